@@ -1,0 +1,324 @@
+//! The grace-period machine.
+//!
+//! A grace period goes through these steps, each an [`Action`] that the driver carries out and
+//! reports with an [`Event`]:
+//!
+//! ```text
+//!            request
+//!   Idle ───────────────> Fence ──Fenced──> Announce ──Announced──> Scan ──Scanned(0)──> Complete
+//!    ^                      │Alone                          Woken ^  │Scanned(n)            │
+//!    │                      └────────────────────┐                │  v                      │
+//!    └───────────────────────Completed───────────┴── Complete    Wait                       │
+//!    └───────────────────────Completed──────────────────────────────────────────────────────┘
+//! ```
+//!
+//! # Why one fence and one pass are enough
+//!
+//! Let *t* be the moment when the heavy fence takes effect on a reader's processor. What the reader
+//! did before *t* is visible to the scan: if its section began before *t*, the scan finds its word
+//! non-zero (or already zero again: the section is over, and its unlock was a release store that the
+//! scan acquires). What the reader loads after *t* sees everything that the updater published before
+//! the fence, so a section that begins after *t* cannot find the old object and need not be waited
+//! for. The number tells the two kinds of section apart: those under the announced number began
+//! after the announcement, which is after *t*. A reader that loaded `gp.ctr` long ago and stores it
+//! only now records an *older* number and is waited for without need; never the reverse.
+//!
+//! **Invariant [M-1]: a request is served by a grace period whose fence comes after it.** So a
+//! request while one is in progress asks for the next one.
+//!
+//! **Invariant [M-2]: no reader that is inside a section under another number than the announced one
+//! is passed over.** The scan counts it, and the grace period ends at a count of zero only.
+//!
+//! # When the numbers come round
+//!
+//! A word has 32 bits for the number. Once 2^32 numbers have been announced, a reader that stalled
+//! between loading `gp.ctr` and storing it for exactly one turn would record the number that is
+//! being announced, and be passed over. From then on a grace period announces *two* numbers and
+//! scans twice: whatever the stale number is, it differs from one of them.
+//! (`check` finds the fault with two-bit numbers and one pass, and finds none with two.)
+
+use crate::policy::{Hint, Policy, Urgency};
+use crate::sequence::{Cookie, Sequence};
+use crate::word::Number;
+
+/// What the driver has to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Nothing is wanted.
+    Idle,
+    /// Execute a heavy fence: a full fence here and on every processor that runs a reader. Then
+    /// [`Event::Fenced`]. If no other reader is registered, skip it and report [`Event::Alone`].
+    Fence,
+    /// Make `gp.ctr` show this number, with release ordering. Then [`Event::Announced`].
+    Announce(Number),
+    /// Look at every reader's word (on later looks: at those of the hold-outs), with acquire
+    /// ordering, and count those that [`is_holdout`](crate::word::is_holdout) under this number.
+    /// Then [`Event::Scanned`].
+    Scan(Number),
+    /// Hold-outs remain: follow the hint. Then [`Event::Woken`].
+    Wait(Hint),
+    /// A grace period has ended: make this sequence visible, with release ordering, and wake those
+    /// whose cookies are done. Then [`Event::Completed`].
+    Complete(Sequence),
+}
+
+/// What the driver has seen or done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// [`Action::Fence`] is done.
+    Fenced,
+    /// No reader but the caller is registered, seen under the registry's lock, which a reader that
+    /// registers later takes too: there is nobody to wait for.
+    Alone,
+    /// [`Action::Announce`] is done.
+    Announced,
+    /// [`Action::Scan`] is done and found this many hold-outs.
+    Scanned {
+        /// Readers that must still be waited for.
+        holdouts: usize,
+    },
+    /// [`Action::Wait`] is over, for whatever reason.
+    Woken,
+    /// [`Action::Complete`] is done.
+    Completed,
+    /// The driver is gone in mid grace period (a child process after `fork`) and somebody else takes
+    /// over: whatever it had done does not count, the grace period starts again from its fence.
+    Abandoned,
+}
+
+/// An event that does not fit the step the machine is at. Nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Refused {
+    /// What was reported.
+    pub event: Event,
+    /// What the machine is waiting for a report of.
+    pub pending: Action,
+}
+
+impl core::fmt::Display for Refused {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "event {:?} does not answer the pending action {:?}", self.event, self.pending)
+    }
+}
+
+impl core::error::Error for Refused {}
+
+/// Where the counters of a machine start, and how wide a number is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Start {
+    /// The first sequence.
+    pub sequence: Sequence,
+    /// The number that `gp.ctr` shows before the first grace period.
+    pub number: Number,
+    /// Bits in a number: 32 in a real word; fewer for the explorer, which wants to see them come
+    /// round. Taken as 1 to 32.
+    pub number_bits: u32,
+}
+
+impl Start {
+    /// Sequence and number zero, numbers of 32 bits.
+    pub const ZERO: Self =
+        Self { sequence: Sequence::after(0), number: Number(0), number_bits: 32 };
+}
+
+/// The step of the grace period in progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Step {
+    Idle,
+    Fence,
+    Announce,
+    Scan,
+    Wait,
+    Complete,
+}
+
+/// Decides when grace periods begin, what happens in them, and when they end.
+///
+/// One driver at a time carries out its actions; requests may come in between. All functions are
+/// constant in time and space.
+///
+/// ```
+/// use grace::{Action, Event, Machine, Poll, Start, Urgency};
+///
+/// let mut machine = Machine::new(Poll::DEFAULT, Start::ZERO);
+/// let cookie = machine.request(Urgency::Normal);
+/// let mut words = [0u64; 2]; // two readers, outside of any section
+/// loop {
+///     let event = match machine.poll() {
+///         Action::Idle => break,
+///         Action::Fence => Event::Fenced, // one thread: nothing to fence
+///         Action::Announce(_) => Event::Announced,
+///         Action::Scan(number) => Event::Scanned {
+///             holdouts: words.iter().filter(|w| grace::word::is_holdout(**w, number)).count(),
+///         },
+///         Action::Wait(_) => Event::Woken,
+///         Action::Complete(_) => Event::Completed,
+///     };
+///     machine.observe(event)?;
+/// }
+/// assert!(machine.sequence().is_done(cookie));
+/// # words[0] = 1;
+/// # Ok::<(), grace::Refused>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Machine<P> {
+    policy: P,
+    sequence: Sequence,
+    /// The furthest grace period that somebody asked for.
+    needed: Cookie,
+    /// The furthest that somebody in a hurry asked for.
+    needed_expedited: Cookie,
+    step: Step,
+    number: Number,
+    number_mask: u32,
+    /// Numbers that can still be announced before one comes round.
+    fresh: u32,
+    /// Passes that this grace period still has to make, the current one included.
+    passes: u8,
+    /// Looks of this pass that found hold-outs.
+    looks: u32,
+}
+
+impl<P: Policy> Machine<P> {
+    /// A machine with nothing to do.
+    pub const fn new(policy: P, start: Start) -> Self {
+        let bits = match start.number_bits {
+            0 => 1,
+            1..=32 => start.number_bits,
+            _ => 32,
+        };
+        let number_mask = u32::MAX >> (32 - bits);
+        let nothing = Cookie::done_at(start.sequence);
+        Self {
+            policy,
+            sequence: Sequence::after(start.sequence.ended()),
+            needed: nothing,
+            needed_expedited: nothing,
+            step: Step::Idle,
+            number: Number(start.number.0 & number_mask),
+            number_mask,
+            fresh: number_mask,
+            passes: 0,
+            looks: 0,
+        }
+    }
+
+    /// Asks for a full grace period from now on. The cookie is done when it has ended.
+    pub fn request(&mut self, urgency: Urgency) -> Cookie {
+        let cookie = self.snapshot();
+        self.require(cookie, urgency);
+        cookie
+    }
+
+    /// Asks for the grace period that an earlier [`snapshot`](Self::snapshot) stands for, if it has
+    /// not ended yet. A cookie that this machine cannot have given (further away than a full grace
+    /// period from now) counts as a request from now on.
+    pub fn require(&mut self, cookie: Cookie, urgency: Urgency) {
+        let furthest = self.snapshot();
+        let cookie = if cookie.is_at_or_after(furthest) { furthest } else { cookie };
+        if cookie.is_at_or_after(self.needed) {
+            self.needed = cookie;
+        }
+        if urgency == Urgency::Expedited && cookie.is_at_or_after(self.needed_expedited) {
+            self.needed_expedited = cookie;
+        }
+    }
+
+    /// The cookie of a full grace period from now on, without asking for it.
+    pub const fn snapshot(&self) -> Cookie {
+        self.sequence.snapshot()
+    }
+
+    /// How many grace periods have ended, and whether one is in progress.
+    pub const fn sequence(&self) -> Sequence {
+        self.sequence
+    }
+
+    /// The number that `gp.ctr` should show.
+    pub const fn number(&self) -> Number {
+        self.number
+    }
+
+    /// The policy, with its parameters.
+    pub const fn policy(&self) -> &P {
+        &self.policy
+    }
+
+    /// Whether a grace period is in progress or wanted.
+    pub fn is_wanted(&self) -> bool {
+        self.step != Step::Idle || !self.sequence.is_done(self.needed)
+    }
+
+    /// What to do next. The same answer until [`observe`](Self::observe) reports it done; only an
+    /// idle machine turns into a starting one, when a request is waiting.
+    pub fn poll(&mut self) -> Action {
+        if self.step == Step::Idle && !self.sequence.is_done(self.needed) {
+            self.sequence = self.sequence.begin();
+            self.step = Step::Fence;
+        }
+        self.pending()
+    }
+
+    /// Reports what the driver has done or seen.
+    ///
+    /// # Errors
+    /// [`Refused`] if it does not answer the pending action; nothing changes then.
+    pub fn observe(&mut self, event: Event) -> Result<(), Refused> {
+        match (self.step, event) {
+            (Step::Fence, Event::Alone) => self.finish(),
+            (Step::Fence, Event::Fenced) => {
+                self.passes = if self.fresh == 0 { 2 } else { 1 };
+                self.begin_pass();
+            }
+            (Step::Announce, Event::Announced) => self.step = Step::Scan,
+            (Step::Scan, Event::Scanned { holdouts: 0 }) => self.end_pass(),
+            (Step::Scan, Event::Scanned { .. }) => {
+                self.looks = self.looks.saturating_add(1);
+                self.step = Step::Wait;
+            }
+            (Step::Wait, Event::Woken) => self.step = Step::Scan,
+            (Step::Complete, Event::Completed) => self.step = Step::Idle,
+            (Step::Idle | Step::Complete, Event::Abandoned) => {}
+            (_, Event::Abandoned) => self.step = Step::Fence,
+            _ => return Err(Refused { event, pending: self.pending() }),
+        }
+        Ok(())
+    }
+
+    fn pending(&self) -> Action {
+        match self.step {
+            Step::Idle => Action::Idle,
+            Step::Fence => Action::Fence,
+            Step::Announce => Action::Announce(self.number),
+            Step::Scan => Action::Scan(self.number),
+            Step::Wait => Action::Wait(self.policy.look_again(self.looks, self.urgency())),
+            Step::Complete => Action::Complete(self.sequence),
+        }
+    }
+
+    /// Whether somebody in a hurry waits for the grace period in progress or a later one.
+    fn urgency(&self) -> Urgency {
+        if self.sequence.is_done(self.needed_expedited) {
+            Urgency::Normal
+        } else {
+            Urgency::Expedited
+        }
+    }
+
+    fn begin_pass(&mut self) {
+        self.number = Number(self.number.0.wrapping_add(1) & self.number_mask);
+        self.fresh = self.fresh.saturating_sub(1);
+        self.looks = 0;
+        self.step = Step::Announce;
+    }
+
+    fn end_pass(&mut self) {
+        self.passes = self.passes.saturating_sub(1);
+        if self.passes == 0 { self.finish() } else { self.begin_pass() }
+    }
+
+    fn finish(&mut self) {
+        self.sequence = self.sequence.end();
+        self.step = Step::Complete;
+    }
+}
