@@ -1,0 +1,100 @@
+//! How the command ends: the one place for exit codes and for what is no error at all.
+//!
+//! Every subcommand returns `Result<Exit, Failure>`. An [`Exit`] is a verdict on what was measured;
+//! a [`Failure`] is why nothing could be. A closed pipe (`rcu advise | head -1`) is neither: the
+//! reader has what it wanted, so the command ends quietly and well.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The verdict of a command that ran.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// What was asked was done, and nothing is wrong.
+    Ok = 0,
+    /// A checksum error, a reader that saw freed memory, or a regression.
+    Violation = 1,
+    /// The arguments or the input files cannot be used.
+    Usage = 2,
+    /// The machine is too noisy for a verdict.
+    Noisy = 3,
+    /// This machine lacks what was asked for.
+    Unsupported = 4,
+    /// Ctrl-C; what had been measured is written.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Why a command could not do what was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// An argument or an input is wrong; the message says which, where, and what would be right.
+    Usage(String),
+    /// A file could not be read or written.
+    Io {
+        /// What was being done, as in "cannot read keys.txt".
+        doing: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The machine cannot do this.
+    Unsupported(String),
+    /// Ctrl-C, before there was anything to write.
+    Interrupted,
+    /// Nobody reads standard output any more. Not an error.
+    BrokenPipe,
+}
+
+impl Failure {
+    /// Wraps an I/O error with what was being done; a closed pipe becomes [`Failure::BrokenPipe`].
+    pub(crate) fn io(doing: impl Into<String>, error: io::Error) -> Failure {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Failure::BrokenPipe;
+        }
+        Failure::Io {
+            doing: doing.into(),
+            error,
+        }
+    }
+
+    /// The same, for a file.
+    pub(crate) fn file(verb: &str, path: &Path, error: io::Error) -> Failure {
+        Failure::io(format!("cannot {verb} {}", path.display()), error)
+    }
+
+    /// The exit code that this failure means.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Failure::Usage(_) | Failure::Io { .. } => Exit::Usage,
+            Failure::Unsupported(_) => Exit::Unsupported,
+            Failure::Interrupted => Exit::Interrupted,
+            Failure::BrokenPipe => Exit::Ok,
+        }
+    }
+
+    /// Whether there is something to tell the user. Who pressed Ctrl-C or closed the pipe knows.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self, Failure::Interrupted | Failure::BrokenPipe)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Usage(message) | Failure::Unsupported(message) => f.write_str(message),
+            Failure::Io { doing, error } => write!(f, "{doing}: {error}"),
+            Failure::Interrupted => f.write_str("interrupted"),
+            Failure::BrokenPipe => f.write_str("the reader of standard output has gone"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}

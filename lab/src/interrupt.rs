@@ -1,0 +1,55 @@
+//! Ctrl-C: asks a long run to write what it has and stop; a second one ends the process at once.
+//!
+//! The handler only sets a flag. Long runs poll it, and the designs under test poll the very same
+//! flag as their `Plan::stop`, so that a round of many seconds ends at once too.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::exit::{Exit, Failure};
+
+/// A shared flag that says whether the user wants the command to stop.
+#[derive(Clone, Debug)]
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Installs the handlers for SIGINT and SIGTERM (`timeout 10 rcu advise` is a user too).
+    pub(crate) fn install() -> io::Result<Interrupt> {
+        let requested = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // The order matters: handlers run in the order of registration, so the first signal
+            // finds the flag unset and only the second one ends the process.
+            flag::register_conditional_shutdown(
+                signal,
+                Exit::Interrupted as i32,
+                Arc::clone(&requested),
+            )?;
+            flag::register(signal, Arc::clone(&requested))?;
+        }
+        Ok(Interrupt(requested))
+    }
+
+    /// The flag itself, for code that polls an `AtomicBool`.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
+    /// Whether the user asked to stop.
+    pub(crate) fn requested(&self) -> bool {
+        // Relaxed: the flag carries no data; it only has to be seen soon.
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// `Err(Failure::Interrupted)` once the user asked to stop, for `?` in loops.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.requested() {
+            Err(Failure::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+}

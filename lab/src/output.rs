@@ -1,0 +1,328 @@
+//! Where results go: text to the terminal or a pipe, JSON to a file, progress to standard error.
+//!
+//! Every command writes through one [`Output`], so that the same things hold for all of them:
+//! colours only on a terminal and never against `NO_COLOR`; nothing but JSON on standard output
+//! with `--json -`; a progress bar only when standard error is a terminal; and a closed pipe ends
+//! the command quietly, unless a file that the user asked for is still to be written.
+
+use std::fmt::Display;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anstream::AutoStream;
+use anstyle::{AnsiColor, Style};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, TableStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Serialize;
+
+use crate::exit::Failure;
+use crate::interrupt::Interrupt;
+
+/// The widest text when nothing says how wide the reader's window is, as in a pipe.
+const WIDTH_DEFAULT: u16 = 100;
+/// Tables wider than this are harder to read, not easier.
+const WIDTH_MAX: u16 = 140;
+
+/// One line under the header and no other rules: the columns carry the table.
+const TABLE_STYLE: TableStyle = comfy_table::presets::NOTHING
+    .header_separator(comfy_table::LineStyle::none().fill('─').junction('─'));
+
+/// The options about output that every command takes.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct OutputArgs {
+    /// Also write the results as JSON to FILE; `-` is standard output, which then carries only that
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Where the JSON goes.
+#[derive(Debug)]
+enum Sink {
+    Stdout,
+    File { path: PathBuf, file: File },
+}
+
+/// The one way out for everything that a command has to say.
+pub(crate) struct Output {
+    stdout: AutoStream<io::Stdout>,
+    stderr: AutoStream<io::Stderr>,
+    json: Option<Sink>,
+    /// A file outside `Output` is still to be written, so a closed pipe must not end the run.
+    other_file: bool,
+    /// Nobody reads standard output, but the run goes on for the sake of a file.
+    muted: bool,
+    width: u16,
+    interrupt: Interrupt,
+}
+
+impl std::fmt::Debug for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Output")
+            .field("json", &self.json)
+            .field("width", &self.width)
+            .finish()
+    }
+}
+
+impl Output {
+    /// Opens the sinks. A JSON file is opened now, so that a bad path costs no minute of measuring,
+    /// and emptied only when there is something to put in it.
+    pub(crate) fn new(args: &OutputArgs, interrupt: Interrupt) -> Result<Output, Failure> {
+        let json = match &args.json {
+            None => None,
+            Some(path) if path == Path::new("-") => Some(Sink::Stdout),
+            Some(path) => Some(Sink::File {
+                file: open_for_results(path)?,
+                path: path.clone(),
+            }),
+        };
+        Ok(Output {
+            stdout: AutoStream::auto(io::stdout()),
+            stderr: AutoStream::auto(io::stderr()),
+            muted: matches!(json, Some(Sink::Stdout)),
+            json,
+            other_file: false,
+            width: width(),
+            interrupt,
+        })
+    }
+
+    /// The flag of Ctrl-C.
+    pub(crate) fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
+    /// Says that a file besides the JSON is still to be written.
+    pub(crate) fn expect_other_file(&mut self) {
+        self.other_file = true;
+    }
+
+    /// Whether somebody asked for JSON, for commands that keep more for it than they print.
+    pub(crate) fn wants_json(&self) -> bool {
+        self.json.is_some()
+    }
+
+    /// Writes one line of text.
+    pub(crate) fn line(&mut self, text: impl Display) -> Result<(), Failure> {
+        self.write(&format!("{text}\n"))
+    }
+
+    /// Writes an empty line and a heading.
+    pub(crate) fn heading(&mut self, text: impl Display) -> Result<(), Failure> {
+        let bold = Style::new().bold();
+        self.write(&format!("\n{bold}{text}{bold:#}\n"))
+    }
+
+    /// Writes a paragraph, wrapped at the width of the window, continued lines indented by `indent`.
+    pub(crate) fn paragraph(&mut self, text: &str, indent: usize) -> Result<(), Failure> {
+        let mut wrapped = String::new();
+        let mut column = 0;
+        for word in text.split_whitespace() {
+            let length = word.chars().count();
+            if column > 0 && column + 1 + length > usize::from(self.width) {
+                wrapped.push('\n');
+                wrapped.push_str(&" ".repeat(indent));
+                column = indent;
+            } else if column > 0 {
+                wrapped.push(' ');
+                column += 1;
+            }
+            wrapped.push_str(word);
+            column += length;
+        }
+        self.line(wrapped)
+    }
+
+    /// Writes a table, fitted to the width of the window.
+    pub(crate) fn table(&mut self, mut table: Table) -> Result<(), Failure> {
+        table.set_width(self.width);
+        let text: String = table
+            .lines()
+            .map(|line| format!("{}\n", line.trim_end()))
+            .collect();
+        self.write(&text)
+    }
+
+    /// Tells the user about something odd that stops nothing, on standard error.
+    pub(crate) fn note(&mut self, text: impl Display) {
+        let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
+        // A note that cannot be written has nobody to read it.
+        let _ = writeln!(self.stderr, "{style}note:{style:#} {text}");
+    }
+
+    /// A progress bar for a run of about `total`, on standard error and only on a terminal.
+    pub(crate) fn progress(&self, total: Duration) -> Progress {
+        Progress::new(total)
+    }
+
+    /// Writes `document` to the JSON sink, if there is one.
+    pub(crate) fn json(&mut self, document: &impl Serialize) -> Result<(), Failure> {
+        let Some(sink) = &mut self.json else {
+            return Ok(());
+        };
+        let mut text = serde_json::to_string_pretty(document)
+            .map_err(|error| Failure::io("cannot write JSON", error.into()))?;
+        text.push('\n');
+        match sink {
+            Sink::Stdout => {
+                let mut stdout = io::stdout().lock();
+                stdout
+                    .write_all(text.as_bytes())
+                    .and_then(|()| stdout.flush())
+                    .map_err(|error| Failure::io("cannot write to standard output", error))
+            }
+            Sink::File { path, file } => write_results(file, text.as_bytes())
+                .map_err(|error| Failure::file("write", path, error)),
+        }
+    }
+
+    /// Fails with [`Failure::BrokenPipe`] when nobody reads the results any more, so that
+    /// `rcu advise | head -1` does not go on measuring for a minute.
+    pub(crate) fn check_reader(&mut self) -> Result<(), Failure> {
+        let stdout = io::stdout();
+        let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+        let gone = poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+            && fds[0].revents().contains(PollFlags::ERR);
+        if gone { self.reader_gone() } else { Ok(()) }
+    }
+
+    fn reader_gone(&mut self) -> Result<(), Failure> {
+        if self.other_file || matches!(self.json, Some(Sink::File { .. })) {
+            self.muted = true;
+            return Ok(());
+        }
+        Err(Failure::BrokenPipe)
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        if self.muted {
+            return Ok(());
+        }
+        let written = self
+            .stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| self.stdout.flush());
+        match written.map_err(|error| Failure::io("cannot write to standard output", error)) {
+            Err(Failure::BrokenPipe) => self.reader_gone(),
+            other => other,
+        }
+    }
+}
+
+/// Writes an error message to standard error.
+pub(crate) fn print_error(text: impl Display) {
+    let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+    // An error that cannot be written has nobody to read it; the exit code still tells.
+    let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {text}");
+}
+
+/// Opens a file for results that come later, without emptying it yet.
+pub(crate) fn open_for_results(path: &Path) -> Result<File, Failure> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(|error| Failure::file("write", path, error))
+}
+
+/// Empties the file if it is one, not a pipe or a device, and writes the results.
+pub(crate) fn write_results(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    file.write_all(bytes)
+}
+
+/// A table in the house's style with this header. Call [`numeric`] for columns of numbers.
+pub(crate) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(TABLE_STYLE)
+        .set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(
+        header
+            .iter()
+            .map(|title| Cell::new(title))
+            .collect::<Vec<_>>(),
+    );
+    table
+}
+
+/// Aligns these columns to the right, as numbers are read.
+pub(crate) fn numeric(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
+    for column in columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+/// How wide text may be: the window's width, else `COLUMNS`, else [`WIDTH_DEFAULT`].
+fn width() -> u16 {
+    let window = rustix::termios::tcgetwinsize(io::stdout())
+        .ok()
+        .map(|size| size.ws_col);
+    let columns = || {
+        std::env::var("COLUMNS")
+            .ok()
+            .and_then(|text| text.parse().ok())
+    };
+    window
+        .filter(|&width| width > 0)
+        .or_else(columns)
+        .map_or(WIDTH_DEFAULT, |width| width.clamp(40, WIDTH_MAX))
+}
+
+/// The progress of a long run: a bar with the time left.
+///
+/// It is drawn only by [`Progress::advance`], between measurements: a thread that redraws on a
+/// tick would disturb what is being measured.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    total: Duration,
+    done: Duration,
+}
+
+impl Progress {
+    fn new(total: Duration) -> Progress {
+        let target = if io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(total.as_millis() as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {prefix} left  {wide_msg}") {
+            bar.set_style(style);
+        }
+        Progress {
+            bar,
+            total,
+            done: Duration::ZERO,
+        }
+    }
+
+    /// Says what comes next, after `by` more of the total is done.
+    pub(crate) fn advance(&mut self, by: Duration, next: impl Display) {
+        self.done += by;
+        let left = self.total.saturating_sub(self.done).as_secs_f64().ceil();
+        self.bar.set_position(self.done.as_millis() as u64);
+        self.bar.set_prefix(format!("{left:>3} s"));
+        self.bar.set_message(next.to_string());
+    }
+
+    /// Takes the bar off the screen while something else is written.
+    pub(crate) fn suspend<R>(&self, write: impl FnOnce() -> R) -> R {
+        self.bar.suspend(write)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
