@@ -1,0 +1,144 @@
+//! What a round is given and what it hands back. Plain data: no design is named here.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+/// The shape of the shared state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Workload {
+    /// A keyed table whose values are replaced while others read them: a routing table, zone
+    /// data, an index. The keys stay.
+    Table,
+    /// One shared structure, read by everybody and now and then replaced as a whole.
+    Config,
+}
+
+/// One thing that a thread does, in four bytes so that a long sequence stays in the cache.
+///
+/// The number is that of a key in [`Plan::keys`]; [`Workload::Config`] does not look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Operation(u32);
+
+impl Operation {
+    /// The largest number of a key that fits beside the kind of the operation.
+    pub const KEY_MAX: u32 = (1 << 31) - 1;
+    const UPDATE: u32 = 1 << 31;
+
+    /// Find the value of `key` and read it.
+    ///
+    /// # Panics
+    /// When `key` is above [`Self::KEY_MAX`].
+    pub const fn read(key: u32) -> Self {
+        assert!(key <= Self::KEY_MAX, "a key number must fit into 31 bits");
+        Self(key)
+    }
+
+    /// Replace the value of `key`.
+    ///
+    /// # Panics
+    /// When `key` is above [`Self::KEY_MAX`].
+    pub const fn update(key: u32) -> Self {
+        assert!(key <= Self::KEY_MAX, "a key number must fit into 31 bits");
+        Self(key | Self::UPDATE)
+    }
+
+    /// Whether the value is replaced.
+    pub const fn is_update(self) -> bool {
+        self.0 & Self::UPDATE != 0
+    }
+
+    /// The number of the key.
+    pub const fn key(self) -> u32 {
+        self.0 & !Self::UPDATE
+    }
+}
+
+/// What to run. The same plan is given to every design, so that all do the same work.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The keys of the table, without duplicates. Their number counts, also for
+    /// [`Workload::Config`], which ignores them.
+    pub keys: Arc<[Box<[u8]>]>,
+    /// Bytes of one value, rounded up to whole words of eight bytes, at least one.
+    pub value_bytes: usize,
+    /// Words read of the value inside the section; again from its start if it is shorter.
+    pub work: u32,
+    /// The operations of each thread, drawn beforehand and run cyclically: one thread per entry,
+    /// and no generator of random numbers in the timed loop.
+    pub operations: Arc<[Box<[Operation]>]>,
+    /// How long a round lasts.
+    pub run_for: Duration,
+    /// Set from outside to end the round early.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What a round measured.
+#[derive(Clone)]
+pub struct Outcome {
+    /// Values read, by all threads.
+    pub reads: u64,
+    /// Values replaced, by all threads.
+    pub updates: u64,
+    /// From the first thread's start to the last one's end.
+    pub elapsed: Duration,
+    /// Time of all CPUs that the process used meanwhile, user and system: also that of threads
+    /// which a design runs in the background.
+    pub cpu: Duration,
+    /// Nanoseconds from the start of each update to its return.
+    pub update_latency: Histogram<u64>,
+    /// Objects replaced and not yet freed, the most that was seen at any sample.
+    pub unreclaimed_peak: u64,
+    /// Reads that saw a torn, freed or wrong value. Anything but 0 is a defect of the design.
+    pub checksum_errors: u64,
+}
+
+impl fmt::Debug for Outcome {
+    /// Without the thousands of buckets of the histogram.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outcome")
+            .field("reads", &self.reads)
+            .field("updates", &self.updates)
+            .field("elapsed", &self.elapsed)
+            .field("cpu", &self.cpu)
+            .field(
+                "update_latency_p999_ns",
+                &self.update_latency.value_at_quantile(0.999),
+            )
+            .field("unreclaimed_peak", &self.unreclaimed_peak)
+            .field("checksum_errors", &self.checksum_errors)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_keeps_its_kind_and_its_key() {
+        for key in [0, 1, Operation::KEY_MAX] {
+            assert_eq!(
+                (Operation::read(key).is_update(), Operation::read(key).key()),
+                (false, key)
+            );
+            assert_eq!(
+                (
+                    Operation::update(key).is_update(),
+                    Operation::update(key).key()
+                ),
+                (true, key)
+            );
+        }
+        assert_eq!(size_of::<Operation>(), 4);
+    }
+
+    #[test]
+    #[should_panic(expected = "31 bits")]
+    fn a_key_that_would_change_the_kind_is_refused() {
+        Operation::read(Operation::KEY_MAX + 1);
+    }
+}
