@@ -1,1 +1,102 @@
-//! Being built.
+//! Read-copy-update (RCU) for user space: readers that cost nothing, updaters that never wait for
+//! each other.
+//!
+//! Readers look at shared data inside a *read-side critical section*, which costs two loads and two
+//! stores to memory of their own. Updaters publish a new version in place of the old and free the
+//! old one after a *grace period*: a time in which every section that could see it has ended.
+//!
+//! ```
+//! use quiescence::Rcu;
+//!
+//! let routes = Rcu::new(vec!["10.0.0.0/8 via eth0"]);
+//!
+//! // A reader:
+//! let guard = quiescence::read();
+//! assert_eq!(routes.load(&guard).len(), 1);
+//! drop(guard);
+//!
+//! // An updater: readers see the old table or the new one, whole.
+//! routes.update(|old| {
+//!     let mut new = old.clone();
+//!     new.push("192.168.0.0/16 via eth1");
+//!     new
+//! });
+//! assert_eq!(routes.load(&quiescence::read()).len(), 2);
+//! ```
+//!
+//! # Which part to use
+//! - [`Rcu`] and [`RcuOption`]: a value behind a pointer. Start here.
+//! - [`read`], [`Reader`], [`Qsbr`]: three ways to read; the last costs nothing at all, and asks for
+//!   a call now and then.
+//! - [`synchronize`], [`start`]/[`poll`]/[`wait`]: grace periods, waited for or asked about.
+//! - [`retire`], [`call`], [`barrier`]: work that is done after a grace period.
+//! - [`Domain`]: readers that hold up their own grace periods only.
+//!
+//! # When not to use it
+//! When updates are as frequent as reads, a lock (best one per bucket) is faster; when readers must
+//! see the newest value or none, RCU is the wrong tool; when a section may last for ever, so may the
+//! memory that waits for it.
+//!
+//! What is promised, and which test holds it, is in `docs/GUARANTEES.md`; why it is right, in
+//! `docs/ORDERINGS.md`.
+
+#![cfg_attr(loom, allow(dead_code, unreachable_pub, unused_imports))]
+
+// The reading order: what a grace period needs of a reader, who drives it, what waits for it.
+#[cfg(feature = "chaos")]
+pub mod chaos;
+#[cfg(not(feature = "chaos"))]
+#[allow(dead_code, unreachable_pub)]
+mod chaos;
+mod core;
+#[cfg(not(loom))]
+mod domain;
+#[cfg(not(loom))]
+mod guard;
+#[cfg(not(loom))]
+mod kind;
+#[cfg(not(loom))]
+mod local;
+mod os;
+#[cfg(not(loom))]
+mod qsbr;
+mod queue;
+#[cfg(not(loom))]
+mod rcu;
+mod registry;
+mod slot;
+#[cfg(not(loom))]
+mod statistics;
+#[cfg(not(loom))]
+mod worker;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+
+#[cfg(not(loom))]
+mod global;
+
+#[cfg(not(loom))]
+pub use crate::{
+    domain::{Cookie, Domain},
+    global::*,
+    guard::{Guard, Reader, Section, read},
+    kind::{Global, Kind, Private},
+    os::fence::Fences,
+    qsbr::{Qsbr, QsbrGuard},
+    rcu::{Rcu, RcuOption, Unlinked},
+    statistics::Statistics,
+};
+
+/// For the macro [`domain!`] only.
+#[cfg(not(loom))]
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::core::Core;
+    pub use crate::kind::Handle;
+
+    /// A domain for a static.
+    pub const fn new_core() -> Core {
+        Core::new(grace::Start::ZERO)
+    }
+}

@@ -1,0 +1,129 @@
+//! The torture hooks: points where a race could live, and steps that can be removed.
+//!
+//! In the library all of this is empty and costs nothing. The package `quiescence-chaos` compiles
+//! the same sources with the feature `chaos`; `rcu torture` uses that one, installs a function that
+//! yields or pauses at the [`Point`]s, and can remove a step with a [`Mutant`] to see that the
+//! torture notices.
+
+/// A place in the code where a delay makes a race likelier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Point {
+    /// A reader has loaded `gp.ctr` and not yet stored its word.
+    EnterBeforeStore,
+    /// A reader has stored its word; its section begins.
+    Entered,
+    /// A reader is about to end its section.
+    LeaveBeforeStore,
+    /// A reader has ended its section and not yet looked whether somebody waits.
+    Left,
+    /// An updater has unlinked an object and not yet asked for a grace period.
+    Unlinked,
+    /// The driver has fenced and not yet announced the number.
+    Fenced,
+    /// The driver has announced the number and not yet scanned.
+    Announced,
+    /// The driver has seen hold-outs and not yet marked them.
+    BeforeMark,
+    /// The driver has marked the hold-outs and not yet looked again.
+    Marked,
+    /// A batch of callbacks has been closed and not yet got its cookie.
+    BatchClosed,
+    /// Callbacks are about to run.
+    BeforeCallbacks,
+    /// A thread is about to unregister.
+    BeforeUnregister,
+}
+
+/// A step that can be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mutant {
+    /// The grace period ends without waiting for hold-outs.
+    NoWait,
+    /// The scan passes over the reader registered last.
+    SkipLastReader,
+    /// Readers are not entered into the registry's list.
+    NoRegistration,
+    /// A hold-out does not wake the sleeping updater.
+    NoWakeUp,
+    /// The number is taken for one phase bit, with one pass.
+    PhaseBit,
+    /// Ending a nested section ends the outermost one.
+    NestedUnlock,
+    /// A request is served by the grace period in progress.
+    EarlyCookie,
+    /// Callbacks run without waiting for their grace period.
+    EarlyCallbacks,
+    /// An object is retired before it is unlinked, and freed after that grace period.
+    RetireBeforeUnlink,
+    /// `barrier` returns without waiting.
+    NoBarrier,
+    /// The domain is taken to have no other reader.
+    AlwaysAlone,
+    /// A second synchronizer that finds a driver at work does not wait.
+    NoSharing,
+}
+
+impl Mutant {
+    /// All of them, in the order above.
+    pub const ALL: [Self; 12] = [
+        Self::NoWait,
+        Self::SkipLastReader,
+        Self::NoRegistration,
+        Self::NoWakeUp,
+        Self::PhaseBit,
+        Self::NestedUnlock,
+        Self::EarlyCookie,
+        Self::EarlyCallbacks,
+        Self::RetireBeforeUnlink,
+        Self::NoBarrier,
+        Self::AlwaysAlone,
+        Self::NoSharing,
+    ];
+}
+
+#[cfg(feature = "chaos")]
+mod imp {
+    use super::{Mutant, Point};
+    use std::sync::OnceLock;
+
+    static HOOK: OnceLock<fn(Point)> = OnceLock::new();
+    static MUTANT: OnceLock<Mutant> = OnceLock::new();
+
+    /// Has `hook` called at every point, from now on.
+    pub fn install(hook: fn(Point)) {
+        let _ = HOOK.set(hook);
+    }
+
+    /// Removes the step for the rest of the process. Answers `false` if another one already is.
+    pub fn remove_step(mutant: Mutant) -> bool {
+        MUTANT.set(mutant).is_ok()
+    }
+
+    #[inline]
+    pub(crate) fn point(point: Point) {
+        if let Some(hook) = HOOK.get() {
+            hook(point);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn mutant(mutant: Mutant) -> bool {
+        MUTANT.get() == Some(&mutant)
+    }
+}
+
+#[cfg(feature = "chaos")]
+pub use imp::{install, remove_step};
+
+#[cfg(feature = "chaos")]
+pub(crate) use imp::{mutant, point};
+
+#[cfg(not(feature = "chaos"))]
+#[inline(always)]
+pub(crate) const fn point(_point: Point) {}
+
+#[cfg(not(feature = "chaos"))]
+#[inline(always)]
+pub(crate) const fn mutant(_mutant: Mutant) -> bool {
+    false
+}

@@ -1,0 +1,417 @@
+//! The core of a domain: the driver of its grace-period machine.
+//!
+//! Whoever wants a grace period takes the lock of the machine, requests, and, if nobody drives the
+//! machine at that moment, becomes its *driver*: it carries out the machine's actions and reports
+//! back, until its own cookie is done. Everybody else sleeps until then; so concurrent updaters
+//! share grace periods. The lock is released while the driver fences, scans or sleeps.
+//!
+//! A driver may also stop half-way ([`Core::advance`]): the machine remembers the step, and whoever
+//! comes next goes on from there.
+//!
+//! Lock order, outer first: worker, domains, queues, queue, machine, registry.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use grace::{Action, Event, Hint, Machine, Number, Poll, Sequence, Start, Urgency, word};
+
+use crate::chaos::{self, Mutant, Point};
+use crate::os::sync::{self, AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard};
+use crate::os::{fence, futex};
+use crate::queue::Queues;
+use crate::registry::Registry;
+use crate::slot::Slot;
+
+/// Keeps what readers load away from what updaters store.
+#[repr(align(128))]
+#[derive(Debug)]
+pub(crate) struct Line<T>(pub(crate) T);
+
+/// Everything that is shared in a domain.
+#[derive(Debug)]
+pub struct Core {
+    /// What readers copy into their words; liburcu's `gp.ctr`.
+    pub(crate) gp: Line<AtomicU64>,
+    /// How many hold-outs the sleeping driver still waits for.
+    wake: Line<AtomicU32>,
+    state: Mutex<State>,
+    /// Tells those who wait for the driver that a grace period has ended or the driver has left.
+    turn: Condvar,
+    /// The machine's sequence, for those who only want to look.
+    completed: AtomicU64,
+    registry: Mutex<Registry>,
+    pub(crate) queues: Queues,
+    /// Whether `os::fork` knows of this domain.
+    pub(crate) known: AtomicBool,
+    /// Heavy fences executed.
+    pub(crate) fences: AtomicU64,
+    /// Times that a driver went to sleep for hold-outs.
+    pub(crate) sleeps: AtomicU64,
+}
+
+/// The machine and who drives it.
+#[derive(Debug)]
+pub(crate) struct State {
+    machine: Machine<Poll>,
+    driven: bool,
+    /// Threads that sleep on `turn`.
+    sleepers: usize,
+}
+
+/// How far a driver goes.
+#[derive(Clone, Copy, Debug)]
+enum Until {
+    /// This cookie is done.
+    Done(grace::Cookie),
+    /// There is something to wait for, or one grace period has ended.
+    MustWait,
+}
+
+/// The calling thread, as far as a driver must know it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Me {
+    /// How many of the registered readers are this thread's, all of them quiescent; else 0.
+    pub(crate) quiescent_slots: usize,
+}
+
+macro_rules! new_core {
+    ($start:expr) => {
+        Self {
+            gp: Line(AtomicU64::new(word::entered($start.number))),
+            wake: Line(AtomicU32::new(0)),
+            state: Mutex::new(State {
+                machine: Machine::new(Poll::DEFAULT, $start),
+                driven: false,
+                sleepers: 0,
+            }),
+            turn: Condvar::new(),
+            completed: AtomicU64::new($start.sequence.to_bits()),
+            registry: Mutex::new(Registry::new()),
+            queues: Queues::new(),
+            known: AtomicBool::new(false),
+            fences: AtomicU64::new(0),
+            sleeps: AtomicU64::new(0),
+        }
+    };
+}
+
+impl Core {
+    /// A domain without readers.
+    #[cfg(not(loom))]
+    pub const fn new(start: Start) -> Self {
+        new_core!(start)
+    }
+
+    /// As above; loom's atomics are not const.
+    #[cfg(loom)]
+    pub fn new(start: Start) -> Self {
+        new_core!(start)
+    }
+
+    // ---- readers ------------------------------------------------------------------------------
+
+    /// Enters a reader of the calling thread.
+    pub(crate) fn register(&self, owner: usize, qsbr: bool) -> &Slot {
+        fence::chosen(); // before the first reader, never after
+        let slot = sync::lock(&self.registry).register(self, owner, qsbr);
+        // A full fence beside the lock [GP-5]: a reader that a scan or an `Alone` did not see sees
+        // what was published before them.
+        fence::full();
+        // SAFETY: the registry never gives slots back while `self` lives.
+        unsafe { &*slot }
+    }
+
+    /// Takes out a reader of the calling thread, which is in no section.
+    pub(crate) fn unregister(&self, slot: &Slot) {
+        chaos::point(Point::BeforeUnregister);
+        debug_assert!(slot.is_quiescent());
+        // Whoever scans later takes the same lock: the sections of this reader happened before
+        // [GP-5].
+        sync::lock(&self.registry).unregister(slot);
+        slot.report_quiescent();
+    }
+
+    /// How many readers are registered.
+    pub(crate) fn readers(&self) -> usize {
+        sync::lock(&self.registry).len()
+    }
+
+    /// A hold-out that was marked has left its section.
+    pub(crate) fn holdout_left(&self) {
+        // AcqRel: the decrements form one chain, so that the last one carries what all hold-outs did
+        // to the sleeper [GP-7].
+        if self.wake.0.fetch_sub(1, AcqRel) == 1 {
+            futex::wake_all(&self.wake.0);
+        }
+    }
+
+    // ---- requests -----------------------------------------------------------------------------
+
+    /// Asks for a full grace period from now on; somebody must drive it.
+    pub(crate) fn request(&self, urgency: Urgency) -> grace::Cookie {
+        chaos::point(Point::Unlinked);
+        // The lock orders the caller's update before the fence of the grace period that will serve
+        // it [GP-9].
+        let mut state = sync::lock(&self.state);
+        let cookie = state.machine.request(urgency);
+        if chaos::mutant(Mutant::EarlyCookie) && state.machine.sequence().in_progress() {
+            return grace::Cookie::from_bits(cookie.to_bits().wrapping_sub(2));
+        }
+        cookie
+    }
+
+    /// The cookie of a full grace period from now on, without asking for it.
+    pub(crate) fn snapshot(&self) -> grace::Cookie {
+        sync::lock(&self.state).machine.snapshot() // [GP-9]
+    }
+
+    /// The sequence as last made visible.
+    pub(crate) fn sequence(&self) -> Sequence {
+        // Acquire: pairs with the Release in `complete` [GP-4]; whoever sees the grace period ended
+        // may free what its hold-outs could see.
+        Sequence::from_bits(self.completed.load(Acquire))
+    }
+
+    /// Waits for a full grace period. The caller is in no section of this domain.
+    pub(crate) fn synchronize(&self, urgency: Urgency, me: Me) {
+        let cookie = self.request(urgency);
+        self.wait(cookie, urgency, me);
+    }
+
+    /// Waits until `cookie` is done, driving the machine if nobody does.
+    pub(crate) fn wait(&self, cookie: grace::Cookie, urgency: Urgency, me: Me) {
+        let mut state = sync::lock(&self.state);
+        state.machine.require(cookie, urgency);
+        while !state.machine.sequence().is_done(cookie) {
+            if state.driven {
+                if chaos::mutant(Mutant::NoSharing) {
+                    return;
+                }
+                state.sleepers += 1;
+                state = sync::wait(&self.turn, state);
+                state.sleepers -= 1;
+            } else {
+                state = self.drive(state, Until::Done(cookie), me);
+            }
+        }
+    }
+
+    /// Goes as far with the grace period in progress or wanted as is possible without waiting.
+    pub(crate) fn advance(&self, me: Me) {
+        if let Some(state) = sync::try_lock(&self.state)
+            && !state.driven
+            && state.machine.is_wanted()
+        {
+            drop(self.drive(state, Until::MustWait, me));
+        }
+    }
+
+    // ---- the driver ---------------------------------------------------------------------------
+
+    /// Carries out the machine's actions, as far as `until` says.
+    fn drive<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        until: Until,
+        me: Me,
+    ) -> MutexGuard<'a, State> {
+        state.driven = true;
+        let mut looked = false;
+        loop {
+            let event = match state.machine.poll() {
+                Action::Idle => break,
+                Action::Fence if self.is_alone(me) => Event::Alone,
+                Action::Fence => {
+                    state = self.unlocked(state, || self.fence());
+                    Event::Fenced
+                }
+                Action::Announce(number) => {
+                    self.announce(number);
+                    Event::Announced
+                }
+                Action::Scan(number) => {
+                    let mut holdouts = 0;
+                    state = self.unlocked(state, || holdouts = self.scan(number));
+                    looked = true;
+                    Event::Scanned { holdouts }
+                }
+                // Whoever comes next looks again: the machine stays at this step.
+                Action::Wait(_) if looked && matches!(until, Until::MustWait) => break,
+                Action::Wait(hint) => {
+                    if let Until::Done(_) = until {
+                        state = self.unlocked(state, || self.wait_for_holdouts(hint));
+                    }
+                    Event::Woken
+                }
+                Action::Complete(sequence) => {
+                    self.complete(&state, sequence);
+                    Event::Completed
+                }
+            };
+            state
+                .machine
+                .observe(event)
+                .expect("each action is answered by its own event");
+            if let Event::Completed = event
+                && until.is_reached(state.machine.sequence())
+            {
+                break;
+            }
+        }
+        state.driven = false;
+        // Somebody may wait for a later grace period than this driver did.
+        if state.sleepers != 0 {
+            self.turn.notify_all();
+        }
+        state
+    }
+
+    /// Does something that takes time without the machine's lock. The mark `driven` keeps others
+    /// from driving meanwhile; their requests come through.
+    fn unlocked<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        f: impl FnOnce(),
+    ) -> MutexGuard<'a, State> {
+        drop(state);
+        f();
+        sync::lock(&self.state)
+    }
+
+    /// Whether there is no reader but the calling thread's own quiescent ones [GP-5].
+    fn is_alone(&self, me: Me) -> bool {
+        chaos::mutant(Mutant::AlwaysAlone) || sync::lock(&self.registry).len() <= me.quiescent_slots
+    }
+
+    /// Orders what was unlinked before against what sections load after [GP-1], [GP-8].
+    fn fence(&self) {
+        let registry = sync::lock(&self.registry);
+        if registry.needs_heavy_fence() {
+            self.heavy_fence(registry);
+        } else {
+            drop(registry);
+            fence::full(); // pairs with the full fence of a QSBR reader that comes online [GP-8]
+        }
+        chaos::point(Point::Fenced);
+    }
+
+    /// The heavy fence. The registry is locked for loom's sake only.
+    fn heavy_fence(&self, registry: MutexGuard<'_, Registry>) {
+        #[cfg(loom)]
+        fence::heavy(registry.fences());
+        #[cfg(not(loom))]
+        {
+            drop(registry);
+            fence::heavy(std::iter::empty());
+        }
+        // Relaxed: a statistic.
+        self.fences.fetch_add(1, Relaxed);
+    }
+
+    /// Shows readers the number of this grace period.
+    fn announce(&self, number: Number) {
+        sync::lock(&self.registry).begin_pass();
+        // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
+        // whoever records this number sees what was published before the fence.
+        self.gp.0.store(word::entered(number), Release);
+        chaos::point(Point::Announced);
+    }
+
+    /// Counts the hold-outs. The locks and the Acquire loads order their sections before what
+    /// follows [GP-2].
+    fn scan(&self, number: Number) -> usize {
+        let mut registry = sync::lock(&self.registry);
+        registry.scan(number)
+    }
+
+    /// Looks away for a moment, or sleeps until the last hold-out has left.
+    fn wait_for_holdouts(&self, hint: Hint) {
+        match hint {
+            Hint::Again => sync::relax(),
+            Hint::Sleep => self.sleep(),
+        }
+    }
+
+    /// Marks the hold-outs and sleeps until each of them has left the section it was in.
+    ///
+    /// A reader that leaves stores its word, passes a light fence and loads its mark; the sleeper
+    /// stores the mark, executes a heavy fence and loads the word. One of them sees the other's store
+    /// [GP-6], so either the reader reports or the sleeper does it in its stead, and exactly one of
+    /// them does: who takes the mark away.
+    fn sleep(&self) {
+        chaos::point(Point::BeforeMark);
+        let mut registry = sync::lock(&self.registry);
+        // Relaxed: nobody else decrements before it has found a mark, and the lock and the heavy
+        // fence come between.
+        self.wake
+            .0
+            .store(registry.holdouts().count() as u32, Relaxed);
+        registry.holdouts().for_each(Slot::mark_waited_for);
+        self.heavy_fence(registry); // [GP-6]
+        chaos::point(Point::Marked);
+        registry = sync::lock(&self.registry);
+        let number = word::number(self.gp.0.load(Relaxed)); // the driver's own store
+        for slot in registry.holdouts().filter(|slot| !slot.is_holdout(number)) {
+            if slot.clear_waited_for() {
+                self.holdout_left();
+            }
+        }
+        drop(registry);
+        self.sleeps.fetch_add(1, Relaxed);
+        loop {
+            // Acquire: pairs with the decrements [GP-7].
+            match self.wake.0.load(Acquire) {
+                0 => break,
+                left => futex::wait(&self.wake.0, left),
+            }
+        }
+    }
+
+    /// Makes the end of a grace period visible.
+    fn complete(&self, state: &State, sequence: Sequence) {
+        // Release: pairs with the Acquire in `sequence` [GP-4].
+        self.completed.store(sequence.to_bits(), Release);
+        if state.sleepers != 0 {
+            self.turn.notify_all();
+        }
+    }
+}
+
+impl Until {
+    fn is_reached(self, sequence: Sequence) -> bool {
+        match self {
+            Self::Done(cookie) => sequence.is_done(cookie),
+            Self::MustWait => true,
+        }
+    }
+}
+
+/// What is held across a `fork`, so that the child finds everything whole.
+#[cfg(not(loom))]
+pub(crate) struct Held<'a> {
+    state: MutexGuard<'a, State>,
+    registry: MutexGuard<'a, Registry>,
+}
+
+#[cfg(not(loom))]
+impl Core {
+    /// Before a `fork`.
+    pub(crate) fn hold(&self) -> Held<'_> {
+        Held {
+            state: sync::lock(&self.state),
+            registry: sync::lock(&self.registry),
+        }
+    }
+
+    /// In the child: only `owner`'s readers are left, nobody drives and nobody sleeps.
+    pub(crate) fn after_fork(&self, held: &mut Held<'_>, owner: usize) {
+        self.queues.announced.store(false, Relaxed);
+        held.registry.keep_only(owner);
+        self.wake.0.store(0, Relaxed);
+        held.state.driven = false;
+        held.state.sleepers = 0;
+        held.state
+            .machine
+            .observe(Event::Abandoned)
+            .expect("fits every step");
+    }
+}

@@ -1,0 +1,294 @@
+//! Domains: a set of readers, and the grace periods that wait for just those.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+use grace::{Start, Urgency};
+
+use crate::core::Core;
+use crate::guard::{Guard, Reader};
+use crate::kind::{self, Global, Kind, Private};
+use crate::local::Own;
+use crate::qsbr::Qsbr;
+use crate::queue;
+use crate::statistics::Statistics;
+
+/// A domain: its readers hold up its own grace periods and no others.
+///
+/// Most programs need the global one only, by the free functions of this crate. A domain of one's
+/// own pays off where some sections are much longer than others. Cloning gives another handle of the
+/// same domain. When the last handle of a domain made with [`Domain::new`] goes, what is still
+/// queued in it is run on the spot: nobody can read in it any more.
+///
+/// Note for the frugal: sections by [`Domain::read`] look the domain up in a small table of the
+/// thread; [`Domain::reader`] and [`read`](crate::read) do not.
+///
+/// ```
+/// use quiescence::{Domain, Rcu};
+///
+/// let domain = Domain::new();
+/// let config = Rcu::new_in("v1", domain.clone());
+/// let guard = domain.read();
+/// assert_eq!(*config.load(&guard), "v1");
+/// drop(guard);
+/// config.store("v2");
+/// domain.synchronize(); // nobody reads "v1" any more
+/// ```
+#[derive(Clone, Copy)]
+pub struct Domain<K: Kind = Private> {
+    kind: K,
+}
+
+/// A full grace period of one domain, to ask about later.
+///
+/// See [`Domain::start`] and [`Domain::get`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "a cookie is for poll() or wait()"]
+pub struct Cookie {
+    cookie: grace::Cookie,
+    domain: usize,
+}
+
+impl Domain<Private> {
+    /// A new domain without readers.
+    pub fn new() -> Self {
+        Self::starting_at(Start::ZERO)
+    }
+
+    /// A new domain whose counters begin at `start`: tests begin right before they wrap.
+    #[doc(hidden)]
+    pub fn starting_at(start: Start) -> Self {
+        Self {
+            kind: Private(Arc::new(Core::new(start))),
+        }
+    }
+}
+
+impl Default for Domain<Private> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Domain<Global> {
+    /// The global domain, as a value: for code that is generic over domains.
+    pub const fn global() -> Self {
+        Self { kind: Global }
+    }
+}
+
+impl<K: Kind> Domain<K> {
+    /// The domain that a kind names; for those declared with [`domain!`](crate::domain!).
+    pub const fn of(kind: K) -> Self {
+        Self { kind }
+    }
+
+    pub(crate) fn kind(&self) -> &K {
+        &self.kind
+    }
+
+    /// The core, for everything but reading.
+    pub(crate) fn core(&self) -> &Core {
+        kind::known(&self.kind)
+    }
+
+    /// Begins a read-side critical section of this domain. See [`read`](crate::read).
+    ///
+    /// # Panics
+    /// If sections are nested 2^32 deep.
+    #[inline]
+    #[track_caller]
+    pub fn read(&self) -> Guard<'_, K> {
+        Guard::begin(&self.kind, Location::caller())
+    }
+
+    /// Registers the calling thread with an explicit handle. Takes a lock.
+    pub fn reader(&self) -> Reader<K> {
+        Reader::new(self.clone())
+    }
+
+    /// Registers the calling thread as a QSBR reader. Takes a lock.
+    #[track_caller]
+    pub fn qsbr(&self) -> Qsbr<K> {
+        Qsbr::new(self.clone())
+    }
+
+    /// Waits for a full grace period: every section of this domain that had begun when this was
+    /// called has ended when it returns.
+    ///
+    /// What the caller did before is visible to every section that begins during the call or later;
+    /// what those sections that were waited for did is visible to the caller afterwards.
+    ///
+    /// # Progress and cost
+    /// Blocking: as long as the longest of those sections lasts. Spins for a few microseconds, then
+    /// sleeps on a futex that the last hold-out wakes. One heavy fence and one pass over the readers;
+    /// neither if no other thread is registered. Concurrent callers share grace periods.
+    ///
+    /// # Panics
+    /// If the calling thread is itself in a section of this domain, which would be waited for for
+    /// ever; the message names both places.
+    #[track_caller]
+    pub fn synchronize(&self) {
+        synchronize(&self.kind, Urgency::Normal, Location::caller());
+    }
+
+    /// As [`synchronize`](Self::synchronize), but spins longer before it sleeps: for callers that
+    /// would rather spend processor time than wait.
+    #[track_caller]
+    pub fn synchronize_expedited(&self) {
+        synchronize(&self.kind, Urgency::Expedited, Location::caller());
+    }
+
+    /// Asks for a full grace period, from now on, without waiting.
+    ///
+    /// The cookie is for [`poll`](Self::poll) and [`wait`](Self::wait). Does as much of the work as
+    /// can be done without waiting; the rest is done by whoever updates or waits next, or by `poll`.
+    pub fn start(&self) -> Cookie {
+        let core = self.core();
+        let cookie = core.request(Urgency::Normal);
+        core.advance(Own::in_domain(core).me());
+        self.cookie(cookie)
+    }
+
+    /// The cookie of a full grace period from now on, without asking for one: somebody else may.
+    pub fn get(&self) -> Cookie {
+        self.cookie(self.core().snapshot())
+    }
+
+    /// Whether the grace period of `cookie` is over. If it is in progress and nobody attends to it,
+    /// this does a step of it. Never waits.
+    ///
+    /// # Panics
+    /// If the cookie is another domain's.
+    pub fn poll(&self, cookie: Cookie) -> bool {
+        let core = self.core();
+        let wanted = self.own(cookie);
+        if core.sequence().is_done(wanted) {
+            return true;
+        }
+        core.advance(Own::in_domain(core).me());
+        core.sequence().is_done(wanted)
+    }
+
+    /// Waits until the grace period of `cookie` is over, asking for it if nobody has.
+    ///
+    /// # Panics
+    /// If the cookie is another domain's, or if it is not over and the calling thread is in a section
+    /// of this domain.
+    #[track_caller]
+    pub fn wait(&self, cookie: Cookie) {
+        let wanted = self.own(cookie);
+        if !self.core().sequence().is_done(wanted) {
+            let me = may_wait(self.core(), "wait", Location::caller()).me();
+            self.core().wait(wanted, Urgency::Normal, me);
+        }
+    }
+
+    /// Calls `f` after a grace period, on the worker thread or on a thread in
+    /// [`barrier`](Self::barrier).
+    ///
+    /// Allocates the closure. The callbacks that one thread queues in one domain run in order. A
+    /// callback may queue others, and must not call `barrier`. If it panics, the panic is reported
+    /// like any other and counted, and the rest still run.
+    pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) {
+        queue::call(&self.kind, f);
+    }
+
+    /// Drops `object` after a grace period.
+    ///
+    /// It must be unreachable for readers that begin their sections from now on. Dropped by this
+    /// thread when it retires again, or on the worker thread, or on a thread in
+    /// [`barrier`](Self::barrier); never by a reader. Nothing is allocated per object.
+    ///
+    /// # Progress
+    /// Does not wait, unless 65,536 callbacks of this thread wait already and the thread is in no
+    /// section: then it waits for the oldest grace period.
+    pub fn retire<T: Send + 'static>(&self, object: Box<T>) {
+        // SAFETY: a box, and by the caller's word unreachable; readers that still see it only read.
+        unsafe { queue::retire_raw(&self.kind, Box::into_raw(object)) };
+    }
+
+    /// Waits until everything that was queued in this domain before, by any thread, has run.
+    ///
+    /// # Panics
+    /// If the calling thread is in a section of this domain, or is running a callback: both would
+    /// wait for themselves.
+    #[track_caller]
+    pub fn barrier(&self) {
+        let own = may_wait(self.core(), "barrier", Location::caller());
+        assert!(
+            !crate::local::in_callback(),
+            "quiescence: barrier() is called by a callback, which it would wait for; \
+             queue the work with call() instead"
+        );
+        queue::barrier(self.core(), own.me());
+    }
+
+    /// Counts of what has happened in this domain.
+    pub fn statistics(&self) -> Statistics {
+        Statistics::of(self.core())
+    }
+
+    fn cookie(&self, cookie: grace::Cookie) -> Cookie {
+        Cookie {
+            cookie,
+            domain: std::ptr::from_ref(self.core()).addr(),
+        }
+    }
+
+    fn own(&self, cookie: Cookie) -> grace::Cookie {
+        assert!(
+            cookie.domain == std::ptr::from_ref(self.core()).addr(),
+            "quiescence: this cookie is another domain's"
+        );
+        cookie.cookie
+    }
+}
+
+impl<K: Kind> fmt::Debug for Domain<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Domain")
+            .field("sequence", &self.core().sequence())
+            .field("readers", &self.core().readers())
+            .finish_non_exhaustive()
+    }
+}
+
+/// [`Domain::synchronize`], with the place that it is called from.
+pub(crate) fn synchronize<K: Kind>(kind: &K, urgency: Urgency, place: &'static Location<'static>) {
+    let core = kind::known(kind);
+    let own = may_wait(core, "synchronize", place);
+    core.synchronize(urgency, own.me());
+}
+
+/// The calling thread, which is about to wait for a grace period.
+///
+/// # Panics
+/// If it would wait for itself.
+fn may_wait(core: &Core, what: &str, place: &'static Location<'static>) -> Own {
+    let own = Own::in_domain(core);
+    if let Some(section) = own.section() {
+        refuse(what, place, section);
+    }
+    own
+}
+
+#[cold]
+#[track_caller]
+fn refuse(what: &str, place: &Location<'_>, section: crate::local::Section) -> ! {
+    let began = match section.began {
+        Some(began) => began.to_string(),
+        None => String::from("an unknown place"),
+    };
+    if section.qsbr {
+        panic!(
+            "quiescence: {what}() at {place} would wait for ever: this thread is a QSBR reader of the \
+             same domain, online since {began}; use Qsbr::synchronize or Qsbr::while_offline"
+        );
+    }
+    panic!(
+        "quiescence: {what}() at {place} would wait for ever: this thread is inside a read-side \
+         critical section of the same domain, begun at {began}; drop the guard first"
+    );
+}

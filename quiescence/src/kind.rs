@@ -1,0 +1,192 @@
+//! Kinds of domains: what lets a guard of one domain be told from a guard of another.
+//!
+//! The global domain and those declared with [`domain!`](crate::domain!) are types, so the compiler
+//! refuses a foreign guard. Domains made at run time share the type [`Private`]; there a pointer is
+//! compared, and a foreign guard panics.
+
+use std::ops::Deref;
+use std::ptr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+
+use crate::core::Core;
+
+/// Names a domain. Implemented by [`Global`], [`Private`] and the types that
+/// [`domain!`](crate::domain!) declares.
+///
+/// # Safety
+/// `core` must give the same domain for the same value and all its clones, for ever; if
+/// [`STATIC`](Self::STATIC), for all values of the type. Use [`domain!`](crate::domain!).
+pub unsafe trait Kind: Clone + Send + Sync + 'static {
+    /// Whether the type alone names the domain.
+    const STATIC: bool;
+
+    /// The domain.
+    #[doc(hidden)]
+    fn core(&self) -> &Core;
+
+    /// The domain, kept alive.
+    #[doc(hidden)]
+    fn handle(&self) -> Handle;
+}
+
+/// A domain that is kept alive.
+#[derive(Clone, Debug)]
+#[doc(hidden)]
+pub enum Handle {
+    /// It lives for ever.
+    Static(&'static Core),
+    /// It lives while somebody holds it.
+    Shared(Arc<Core>),
+}
+
+impl Deref for Handle {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        match self {
+            Self::Static(core) => core,
+            Self::Shared(core) => core,
+        }
+    }
+}
+
+impl Handle {
+    pub(crate) fn downgrade(&self) -> WeakHandle {
+        match self {
+            Self::Static(core) => WeakHandle::Static(core),
+            Self::Shared(core) => WeakHandle::Shared(Arc::downgrade(core)),
+        }
+    }
+}
+
+/// A domain that is remembered without being kept alive.
+#[derive(Clone, Debug)]
+pub(crate) enum WeakHandle {
+    Static(&'static Core),
+    Shared(Weak<Core>),
+}
+
+impl WeakHandle {
+    pub(crate) fn upgrade(&self) -> Option<Handle> {
+        match self {
+            Self::Static(core) => Some(Handle::Static(core)),
+            Self::Shared(core) => core.upgrade().map(Handle::Shared),
+        }
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        match self {
+            Self::Static(_) => true,
+            Self::Shared(core) => core.strong_count() != 0,
+        }
+    }
+
+    /// The address, which no other domain gets while `self` exists.
+    pub(crate) fn as_ptr(&self) -> *const Core {
+        match self {
+            Self::Static(core) => ptr::from_ref(*core),
+            Self::Shared(core) => core.as_ptr(),
+        }
+    }
+}
+
+/// The domain that `kind` names, made known to `fork` when it is used for the first time.
+pub(crate) fn known<K: Kind>(kind: &K) -> &Core {
+    let core = kind.core();
+    // Relaxed: `remember` looks again under a lock.
+    if !core.known.load(Relaxed) {
+        crate::os::fork::remember(&kind.handle());
+    }
+    core
+}
+
+/// The kind of the one global domain: what [`crate::read`] and the other free functions use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Global;
+
+pub(crate) static GLOBAL: Core = Core::new(grace::Start::ZERO);
+
+// SAFETY: one static.
+unsafe impl Kind for Global {
+    const STATIC: bool = true;
+
+    #[inline(always)]
+    fn core(&self) -> &Core {
+        &GLOBAL
+    }
+
+    fn handle(&self) -> Handle {
+        Handle::Static(&GLOBAL)
+    }
+}
+
+/// The kind of domains made at run time with [`Domain::new`](crate::Domain::new).
+#[derive(Clone, Debug)]
+pub struct Private(pub(crate) Arc<Core>);
+
+// SAFETY: clones of an `Arc` lead to the same place.
+unsafe impl Kind for Private {
+    const STATIC: bool = false;
+
+    fn core(&self) -> &Core {
+        &self.0
+    }
+
+    fn handle(&self) -> Handle {
+        Handle::Shared(Arc::clone(&self.0))
+    }
+}
+
+/// Declares a type that names a domain of its own, for the life of the program.
+///
+/// Guards and data of it do not go with those of any other domain, and the compiler says so. The
+/// domain is had by `Domain::of(Name)`.
+///
+/// ```
+/// use quiescence::{Domain, Rcu};
+///
+/// quiescence::domain! {
+///     /// Zone data: its readers never wait for those of the routing table.
+///     pub struct Zones;
+/// }
+///
+/// let zones = Domain::of(Zones);
+/// let serial = Rcu::new_in(7, zones);
+/// assert_eq!(*serial.load(&zones.read()), 7);
+/// ```
+///
+/// A guard of another domain is refused:
+/// ```compile_fail,E0277
+/// use quiescence::{Domain, Rcu};
+/// quiescence::domain! { struct Zones; }
+/// let serial = Rcu::new_in(7, Domain::of(Zones));
+/// let guard = quiescence::read(); // of the global domain
+/// serial.load(&guard);
+/// ```
+#[macro_export]
+macro_rules! domain {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident;) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        $vis struct $name;
+
+        const _: () = {
+            static CORE: $crate::__private::Core = $crate::__private::new_core();
+
+            // SAFETY: one static.
+            unsafe impl $crate::Kind for $name {
+                const STATIC: bool = true;
+
+                #[inline]
+                fn core(&self) -> &$crate::__private::Core {
+                    &CORE
+                }
+
+                fn handle(&self) -> $crate::__private::Handle {
+                    $crate::__private::Handle::Static(&CORE)
+                }
+            }
+        };
+    };
+}

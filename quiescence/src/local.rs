@@ -1,0 +1,370 @@
+//! What a thread knows of itself: its slot in each domain it has read in, and its callback queues.
+//!
+//! The pointer that [`crate::read`] looks at first is thread-local without a destructor, so it can
+//! be used at any moment of a thread's life. The table behind it is freed by a destructor; a section
+//! that begins after that (inside the destructor of another thread-local) makes a new table, which
+//! goes when the section ends.
+
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+use std::ptr;
+use std::sync::Arc;
+
+use crate::core::{Core, Me};
+use crate::kind::{Handle, WeakHandle};
+use crate::os::fork;
+use crate::queue::Queue;
+use crate::slot::{NOT_READY, Slot};
+
+/// What the thread has in one domain.
+struct Local {
+    core: WeakHandle,
+    /// The slot of ordinary sections; null until the first, or when its last user has gone.
+    slot: *const Slot,
+    /// Whether `slot` is kept registered because [`crate::read`] was called.
+    implicit: bool,
+    /// The slots of QSBR handles.
+    qsbr: Vec<*const Slot>,
+    queue: Option<Arc<Queue>>,
+}
+
+thread_local! {
+    /// The slot for sections of the global domain, if its fast path may be used.
+    pub(crate) static FAST: Cell<*const Slot> = const { Cell::new(&raw const NOT_READY) };
+    /// The table, or null. Without a destructor, so that it can be used until the very end.
+    static TABLE: Cell<*mut Table> = const { Cell::new(ptr::null_mut()) };
+    /// Frees the table at the end of the thread.
+    static SENTINEL: Sentinel = const { Sentinel };
+    /// Whether this thread is running a callback.
+    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
+    static TOKEN: u8 = const { 0 };
+}
+
+/// A number that no other live thread has. It stays the same in a child process.
+pub(crate) fn token() -> usize {
+    TOKEN.with(|token| ptr::from_ref(token).addr())
+}
+
+#[derive(Default)]
+struct Table {
+    locals: RefCell<Vec<Local>>,
+    /// The sentinel is gone: every registration ends with its section.
+    exiting: Cell<bool>,
+}
+
+struct Sentinel;
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        leave_thread();
+    }
+}
+
+impl Table {
+    /// The thread's table; made if need be.
+    fn get() -> &'static Self {
+        let table = TABLE.get();
+        if !table.is_null() {
+            // SAFETY: made below by this thread and freed by `free_if_empty` only, which nobody calls
+            // while a borrow of the table is in use.
+            return unsafe { &*table };
+        }
+        let exiting = SENTINEL.try_with(|_| ()).is_err();
+        let table = Box::into_raw(Box::new(Self {
+            exiting: Cell::new(exiting),
+            ..Self::default()
+        }));
+        TABLE.set(table);
+        // SAFETY: as above.
+        unsafe { &*table }
+    }
+
+    /// The thread's table, if it has one.
+    fn existing() -> Option<&'static Self> {
+        let table = TABLE.get();
+        // SAFETY: see `get`.
+        unsafe { table.as_ref() }
+    }
+
+    /// Calls `f` with what the thread has in a domain; made if need be. `f` runs no user code.
+    fn with_local<R>(
+        &self,
+        core: &Core,
+        handle: impl FnOnce() -> Handle,
+        f: impl FnOnce(&mut Local) -> R,
+    ) -> R {
+        let mut locals = self.locals.borrow_mut();
+        let index = locals
+            .iter()
+            .position(|local| ptr::eq(local.core.as_ptr(), core));
+        let index = index.unwrap_or_else(|| {
+            locals.retain(|local| local.core.is_alive());
+            let handle = handle();
+            fork::remember(&handle);
+            locals.push(Local {
+                core: handle.downgrade(),
+                slot: ptr::null(),
+                implicit: false,
+                qsbr: Vec::new(),
+                queue: None,
+            });
+            locals.len() - 1
+        });
+        f(&mut locals[index])
+    }
+
+    /// Forgets domains in which the thread has nothing left, and the table with the last of them.
+    fn free_if_empty(&self) {
+        if !self.exiting.get() {
+            return;
+        }
+        let mut locals = self.locals.borrow_mut();
+        locals.retain(|local| {
+            !(local.slot.is_null() && local.qsbr.is_empty()) && local.core.is_alive()
+        });
+        let empty = locals.is_empty();
+        drop(locals);
+        if empty {
+            let table = TABLE.replace(ptr::null_mut());
+            // SAFETY: made by `get` from a box, and no longer reachable; callers use it no more.
+            drop(unsafe { Box::from_raw(table) });
+        }
+    }
+}
+
+impl Local {
+    /// The slot for ordinary sections; registers if there is none.
+    fn slot(&mut self, core: &Core) -> &'static Slot {
+        if self.slot.is_null() {
+            self.slot = core.register(token(), false);
+        }
+        // SAFETY: the domain is alive (`core`), and so are its slots; the lifetime is cut to the
+        // domain's by the callers.
+        unsafe { &*self.slot }
+    }
+
+    /// Unregisters the slot if nobody uses it.
+    fn unregister_if_unused(&mut self, core: &Core) {
+        // SAFETY: not null only while registered with the domain, which is alive (`core`).
+        if let Some(slot) = unsafe { self.slot.as_ref() }
+            && slot.references() == 0
+            && slot.is_quiescent()
+        {
+            if FAST.get() == self.slot {
+                FAST.set(&raw const NOT_READY);
+            }
+            self.slot = ptr::null();
+            core.unregister(slot);
+        }
+    }
+
+    /// All slots of this thread in the domain. The domain must be alive.
+    fn slots(&self) -> impl Iterator<Item = &Slot> {
+        // SAFETY: not null only while registered; the domain is alive by this function's contract.
+        let ordinary = unsafe { self.slot.as_ref() };
+        // SAFETY: in the list only while registered; as above.
+        ordinary
+            .into_iter()
+            .chain(self.qsbr.iter().map(|slot| unsafe { &**slot }))
+    }
+}
+
+/// The slot for implicit sections in a domain; registers on first use.
+#[cold]
+pub(crate) fn implicit_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
+    let table = Table::get();
+    table.with_local(core, handle, |local| {
+        let slot = local.slot(core);
+        if table.exiting.get() {
+            slot.mark_leaving();
+        } else if !local.implicit {
+            local.implicit = true;
+            slot.acquire();
+        }
+        slot
+    })
+}
+
+/// Puts the slot where the fast path of the global domain finds it.
+pub(crate) fn make_fast(slot: &'static Slot) {
+    if slot.is_fast() && !Table::get().exiting.get() {
+        FAST.set(slot);
+    }
+}
+
+/// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
+pub(crate) fn handle_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
+    Table::get().with_local(core, handle, |local| {
+        let slot = local.slot(core);
+        slot.acquire();
+        slot
+    })
+}
+
+/// An explicit handle goes.
+pub(crate) fn release_handle(core: &Core, handle: impl FnOnce() -> Handle, slot: &Slot) {
+    slot.release();
+    let table = Table::get();
+    table.with_local(core, handle, |local| local.unregister_if_unused(core));
+    table.free_if_empty();
+}
+
+/// A slot of its own for a QSBR handle.
+pub(crate) fn qsbr_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
+    Table::get().with_local(core, handle, |local| {
+        let slot = core.register(token(), true);
+        local.qsbr.push(slot);
+        slot
+    })
+}
+
+/// A QSBR handle, offline, goes.
+pub(crate) fn release_qsbr(core: &Core, handle: impl FnOnce() -> Handle, slot: &Slot) {
+    let table = Table::get();
+    table.with_local(core, handle, |local| {
+        local.qsbr.retain(|other| !ptr::eq(*other, slot))
+    });
+    core.unregister(slot);
+    table.free_if_empty();
+}
+
+/// The outermost section of a slot marked as leaving has ended.
+pub(crate) fn left_last_section(slot: &Slot) {
+    let core = slot.core();
+    let table = Table::get();
+    if let Some(local) = table
+        .locals
+        .borrow_mut()
+        .iter_mut()
+        .find(|l| ptr::eq(l.core.as_ptr(), core))
+    {
+        local.unregister_if_unused(core);
+    }
+    table.free_if_empty();
+}
+
+/// The thread ends: unregisters what is in no section, and the rest when its section ends.
+fn leave_thread() {
+    let Some(table) = Table::existing() else {
+        return;
+    };
+    table.exiting.set(true);
+    let mut orphans = Vec::new();
+    for local in table.locals.borrow_mut().iter_mut() {
+        let Some(handle) = local.core.upgrade() else {
+            continue;
+        };
+        // SAFETY: not null only while registered with the domain, which `handle` keeps alive.
+        if let Some(slot) = unsafe { local.slot.as_ref() } {
+            if std::mem::take(&mut local.implicit) {
+                slot.release();
+            }
+            slot.mark_leaving();
+        }
+        local.unregister_if_unused(&handle);
+        orphans.extend(local.queue.take().map(|queue| (handle, queue)));
+    }
+    table.free_if_empty();
+    for (handle, queue) in orphans {
+        queue.orphan(&handle);
+    }
+}
+
+/// What the calling thread itself has registered in a domain.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Own {
+    /// How many slots.
+    slots: usize,
+    /// The first of them that is not quiescent.
+    section: Option<Section>,
+}
+
+/// A section, or an online QSBR reader, of the calling thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Section {
+    /// Whether it is a QSBR reader.
+    pub(crate) qsbr: bool,
+    /// Where it began.
+    pub(crate) began: Option<&'static Location<'static>>,
+}
+
+impl Own {
+    pub(crate) fn in_domain(core: &Core) -> Self {
+        let Some(table) = Table::existing() else {
+            return Self::default();
+        };
+        let locals = table.locals.borrow();
+        let Some(local) = locals
+            .iter()
+            .find(|local| ptr::eq(local.core.as_ptr(), core))
+        else {
+            return Self::default();
+        };
+        local.slots().fold(Self::default(), |own, slot| Self {
+            slots: own.slots + 1,
+            section: own.section.or_else(|| {
+                let section = Section {
+                    qsbr: slot.is_qsbr(),
+                    began: slot.began(),
+                };
+                (!slot.is_quiescent()).then_some(section)
+            }),
+        })
+    }
+
+    /// The section that the thread is in.
+    pub(crate) fn section(&self) -> Option<Section> {
+        self.section
+    }
+
+    /// For a driver: slots of one's own need no grace period, unless one is in use.
+    pub(crate) fn me(&self) -> Me {
+        Me {
+            quiescent_slots: if self.section.is_none() {
+                self.slots
+            } else {
+                0
+            },
+        }
+    }
+}
+
+/// The thread's callback queue in a domain; none while the thread's table is going away.
+pub(crate) fn queue(core: &Core, handle: impl FnOnce() -> Handle) -> Option<Arc<Queue>> {
+    let table = Table::get();
+    if table.exiting.get() {
+        table.free_if_empty();
+        return None;
+    }
+    table.with_local(core, handle, |local| {
+        Some(
+            local
+                .queue
+                .get_or_insert_with(|| core.queues.add(token()))
+                .clone(),
+        )
+    })
+}
+
+/// The thread's callback queue in a domain, if it ever retired anything there.
+pub(crate) fn existing_queue(core: &Core) -> Option<Arc<Queue>> {
+    let locals = Table::existing()?.locals.borrow();
+    locals
+        .iter()
+        .find(|local| ptr::eq(local.core.as_ptr(), core))?
+        .queue
+        .clone()
+}
+
+/// Whether this thread is running callbacks.
+pub(crate) fn in_callback() -> bool {
+    IN_CALLBACK.get()
+}
+
+/// Runs `f`, which runs callbacks.
+pub(crate) fn running_callbacks<R>(f: impl FnOnce() -> R) -> R {
+    let before = IN_CALLBACK.replace(true);
+    let result = f();
+    IN_CALLBACK.set(before);
+    result
+}

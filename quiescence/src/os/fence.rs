@@ -1,0 +1,158 @@
+//! Asymmetric fences: readers pay nothing, updaters pay for both.
+//!
+//! A pair of a *light* fence in a reader and a *heavy* fence in an updater orders like a pair of
+//! sequentially consistent fences. With `membarrier(2)` the light fence is one for the compiler
+//! only, and the heavy fence makes the kernel run a full fence on every processor that currently
+//! runs a thread of this process; threads that do not run were fenced by the context switch. Where
+//! the kernel has no membarrier or forbids it, both are sequentially consistent fences.
+//!
+//! Which of the two is decided once, before the first reader is registered, and never changes:
+//! a reader that has started with light fences could not be told to stop in time.
+//! `QUIESCENCE_FENCES=portable` in the environment chooses the portable pair.
+
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::SeqCst;
+
+use super::sync::fence;
+
+/// How this process orders readers against updaters; chosen once at start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fences {
+    /// Readers execute no fence instruction; a grace period executes one `membarrier(2)`.
+    Membarrier,
+    /// Readers and updaters execute sequentially consistent fences.
+    Portable,
+}
+
+/// The choice for this process, made on the first call.
+pub(crate) fn chosen() -> Fences {
+    static CHOSEN: OnceLock<Fences> = OnceLock::new();
+    *CHOSEN.get_or_init(|| {
+        let portable = std::env::var_os("QUIESCENCE_FENCES").is_some_and(|v| v == "portable");
+        if !portable && imp::register() {
+            Fences::Membarrier
+        } else {
+            Fences::Portable
+        }
+    })
+}
+
+/// Where the fences of one reader meet those of the updaters.
+///
+/// The hardware and the kernel need nothing of the kind. Loom does: it knows no membarrier, and to
+/// model both halves as sequentially consistent fences would pass a program whose heavy fence is
+/// missing. So under loom a light fence is a read-modify-write of the reader's cell, and a heavy
+/// fence one of every cell: light and heavy are ordered both ways, light and light are not.
+#[derive(Debug, Default)]
+pub(crate) struct Cell {
+    #[cfg(loom)]
+    passed: super::sync::AtomicU32,
+}
+
+impl Cell {
+    /// A cell of a reader that has executed no fence yet.
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> Self {
+        Self {}
+    }
+
+    /// A cell of a reader that has executed no fence yet.
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    #[cfg(loom)]
+    fn pass(&self) {
+        self.passed
+            .fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+    }
+}
+
+/// The reader's half under [`Fences::Membarrier`]: the compiler moves no access across it.
+#[inline(always)]
+pub(crate) fn light(_cell: &Cell) {
+    #[cfg(not(loom))]
+    std::sync::atomic::compiler_fence(SeqCst);
+    #[cfg(loom)]
+    _cell.pass();
+}
+
+/// A full fence of the calling thread alone: the reader's half under [`Fences::Portable`], and the
+/// updater's where every reader that it is paired with executes a full fence as well.
+pub(crate) fn full() {
+    fence(SeqCst);
+}
+
+/// The updater's half. `cells` are those of all readers; only loom looks at them.
+pub(crate) fn heavy<'a>(cells: impl Iterator<Item = &'a Cell>) {
+    #[cfg(not(loom))]
+    {
+        drop(cells);
+        match chosen() {
+            Fences::Membarrier => imp::membarrier(),
+            Fences::Portable => full(),
+        }
+    }
+    #[cfg(loom)]
+    {
+        full();
+        cells.for_each(Cell::pass);
+        full();
+    }
+}
+
+/// Tells the kernel again, in a child process, that heavy fences will come.
+#[cfg(not(loom))]
+pub(crate) fn register_after_fork() {
+    if chosen() == Fences::Membarrier {
+        imp::register();
+    }
+}
+
+#[cfg(all(target_os = "linux", not(loom)))]
+mod imp {
+    use rustix::thread::{MembarrierCommand, membarrier as call, membarrier_query};
+
+    /// Whether the kernel will run [`membarrier`] for this process.
+    pub(super) fn register() -> bool {
+        membarrier_query().contains_command(MembarrierCommand::PrivateExpedited)
+            && call(MembarrierCommand::RegisterPrivateExpedited).is_ok()
+            && call(MembarrierCommand::PrivateExpedited).is_ok()
+    }
+
+    pub(super) fn membarrier() {
+        if let Err(error) = call(MembarrierCommand::PrivateExpedited) {
+            lost(error);
+        }
+    }
+
+    /// Readers rely on this fence, and nothing else in user space can replace it.
+    #[cold]
+    fn lost(error: rustix::io::Errno) -> ! {
+        eprintln!(
+            "quiescence: membarrier(2), which worked when this process started, now fails: {error}. \
+             No grace period can be completed safely, so the process ends. If a seccomp filter is \
+             installed later on, allow membarrier in it or start with QUIESCENCE_FENCES=portable."
+        );
+        std::process::abort()
+    }
+}
+
+#[cfg(all(not(target_os = "linux"), not(loom)))]
+mod imp {
+    pub(super) fn register() -> bool {
+        false
+    }
+
+    pub(super) fn membarrier() {
+        unreachable!("chosen only where register() succeeds");
+    }
+}
+
+#[cfg(loom)]
+mod imp {
+    pub(super) fn register() -> bool {
+        true
+    }
+}

@@ -1,0 +1,141 @@
+//! `fork`: the child has the forking thread only, and finds every domain whole.
+//!
+//! Before the fork every lock of every domain is taken, in the order of `core`'s module page, so
+//! that no other thread is in the midst of something when the memory is copied. The parent lets
+//! them go. The child first puts right what the missing threads leave behind: their readers are
+//! unregistered, a grace period that one of them drove starts again from its fence, and their
+//! callback queues become orphans that the next `barrier` or the worker runs.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, Once};
+
+use crate::core;
+use crate::kind::{Handle, WeakHandle};
+use crate::os::{fence, sync};
+use crate::{local, queue, worker};
+
+/// The domains in use, so that a fork finds them.
+static DOMAINS: Mutex<Vec<WeakHandle>> = Mutex::new(Vec::new());
+
+/// Remembers a domain, when it is used for the first time.
+#[cold]
+pub(crate) fn remember(handle: &Handle) {
+    static INSTALL: Once = Once::new();
+    INSTALL.call_once(imp::install);
+    let mut domains = sync::lock(&DOMAINS);
+    if !handle.known.swap(true, Relaxed) {
+        domains.retain(WeakHandle::is_alive);
+        domains.push(handle.downgrade());
+    }
+}
+
+/// Everything that is locked while the memory is copied. The guards refer to the domains beside
+/// them and are dropped first.
+struct Held {
+    domains_held: Vec<DomainHeld>,
+    domains: MutexGuard<'static, Vec<WeakHandle>>,
+    worker: worker::Held,
+}
+
+struct DomainHeld {
+    core: core::Held<'static>,
+    queue_inners: Vec<queue::HeldQueue<'static>>,
+    queues: queue::Held<'static>,
+    handle: Handle,
+}
+
+/// Where the forking thread keeps what it holds between the two calls.
+struct Place(UnsafeCell<Option<Held>>);
+
+// SAFETY: touched by a thread that has taken all the locks and not given them back: one at a time.
+unsafe impl Sync for Place {}
+
+static HELD: Place = Place(UnsafeCell::new(None));
+
+/// Before the fork, in the forking thread.
+extern "C" fn prepare() {
+    let worker = worker::hold();
+    let domains = sync::lock(&DOMAINS);
+    let handles: Vec<Handle> = domains.iter().filter_map(WeakHandle::upgrade).collect();
+    let domains_held = handles.into_iter().map(DomainHeld::hold).collect();
+    // SAFETY: all locks are ours, see `Place`.
+    unsafe {
+        *HELD.0.get() = Some(Held {
+            domains_held,
+            domains,
+            worker,
+        })
+    };
+}
+
+/// After the fork, in the parent.
+extern "C" fn parent() {
+    // SAFETY: as in `prepare`. Taken out before the first lock is let go.
+    drop(unsafe { (*HELD.0.get()).take() });
+}
+
+/// After the fork, in the child.
+extern "C" fn child() {
+    // SAFETY: as in `prepare`.
+    let Some(mut held) = (unsafe { (*HELD.0.get()).take() }) else {
+        return;
+    };
+    fence::register_after_fork();
+    let owner = local::token();
+    held.worker.after_fork();
+    for domain in &mut held.domains_held {
+        domain.queues.after_fork(&mut domain.queue_inners, owner);
+        domain.handle.after_fork(&mut domain.core, owner);
+    }
+    debug_assert!(held.domains.len() >= held.domains_held.len());
+}
+
+impl DomainHeld {
+    /// Takes all locks of a domain.
+    fn hold(handle: Handle) -> Self {
+        // SAFETY: the guards are dropped before `handle`, which keeps the domain alive: fields drop
+        // in the order of their declaration. A static domain lives for ever anyway.
+        let core: &'static core::Core = unsafe { &*std::ptr::from_ref::<core::Core>(&*handle) };
+        let queues = core.queues.hold();
+        let queue_inners = queues
+            .queues()
+            .iter()
+            // SAFETY: the list keeps the queues alive, and is locked until these guards are gone.
+            .map(|queue| unsafe { &*std::sync::Arc::as_ptr(queue) }.hold())
+            .collect();
+        Self {
+            core: core.hold(),
+            queue_inners,
+            queues,
+            handle,
+        }
+    }
+}
+
+#[cfg(unix)]
+mod imp {
+    /// Registers the three functions for good.
+    pub(super) fn install() {
+        // SAFETY: three functions of the right type that live for ever.
+        let result = unsafe {
+            libc::pthread_atfork(
+                Some(super::prepare),
+                Some(super::parent),
+                Some(super::child),
+            )
+        };
+        assert!(
+            result == 0,
+            "quiescence: pthread_atfork fails with error {result}: out of memory"
+        );
+    }
+}
+
+#[cfg(not(unix))]
+mod imp {
+    /// No fork here.
+    pub(super) fn install() {
+        let _: [extern "C" fn(); 3] = [super::prepare, super::parent, super::child];
+    }
+}

@@ -1,0 +1,80 @@
+//! Sleeping until a word changes: the futex, with a portable twin.
+//!
+//! The twin (other systems, and loom) keeps one lock and one condition variable for all words; a
+//! wake-up rouses every sleeper, who looks at its own word again.
+
+use super::sync::AtomicU32;
+
+/// Sleeps while `word` is `value`; may return early. Call it in a loop.
+pub(crate) fn wait(word: &AtomicU32, value: u32) {
+    imp::wait(word, value);
+}
+
+/// Wakes whoever sleeps on `word`. The word must have been changed before.
+pub(crate) fn wake_all(word: &AtomicU32) {
+    imp::wake_all(word);
+}
+
+#[cfg(all(target_os = "linux", not(loom)))]
+mod imp {
+    use super::AtomicU32;
+    use rustix::thread::futex;
+
+    pub(super) fn wait(word: &AtomicU32, value: u32) {
+        // Whatever it returns (woken, the value differs, interrupted), the caller looks again.
+        let _ = futex::wait(word, futex::Flags::PRIVATE, value, None);
+    }
+
+    pub(super) fn wake_all(word: &AtomicU32) {
+        // It can fail for a bad address only, and this one is a reference.
+        let _ = futex::wake(word, futex::Flags::PRIVATE, i32::MAX.cast_unsigned());
+    }
+}
+
+#[cfg(all(not(target_os = "linux"), not(loom)))]
+mod imp {
+    use super::AtomicU32;
+    use crate::os::sync::{self, Condvar, Mutex};
+    use std::sync::atomic::Ordering::Relaxed;
+
+    static LOCK: Mutex<()> = Mutex::new(());
+    static CHANGED: Condvar = Condvar::new();
+
+    pub(super) fn wait(word: &AtomicU32, value: u32) {
+        let guard = sync::lock(&LOCK);
+        // Relaxed: the waker takes the lock after it changed the word, so either this load sees the
+        // change or the sleeper is on the condition variable before the waker notifies.
+        if word.load(Relaxed) == value {
+            drop(sync::wait(&CHANGED, guard));
+        }
+    }
+
+    pub(super) fn wake_all(_word: &AtomicU32) {
+        drop(sync::lock(&LOCK));
+        CHANGED.notify_all();
+    }
+}
+
+#[cfg(loom)]
+mod imp {
+    use super::AtomicU32;
+    use crate::os::sync::{self, Condvar, Mutex};
+    use std::sync::atomic::Ordering::Relaxed;
+
+    loom::lazy_static! {
+        static ref LOCK: Mutex<()> = Mutex::new(());
+        static ref CHANGED: Condvar = Condvar::new();
+    }
+
+    pub(super) fn wait(word: &AtomicU32, value: u32) {
+        let guard = sync::lock(&LOCK);
+        if word.load(Relaxed) == value {
+            drop(sync::wait(&CHANGED, guard));
+        }
+    }
+
+    pub(super) fn wake_all(_word: &AtomicU32) {
+        drop(sync::lock(&LOCK));
+        CHANGED.notify_all();
+    }
+}

@@ -1,0 +1,9 @@
+//! The only door to the operating system: fences across processors, futexes, fork.
+//!
+//! [`sync`] is the door for atomics and locks, so that loom can put its own behind the same names.
+
+pub(crate) mod fence;
+#[cfg(not(loom))]
+pub(crate) mod fork;
+pub(crate) mod futex;
+pub(crate) mod sync;

@@ -1,0 +1,44 @@
+//! Atomics and locks: the standard library's, or loom's when it explores the code.
+//!
+//! A lock that a panicking thread held is taken as it is: user code never runs under our locks, so
+//! what they guard is whole.
+
+#[cfg(loom)]
+pub(crate) use loom::sync::{
+    Condvar, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, fence},
+};
+#[cfg(not(loom))]
+pub(crate) use std::sync::{
+    Condvar, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, fence},
+};
+
+use std::sync::PoisonError;
+
+/// Locks, whoever panicked before.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks if nobody holds the lock.
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(std::sync::TryLockError::WouldBlock) => None,
+    }
+}
+
+/// Waits for a notification; may return without one.
+pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets the processor breathe between two looks.
+pub(crate) fn relax() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    std::hint::spin_loop();
+}

@@ -1,0 +1,194 @@
+//! Quiescent-state-based readers: sections that cost nothing.
+//!
+//! A [`Qsbr`] reader is inside a section all the time, except at the moments that it names
+//! ([`Qsbr::quiescent_state`]) and while it is [offline](Qsbr::offline). So beginning and ending a
+//! section is nothing at all, and the type system does what liburcu leaves to discipline: while a
+//! [`QsbrGuard`] lives, `quiescent_state` cannot be called.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::Location;
+
+use crate::core::Core;
+use crate::domain::{self, Domain};
+use crate::guard::Section;
+use crate::kind::{Global, Kind};
+use crate::local;
+use crate::slot::Slot;
+use grace::Urgency;
+
+/// A QSBR reader of the calling thread. Online when made; unregisters when dropped.
+///
+/// An online reader that does not announce quiescent states holds every grace period of its domain
+/// up: go [offline](Self::while_offline) before you block.
+///
+/// ```
+/// use quiescence::{Qsbr, Rcu};
+///
+/// let table = Rcu::new(vec![1, 2, 3]);
+/// let mut reader = Qsbr::register();
+/// for packet in 0..3 {
+///     let section = reader.read(); // free
+///     assert_eq!(table.load(&section)[packet], packet + 1);
+///     drop(section);
+///     reader.quiescent_state();
+/// }
+/// ```
+///
+/// A quiescent state in mid section is refused:
+/// ```compile_fail,E0502
+/// let table = quiescence::Rcu::new(7);
+/// let mut reader = quiescence::Qsbr::register();
+/// let section = reader.read();
+/// let seven = table.load(&section);
+/// reader.quiescent_state();
+/// assert_eq!(*seven, 7);
+/// ```
+pub struct Qsbr<K: Kind = Global> {
+    domain: Domain<K>,
+    slot: *const Slot,
+}
+
+/// A section of an online [`Qsbr`] reader. Making and dropping it does nothing.
+#[derive(Debug)]
+#[must_use = "what is loaded is protected while the guard lives"]
+pub struct QsbrGuard<'q, K: Kind = Global> {
+    core: *const Core,
+    reader: PhantomData<&'q Qsbr<K>>,
+}
+
+// SAFETY: the reader is online, so its word's nesting is not zero, and it stays under the number it
+// has until `quiescent_state` or `offline`, which need the reader exclusively.
+unsafe impl<K: Kind> Section<K> for QsbrGuard<'_, K> {
+    #[inline(always)]
+    fn core(&self) -> *const Core {
+        self.core
+    }
+}
+
+impl Qsbr<Global> {
+    /// Registers the calling thread as a QSBR reader of the global domain. Takes a lock.
+    #[track_caller]
+    pub fn register() -> Self {
+        Self::new(Domain::of(Global))
+    }
+}
+
+impl<K: Kind> Qsbr<K> {
+    #[track_caller]
+    pub(crate) fn new(domain: Domain<K>) -> Self {
+        let kind = domain.kind();
+        let slot: *const Slot = local::qsbr_slot(kind.core(), || kind.handle());
+        let mut reader = Self { slot, domain };
+        reader.online();
+        reader
+    }
+
+    /// Begins a section: wait-free, and no instruction at all.
+    ///
+    /// # Panics
+    /// If the reader is offline.
+    #[inline]
+    pub fn read(&self) -> QsbrGuard<'_, K> {
+        assert!(
+            !self.slot().is_quiescent(),
+            "a QSBR reader reads while offline: call online() first"
+        );
+        QsbrGuard {
+            core: self.domain.kind().core(),
+            reader: PhantomData,
+        }
+    }
+
+    /// Announces that this thread holds no reference of before.
+    ///
+    /// # Progress and cost
+    /// Two loads and a comparison when nobody has asked since the last time; else one store and,
+    /// if an updater sleeps, one system call. Then a few callbacks that this thread queued and whose
+    /// grace period is over may run.
+    #[inline]
+    pub fn quiescent_state(&mut self) {
+        let kind = self.domain.kind();
+        if self.slot().renew(&kind.core().gp.0) {
+            crate::queue::run_some_of_this_thread(kind.core());
+        }
+    }
+
+    /// Stops holding grace periods up, until [`online`](Self::online). For before a blocking call.
+    pub fn offline(&mut self) {
+        if !self.slot().is_quiescent() {
+            self.slot().leave();
+        }
+    }
+
+    /// Reads again. Does nothing when online.
+    #[track_caller]
+    pub fn online(&mut self) {
+        if self.slot().is_quiescent() {
+            self.slot()
+                .online(&self.domain.kind().core().gp.0, Location::caller());
+        }
+    }
+
+    /// Calls `f`, which may block, offline; online again afterwards, also if `f` panics.
+    ///
+    /// ```
+    /// let mut reader = quiescence::Qsbr::register();
+    /// let line = reader.while_offline(|| "a line that took long to come");
+    /// # assert!(!line.is_empty());
+    /// ```
+    #[track_caller]
+    pub fn while_offline<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        struct Online<'q, K: Kind>(&'q mut Qsbr<K>);
+        impl<K: Kind> Drop for Online<'_, K> {
+            fn drop(&mut self) {
+                self.0.online();
+            }
+        }
+        self.offline();
+        let _online = Online(self);
+        f()
+    }
+
+    /// Whether the reader is online.
+    pub fn is_online(&self) -> bool {
+        !self.slot().is_quiescent()
+    }
+
+    /// Waits for a grace period, offline meanwhile: itself it does not hold up.
+    ///
+    /// # Panics
+    /// If this thread is in another section of the same domain.
+    #[track_caller]
+    pub fn synchronize(&mut self) {
+        let place = Location::caller();
+        let domain = self.domain.clone();
+        self.while_offline(|| domain::synchronize(domain.kind(), Urgency::Normal, place));
+    }
+
+    /// The domain.
+    pub fn domain(&self) -> &Domain<K> {
+        &self.domain
+    }
+
+    fn slot(&self) -> &Slot {
+        // SAFETY: registered in `new`, unregistered in `drop`; `self.domain` keeps the memory.
+        unsafe { &*self.slot }
+    }
+}
+
+impl<K: Kind> Drop for Qsbr<K> {
+    fn drop(&mut self) {
+        self.offline();
+        let kind = self.domain.kind();
+        local::release_qsbr(kind.core(), || kind.handle(), self.slot());
+    }
+}
+
+impl<K: Kind> fmt::Debug for Qsbr<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Qsbr")
+            .field("online", &self.is_online())
+            .finish_non_exhaustive()
+    }
+}

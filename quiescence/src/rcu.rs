@@ -1,0 +1,349 @@
+//! Values behind an RCU pointer: [`Rcu`], [`RcuOption`], and [`Unlinked`] for what was taken out.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::panic::Location;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+
+use grace::Urgency;
+
+use crate::chaos::{self, Mutant, Point};
+use crate::domain::{self, Domain};
+use crate::guard::{Guard, Section};
+use crate::kind::{Global, Kind};
+use crate::queue;
+
+/// A value that is read often, at the price of a load, and replaced now and then.
+///
+/// Readers see one whole value, the old or the new; an old one is dropped after a grace period.
+/// Updates are made by replacing: [`store`](Self::store), [`swap`](Self::swap), or
+/// [`update`](Self::update), which makes the new value from the old.
+///
+/// `D` says which domain's guards protect it: the global one, unless [`Rcu::new_in`] says otherwise.
+///
+/// ```
+/// use quiescence::Rcu;
+/// use std::thread;
+///
+/// let table = Rcu::new(vec![1, 2, 3]);
+/// thread::scope(|scope| {
+///     scope.spawn(|| {
+///         let guard = quiescence::read();
+///         let seen = table.load(&guard);
+///         assert!(seen.len() == 3 || seen.len() == 4);
+///     });
+///     table.update(|old| {
+///         let mut new = old.clone();
+///         new.push(4);
+///         new
+///     });
+/// });
+/// ```
+pub struct Rcu<T: Send + Sync + 'static, K: Kind = Global> {
+    // Never empty.
+    inner: RcuOption<T, K>,
+}
+
+/// As [`Rcu`], and may be empty.
+///
+/// ```
+/// let config = quiescence::RcuOption::<String>::empty();
+/// assert!(config.load(&quiescence::read()).is_none());
+/// config.store(Some("ready".into()));
+/// let taken = config.take().expect("stored above");
+/// assert_eq!(taken.into_inner(), "ready"); // after a grace period
+/// ```
+pub struct RcuOption<T: Send + Sync + 'static, K: Kind = Global> {
+    pointer: AtomicPtr<T>,
+    domain: Domain<K>,
+}
+
+/// A value that was taken out of its place: no new reader finds it, but some may still read it.
+///
+/// Dropping it retires it. [`into_box`](Self::into_box) waits until nobody reads it and gives it
+/// back.
+#[must_use = "dropping it retires the value"]
+pub struct Unlinked<T: Send + Sync + 'static, K: Kind = Global> {
+    pointer: NonNull<T>,
+    domain: Domain<K>,
+}
+
+// SAFETY: owns a T that other threads may still read (Sync) and that may be dropped anywhere (Send).
+unsafe impl<T: Send + Sync + 'static, K: Kind> Send for Unlinked<T, K> {}
+// SAFETY: a shared reference gives out `&T` only.
+unsafe impl<T: Send + Sync + 'static, K: Kind> Sync for Unlinked<T, K> {}
+
+impl<T: Send + Sync + 'static> Rcu<T> {
+    /// A value in the global domain.
+    pub fn new(value: T) -> Self {
+        Self::new_in(value, Domain::global())
+    }
+}
+
+impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
+    /// A value in `domain`.
+    pub fn new_in(value: T, domain: Domain<K>) -> Self {
+        Self {
+            inner: RcuOption::new_in(Some(value), domain),
+        }
+    }
+
+    /// The value now. It stays valid as long as the section, whatever becomes of this place.
+    ///
+    /// Wait-free: one load.
+    ///
+    /// # Panics
+    /// If the section is one of another domain (checked when the program runs only for domains made
+    /// with [`Domain::new`]; the compiler refuses the others).
+    #[inline]
+    pub fn load<'s, S: Section<K>>(&'s self, section: &'s S) -> &'s T {
+        // SAFETY: loaded under the section; not null, since `inner` is never empty.
+        unsafe { &*self.inner.load_pointer(section) }
+    }
+
+    /// Replaces the value; the old one is dropped after a grace period. Lock-free, allocates the new
+    /// value. May wait where [`Domain::retire`] may.
+    pub fn store(&self, value: T) {
+        drop(self.swap(value));
+    }
+
+    /// Replaces the value and gives the old one, which may still be read.
+    pub fn swap(&self, value: T) -> Unlinked<T, K> {
+        self.inner
+            .replace(Box::into_raw(Box::new(value)))
+            .expect("never empty")
+    }
+
+    /// Replaces the value by `f` of it. If another update comes in between, `f` is called again with
+    /// the newer value. Lock-free. `f` runs inside a section: it must not wait for a grace period.
+    #[track_caller]
+    pub fn update(&self, mut f: impl FnMut(&T) -> T) {
+        let guard = Guard::begin(self.inner.domain.kind(), Location::caller());
+        let old = self.update_in(&guard, &mut f);
+        // Retire after the section: a reader never waits and never frees.
+        drop(guard);
+        drop(old);
+    }
+
+    /// As [`update`](Self::update), under a section that the caller has, and gives the old value.
+    pub fn update_in<S: Section<K>>(
+        &self,
+        section: &S,
+        mut f: impl FnMut(&T) -> T,
+    ) -> Unlinked<T, K> {
+        let mut current = self.load(section);
+        let mut new = Box::new(f(current));
+        loop {
+            match self.compare_exchange(section, current, new) {
+                Ok(old) => return old,
+                Err(refused) => {
+                    current = self.load(section);
+                    new = refused;
+                    *new = f(current);
+                }
+            }
+        }
+    }
+
+    /// Replaces the value if it still is `current`, the very object; else gives `new` back.
+    ///
+    /// `current` must come from [`load`](Self::load) under `section`, which keeps its address from
+    /// being used again: no ABA.
+    ///
+    /// # Errors
+    /// `new`, if the value is another one by now.
+    pub fn compare_exchange<S: Section<K>>(
+        &self,
+        section: &S,
+        current: &T,
+        new: Box<T>,
+    ) -> Result<Unlinked<T, K>, Box<T>> {
+        self.inner.check(section);
+        let new = Box::into_raw(new);
+        let current = ptr::from_ref(current).cast_mut();
+        // AcqRel: the Release pairs with the Acquire in `load_pointer` [GP-10]; the Acquire lets the
+        // owner of the old value see how it was made.
+        match self
+            .inner
+            .pointer
+            .compare_exchange(current, new, AcqRel, Acquire)
+        {
+            // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
+            Ok(old) => Ok(unsafe { Unlinked::new(old, &self.inner.domain) }.expect("never empty")),
+            // SAFETY: made by `into_raw` above and not published.
+            Err(_) => Err(unsafe { Box::from_raw(new) }),
+        }
+    }
+
+    /// The domain whose sections protect the value.
+    pub fn domain(&self) -> &Domain<K> {
+        &self.inner.domain
+    }
+}
+
+impl<T: Send + Sync + 'static> RcuOption<T> {
+    /// An empty place in the global domain.
+    pub fn empty() -> Self {
+        Self::new_in(None, Domain::global())
+    }
+
+    /// A value in the global domain.
+    pub fn new(value: T) -> Self {
+        Self::new_in(Some(value), Domain::global())
+    }
+}
+
+impl<T: Send + Sync + 'static, K: Kind> RcuOption<T, K> {
+    /// A value, or none, in `domain`.
+    pub fn new_in(value: Option<T>, domain: Domain<K>) -> Self {
+        let pointer = value.map_or(ptr::null_mut(), |value| Box::into_raw(Box::new(value)));
+        Self {
+            pointer: AtomicPtr::new(pointer),
+            domain,
+        }
+    }
+
+    /// The value now, if there is one. See [`Rcu::load`].
+    #[inline]
+    pub fn load<'s, S: Section<K>>(&'s self, section: &'s S) -> Option<&'s T> {
+        // SAFETY: loaded under the section; null is none.
+        unsafe { self.load_pointer(section).as_ref() }
+    }
+
+    /// Replaces the value; the old one is dropped after a grace period. See [`Rcu::store`].
+    pub fn store(&self, value: Option<T>) {
+        drop(self.swap(value));
+    }
+
+    /// Replaces the value and gives the old one, which may still be read.
+    pub fn swap(&self, value: Option<T>) -> Option<Unlinked<T, K>> {
+        self.replace(value.map_or(ptr::null_mut(), |value| Box::into_raw(Box::new(value))))
+    }
+
+    /// Takes the value out; it may still be read.
+    pub fn take(&self) -> Option<Unlinked<T, K>> {
+        self.swap(None)
+    }
+
+    /// The domain whose sections protect the value.
+    pub fn domain(&self) -> &Domain<K> {
+        &self.domain
+    }
+
+    #[inline]
+    fn load_pointer<S: Section<K>>(&self, section: &S) -> *const T {
+        self.check(section);
+        // Acquire: pairs with the Release in `replace` and `compare_exchange` [GP-10]; the value was
+        // made before it was published. The section's begin comes before this load [GP-1].
+        self.pointer.load(Acquire)
+    }
+
+    fn replace(&self, new: *mut T) -> Option<Unlinked<T, K>> {
+        if chaos::mutant(Mutant::RetireBeforeUnlink) {
+            domain::synchronize(self.domain.kind(), Urgency::Normal, Location::caller());
+        }
+        // AcqRel: as in `compare_exchange` [GP-10].
+        let old = self.pointer.swap(new, AcqRel);
+        chaos::point(Point::Unlinked);
+        // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
+        unsafe { Unlinked::new(old, &self.domain) }
+    }
+
+    /// Refuses a section of another domain, where the types do not.
+    #[inline(always)]
+    fn check<S: Section<K>>(&self, section: &S) {
+        if !K::STATIC {
+            assert!(
+                ptr::eq(section.core(), self.domain.core()),
+                "quiescence: the guard is of another domain than the value"
+            );
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static, K: Kind> Drop for RcuOption<T, K> {
+    fn drop(&mut self) {
+        let pointer = *self.pointer.get_mut();
+        if !pointer.is_null() {
+            // SAFETY: from a box; nobody can hold a reference that was loaded from here, since such a
+            // reference borrows `self`.
+            drop(unsafe { Box::from_raw(pointer) });
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static, K: Kind> Unlinked<T, K> {
+    /// # Safety
+    /// `pointer` is null or came from a box, was reachable under sections of `domain` only, and is
+    /// no more.
+    unsafe fn new(pointer: *mut T, domain: &Domain<K>) -> Option<Self> {
+        NonNull::new(pointer).map(|pointer| Self {
+            pointer,
+            domain: domain.clone(),
+        })
+    }
+
+    /// Waits for a grace period and gives the value back: nobody reads it any more.
+    ///
+    /// # Panics
+    /// If the calling thread is in a section of the domain. The value is retired then.
+    #[track_caller]
+    pub fn into_box(self) -> Box<T> {
+        if !chaos::mutant(Mutant::RetireBeforeUnlink) {
+            domain::synchronize(self.domain.kind(), Urgency::Normal, Location::caller());
+        }
+        let mut this = ManuallyDrop::new(self);
+        let pointer = this.pointer.as_ptr();
+        // SAFETY: `this` is not used or dropped as a whole any more; the domain is dropped once.
+        unsafe { ptr::drop_in_place(&raw mut this.domain) };
+        // SAFETY: from a box, unreachable, and after a grace period that began after that.
+        unsafe { Box::from_raw(pointer) }
+    }
+
+    /// As [`into_box`](Self::into_box), without the box.
+    #[track_caller]
+    pub fn into_inner(self) -> T {
+        *self.into_box()
+    }
+}
+
+impl<T: Send + Sync + 'static, K: Kind> Deref for Unlinked<T, K> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: valid until retired, which takes `self`; others only read it, and T is Sync.
+        unsafe { self.pointer.as_ref() }
+    }
+}
+
+impl<T: Send + Sync + 'static, K: Kind> Drop for Unlinked<T, K> {
+    fn drop(&mut self) {
+        // SAFETY: from a box and unreachable, see `new`; nobody uses `self` after this.
+        unsafe { queue::retire_raw(self.domain.kind(), self.pointer.as_ptr()) };
+    }
+}
+
+impl<T: Send + Sync + fmt::Debug + 'static, K: Kind> fmt::Debug for Rcu<T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Rcu")
+            .field(self.load(&self.inner.domain.read()))
+            .finish()
+    }
+}
+
+impl<T: Send + Sync + fmt::Debug + 'static, K: Kind> fmt::Debug for RcuOption<T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RcuOption")
+            .field(&self.load(&self.domain.read()))
+            .finish()
+    }
+}
+
+impl<T: Send + Sync + fmt::Debug + 'static, K: Kind> fmt::Debug for Unlinked<T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Unlinked").field(&**self).finish()
+    }
+}

@@ -1,0 +1,162 @@
+//! The registry of a domain: who reads in it, and who of them holds the grace period up.
+//!
+//! Slots live in chunks that are never moved and never given back while the domain lives, so that a
+//! pointer to one stays good; and side by side, so that a scan of ten thousand runs at the speed of
+//! memory. Everything here is done under one lock, which is held for a look and never for a wait:
+//! threads register while a grace period waits for a stalled reader.
+//!
+//! **Invariant: a reader is in `readers` from before its first section to after its last.**
+//! The lock orders a registration before a scan, which then sees the reader, or after it, and then
+//! the reader sees what was published before the scan [GP-5].
+
+use crate::chaos::{self, Mutant};
+use crate::core::Core;
+#[cfg(loom)]
+use crate::os::fence;
+use crate::slot::Slot;
+use grace::Number;
+use grace::word::QUIESCENT;
+
+/// Slots in a chunk: 64 of 128 bytes are two pages.
+const CHUNK: usize = if cfg!(loom) { 3 } else { 64 };
+
+/// The readers of a domain. See the module.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    chunks: Vec<Box<[Slot]>>,
+    free: Vec<*const Slot>,
+    readers: Vec<*const Slot>,
+    /// How many of the readers are not QSBR: they need heavy fences.
+    light: usize,
+    /// Readers that the grace period in progress waits for.
+    holdouts: Vec<*const Slot>,
+    /// Whether `holdouts` is that of the grace period in progress.
+    scanned: bool,
+}
+
+// SAFETY: the pointers lead into `chunks`, which move with the registry; what they point to is Sync.
+unsafe impl Send for Registry {}
+
+impl Registry {
+    pub(crate) const fn new() -> Self {
+        Self {
+            chunks: Vec::new(),
+            free: Vec::new(),
+            readers: Vec::new(),
+            light: 0,
+            holdouts: Vec::new(),
+            scanned: false,
+        }
+    }
+
+    /// Enters a reader. The caller fences after it has released the lock [GP-5].
+    pub(crate) fn register(&mut self, core: *const Core, owner: usize, qsbr: bool) -> *const Slot {
+        if self.free.is_empty() {
+            let chunk: Box<[Slot]> = (0..CHUNK).map(|_| Slot::new(QUIESCENT)).collect();
+            self.free.extend(chunk.iter().rev().map(std::ptr::from_ref));
+            self.chunks.push(chunk);
+        }
+        let slot = self.free.pop().expect("a chunk was added above");
+        // SAFETY: it leads into `chunks`, which only ever grows.
+        let entry = unsafe { &*slot };
+        entry.adopt(core, self.readers.len(), owner, qsbr);
+        if !chaos::mutant(Mutant::NoRegistration) {
+            self.readers.push(slot);
+            self.light += usize::from(!qsbr);
+        }
+        slot
+    }
+
+    /// Takes out a reader, which is in no section.
+    pub(crate) fn unregister(&mut self, slot: &Slot) {
+        let index = slot.index();
+        if self
+            .readers
+            .get(index)
+            .is_some_and(|reader| std::ptr::eq(*reader, slot))
+        {
+            self.readers.swap_remove(index);
+            if let Some(moved) = self.readers.get(index) {
+                // SAFETY: it leads into `chunks`, which only ever grows.
+                unsafe { &**moved }.set_index(index);
+            }
+            self.light -= usize::from(!slot.is_qsbr());
+        }
+        self.free.push(slot);
+    }
+
+    /// How many readers there are.
+    pub(crate) fn len(&self) -> usize {
+        self.readers.len()
+    }
+
+    /// Whether some reader uses light fences, so that the updater's must be heavy.
+    pub(crate) fn needs_heavy_fence(&self) -> bool {
+        self.light != 0
+    }
+
+    /// The fences of all slots, registered or not.
+    #[cfg(loom)]
+    pub(crate) fn fences(&self) -> impl Iterator<Item = &fence::Cell> {
+        self.chunks
+            .iter()
+            .flat_map(|chunk| chunk.iter().map(|slot| &slot.fence))
+    }
+
+    /// Forgets the hold-outs: the next scan looks at everybody.
+    pub(crate) fn begin_pass(&mut self) {
+        self.holdouts.clear();
+        self.scanned = false;
+    }
+
+    /// Looks at every reader the first time, and then at those who held the pass up before.
+    pub(crate) fn scan(&mut self, number: Number) -> usize {
+        if chaos::mutant(Mutant::NoWait) {
+            return 0;
+        }
+        if self.scanned {
+            // SAFETY: see `register`.
+            self.holdouts
+                .retain(|slot| unsafe { &**slot }.is_holdout(number));
+        } else {
+            let skip = usize::from(chaos::mutant(Mutant::SkipLastReader));
+            let looked_at = &self.readers[..self.readers.len().saturating_sub(skip)];
+            // SAFETY: see `register`.
+            let holdouts = looked_at
+                .iter()
+                .filter(|slot| unsafe { &***slot }.is_holdout(number));
+            self.holdouts.extend(holdouts);
+            self.scanned = true;
+        }
+        self.holdouts.len()
+    }
+
+    /// The readers that the last scan found inside a section.
+    pub(crate) fn holdouts(&self) -> impl Iterator<Item = &Slot> {
+        // SAFETY: see `register`.
+        self.holdouts.iter().map(|slot| unsafe { &**slot })
+    }
+
+    /// In a child process: only `owner`'s readers are left.
+    #[cfg(not(loom))]
+    pub(crate) fn keep_only(&mut self, owner: usize) {
+        self.begin_pass();
+        let gone: Vec<*const Slot> = self
+            .readers
+            .iter()
+            .copied()
+            // SAFETY: see `register`.
+            .filter(|slot| unsafe { &**slot }.owner() != owner)
+            .collect();
+        for slot in gone {
+            // SAFETY: see `register`.
+            let slot = unsafe { &*slot };
+            slot.forget_section();
+            self.unregister(slot);
+        }
+        for slot in &self.readers {
+            // SAFETY: see `register`. Nobody sleeps in this process any more.
+            unsafe { &**slot }.clear_waited_for();
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! A reader's slot: the word that grace periods scan, and how a section begins and ends.
+//!
+//! Protocol of the reader, each line one step that `check` transcribes (docs/ORDERINGS.md):
+//!
+//! ```text
+//! enter:  current = gp.ctr (Acquire)          [GP-3]
+//!         word = current   (Relaxed)
+//!         light fence                         [GP-1]
+//! leave:  light fence
+//!         word = word - 1  (Release)          [GP-2]
+//!         light fence                         [GP-6]
+//!         if attention != 0: look at what is wanted
+//! ```
+//!
+//! Under membarrier no step is more than a plain load or store. The fast path asks one question
+//! ("is my nesting 0?") which also covers a thread that is not registered yet and a process without
+//! membarrier: those see a slot whose nesting is never 0 ([`NOT_READY`]) and take the slow path.
+
+use std::cell::Cell;
+use std::panic::Location;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use grace::word::{self, COUNT, QUIESCENT};
+
+use crate::chaos::{self, Mutant, Point};
+use crate::core::Core;
+use crate::os::fence::{self, Fences};
+use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64};
+
+/// One registered reader. A cache line pair of its own, so that readers share no line.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub(crate) struct Slot {
+    /// [`grace::word`]: nesting and grace-period number. First, as in liburcu's record.
+    word: AtomicU64,
+    /// What the reader should look at when it leaves: [`WAITED_FOR`], [`LEAVING`], [`PORTABLE`].
+    attention: AtomicU32,
+    /// Where the outermost section began, for messages; null while unknown.
+    began: AtomicPtr<Location<'static>>,
+    /// The domain whose registry owns this memory; null only for [`NOT_READY`].
+    core: Cell<*const Core>,
+    /// Handles and implicit registration that keep this slot registered. Owner only.
+    references: Cell<u32>,
+    /// Where this slot stands in the registry's list. Under the registry's lock.
+    index: Cell<usize>,
+    /// Whose slot it is; see [`crate::local::token`]. Under the registry's lock.
+    owner: Cell<usize>,
+    /// Whether this is a QSBR reader: it executes full fences where it comes online. Under the
+    /// registry's lock.
+    qsbr: Cell<bool>,
+    pub(crate) fence: fence::Cell,
+}
+
+// SAFETY: the atomics are for everybody; `core` is set once before the slot is handed out;
+// `references` is touched by the owning thread only; `index`, `owner` and `qsbr` are touched under
+// the registry's lock only.
+unsafe impl Sync for Slot {}
+// SAFETY: as above; slots are created by one thread and owned by others in turn, each hand-over
+// going through the registry's lock.
+unsafe impl Send for Slot {}
+
+/// A sleeping updater waits for this reader to leave its section.
+const WAITED_FOR: u32 = 1;
+/// The thread is exiting: unregister once the section has ended.
+const LEAVING: u32 = 2;
+/// This process has no membarrier: fences are instructions.
+const PORTABLE: u32 = 4;
+
+/// The slot of a thread that must take the slow path. Its nesting is never 0, and nobody writes it.
+#[cfg(not(loom))]
+pub(crate) static NOT_READY: Slot = Slot::new(COUNT);
+
+impl Slot {
+    /// An unregistered slot; [`adopt`](Self::adopt) makes it somebody's.
+    #[cfg(not(loom))]
+    pub(crate) const fn new(word: u64) -> Self {
+        Self {
+            word: AtomicU64::new(word),
+            attention: AtomicU32::new(0),
+            began: AtomicPtr::new(std::ptr::null_mut()),
+            core: Cell::new(std::ptr::null()),
+            references: Cell::new(0),
+            index: Cell::new(0),
+            owner: Cell::new(0),
+            qsbr: Cell::new(false),
+            fence: fence::Cell::new(),
+        }
+    }
+
+    /// As above; loom's atomics are not const.
+    #[cfg(loom)]
+    pub(crate) fn new(word: u64) -> Self {
+        Self {
+            word: AtomicU64::new(word),
+            attention: AtomicU32::new(0),
+            began: AtomicPtr::new(std::ptr::null_mut()),
+            core: Cell::new(std::ptr::null()),
+            references: Cell::new(0),
+            index: Cell::new(0),
+            owner: Cell::new(0),
+            qsbr: Cell::new(false),
+            fence: fence::Cell::new(),
+        }
+    }
+
+    // ---- the reader's side ------------------------------------------------------------------
+
+    /// Whether the owner is in no section (or, for QSBR, offline).
+    #[inline(always)]
+    pub(crate) fn is_quiescent(&self) -> bool {
+        // Relaxed: the owner reads its own word.
+        word::nesting(self.word.load(Relaxed)) == 0
+    }
+
+    /// Begins an outermost section with light fences. Owner only, nesting 0.
+    #[inline(always)]
+    pub(crate) fn enter_outermost(&self, gp: &AtomicU64, place: &'static Location<'static>) {
+        // Acquire: pairs with the Release in Core::announce [GP-3]; under the new number the section
+        // sees what was published before the grace period that announced it.
+        let current = gp.load(Acquire);
+        chaos::point(Point::EnterBeforeStore);
+        self.began
+            .store(std::ptr::from_ref(place).cast_mut(), Relaxed);
+        // Relaxed: the light fence below, with the updater's heavy fence, orders this store before
+        // the section's loads [GP-1].
+        self.word.store(current, Relaxed);
+        fence::light(&self.fence);
+        chaos::point(Point::Entered);
+    }
+
+    /// Begins a section in the cases that the fast path does not cover: nested, or no membarrier.
+    pub(crate) fn enter_slow(&self, gp: &AtomicU64, place: &'static Location<'static>) {
+        let word = self.word.load(Relaxed);
+        let nesting = word::nesting(word);
+        if nesting == 0 {
+            self.enter_outermost(gp, place);
+            if self.attention.load(Relaxed) & PORTABLE != 0 {
+                fence::full(); // the light fence of this process [GP-1]
+            }
+            return;
+        }
+        assert!(
+            nesting < u32::MAX,
+            "read-side sections nested 2^32 deep: guards are being leaked with mem::forget"
+        );
+        // Relaxed: the number, which is all that a scan compares, stays.
+        self.word.store(word + COUNT, Relaxed);
+    }
+
+    /// Ends a section. Owner only.
+    #[inline(always)]
+    pub(crate) fn leave(&self) {
+        fence::light(&self.fence);
+        chaos::point(Point::LeaveBeforeStore);
+        let word = self.word.load(Relaxed);
+        let left = if chaos::mutant(Mutant::NestedUnlock) {
+            QUIESCENT
+        } else {
+            word - COUNT
+        };
+        // Release: pairs with the Acquire in `is_holdout` [GP-2]; the section's loads happen before
+        // whatever the updater does once it has seen this word.
+        self.word.store(left, Release);
+        fence::light(&self.fence);
+        chaos::point(Point::Left);
+        // Relaxed: the light fence above, with the sleeper's heavy fence, makes sure that either
+        // this load sees the mark or the sleeper's second look sees the word [GP-6].
+        if self.attention.load(Relaxed) != 0 {
+            self.leave_slow(left);
+        }
+    }
+
+    /// Somebody waits, or the thread is leaving, or fences are instructions here.
+    #[cold]
+    fn leave_slow(&self, word: u64) {
+        if self.attention.load(Relaxed) & PORTABLE != 0 {
+            fence::full(); // the light fence of this process [GP-6]
+        }
+        if word::nesting(word) != 0 {
+            return;
+        }
+        self.report_quiescent();
+        // Relaxed: only the owner sets this mark.
+        if self.attention.load(Relaxed) & LEAVING != 0 {
+            crate::local::left_last_section(self);
+        }
+    }
+
+    /// Wakes the sleeping updater if this reader was the last it waited for.
+    pub(crate) fn report_quiescent(&self) {
+        if chaos::mutant(Mutant::NoWakeUp) {
+            return;
+        }
+        if self.attention.load(Relaxed) & WAITED_FOR != 0 && self.clear_waited_for() {
+            self.core().holdout_left();
+        }
+    }
+
+    /// Announces that a QSBR reader holds no reference, and begins its next section. Owner only.
+    /// Answers whether the number was a new one.
+    #[inline(always)]
+    pub(crate) fn renew(&self, gp: &AtomicU64) -> bool {
+        // Acquire: pairs with the Release in Core::announce [GP-3].
+        let current = gp.load(Acquire);
+        if current == self.word.load(Relaxed) {
+            return false; // nobody has asked since the last time
+        }
+        chaos::point(Point::EnterBeforeStore);
+        // Release: ends the section before as `leave` does [GP-2]. What the section after loads is
+        // ordered by the Acquire above: a grace period waits for words under older numbers only.
+        self.word.store(current, Release);
+        fence::light(&self.fence);
+        chaos::point(Point::Left);
+        if self.attention.load(Relaxed) != 0 {
+            if self.attention.load(Relaxed) & PORTABLE != 0 {
+                fence::full(); // the light fence of this process [GP-6]
+            }
+            self.report_quiescent();
+        }
+        true
+    }
+
+    /// A QSBR reader begins to hold references. Owner only, word quiescent.
+    pub(crate) fn online(&self, gp: &AtomicU64, place: &'static Location<'static>) {
+        let current = gp.load(Acquire); // [GP-3]
+        chaos::point(Point::EnterBeforeStore);
+        self.began
+            .store(std::ptr::from_ref(place).cast_mut(), Relaxed);
+        self.word.store(current, Relaxed);
+        // A full fence, so that updaters need no membarrier for QSBR readers [GP-8].
+        fence::full();
+    }
+
+    /// Where the outermost section began, if it is known.
+    pub(crate) fn began(&self) -> Option<&'static Location<'static>> {
+        let place = self.began.load(Relaxed);
+        // SAFETY: the pointer is null or was made from a `&'static Location` by `enter_outermost` or
+        // `online`.
+        unsafe { place.as_ref() }
+    }
+
+    // ---- the updater's side -----------------------------------------------------------------
+
+    /// Whether a grace period under `number` must wait for this reader.
+    #[inline]
+    pub(crate) fn is_holdout(&self, number: grace::Number) -> bool {
+        // Acquire: pairs with the Release in `leave` and `renew` [GP-2]; what the reader did in its
+        // section happens before the end of the grace period.
+        let word = self.word.load(Acquire);
+        if chaos::mutant(Mutant::PhaseBit) {
+            return word::nesting(word) != 0 && (word::number(word).0 ^ number.0) & 1 != 0;
+        }
+        word::is_holdout(word, number)
+    }
+
+    /// Marks the reader as waited for by a sleeper.
+    pub(crate) fn mark_waited_for(&self) {
+        // Relaxed: the sleeper's heavy fence follows, before its second look [GP-6].
+        self.attention.fetch_or(WAITED_FOR, Relaxed);
+    }
+
+    /// Takes the mark away; whoever is told `true` did it and owes the sleeper a report.
+    pub(crate) fn clear_waited_for(&self) -> bool {
+        // AcqRel: whoever takes the mark is ordered after the one who set it, and its report carries
+        // what it did before [GP-7].
+        self.attention.fetch_and(!WAITED_FOR, AcqRel) & WAITED_FOR != 0
+    }
+
+    // ---- registration, under the registry's lock or by the owner ------------------------------
+
+    /// Makes a free slot somebody's. Under the registry's lock.
+    pub(crate) fn adopt(&self, core: *const Core, index: usize, owner: usize, qsbr: bool) {
+        self.core.set(core);
+        self.index.set(index);
+        self.owner.set(owner);
+        self.qsbr.set(qsbr);
+        self.references.set(0);
+        self.word.store(QUIESCENT, Relaxed);
+        let portable = fence::chosen() == Fences::Portable;
+        self.attention
+            .store(if portable { PORTABLE } else { 0 }, Relaxed);
+    }
+
+    /// Forgets a section that cannot end, because its thread is gone (in a child process).
+    #[cfg(not(loom))]
+    pub(crate) fn forget_section(&self) {
+        self.word.store(QUIESCENT, Relaxed);
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        // SAFETY: set by `adopt`, before anybody could hold the slot, to the domain whose registry
+        // owns this very memory: while the slot can be reached, the domain lives.
+        unsafe { &*self.core.get() }
+    }
+
+    pub(crate) fn core_ptr(&self) -> *const Core {
+        self.core.get()
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.index.get()
+    }
+
+    pub(crate) fn set_index(&self, index: usize) {
+        self.index.set(index);
+    }
+
+    pub(crate) fn owner(&self) -> usize {
+        self.owner.get()
+    }
+
+    pub(crate) fn is_qsbr(&self) -> bool {
+        self.qsbr.get()
+    }
+
+    /// Whether the fast path may use this slot: light fences are free here.
+    pub(crate) fn is_fast(&self) -> bool {
+        self.attention.load(Relaxed) & PORTABLE == 0
+    }
+
+    /// Counts one more user of this registration. Owner only.
+    pub(crate) fn acquire(&self) {
+        self.references.set(self.references.get() + 1);
+    }
+
+    /// Counts one user less. Owner only.
+    #[cfg(not(loom))]
+    pub(crate) fn release(&self) {
+        self.references.set(self.references.get() - 1);
+    }
+
+    /// How many use this registration. Owner only.
+    #[cfg(not(loom))]
+    pub(crate) fn references(&self) -> u32 {
+        self.references.get()
+    }
+
+    /// Asks the owner's next outermost leave to unregister. Owner only.
+    pub(crate) fn mark_leaving(&self) {
+        self.attention.fetch_or(LEAVING, Relaxed);
+    }
+}
