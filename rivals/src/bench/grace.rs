@@ -1,0 +1,312 @@
+//! How long a grace period takes, and what waiting for it costs the readers.
+//!
+//! A [`Company`] is a crowd of registered threads that sit idle, each of them registered with
+//! every rival, so that all rivals wait for the same crowd: the threads are real, and parked in
+//! the kernel. Who asks for grace periods, and who reads meanwhile, comes and goes with each
+//! measurement.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use super::grace_rivals::{Flavour, chain};
+pub use super::grace_rivals::{GraceRival, rivals};
+
+/// Room for a parked thread and its thread-local data, and not more: there may be ten thousand.
+const IDLE_STACK_BYTES: usize = 64 << 10;
+
+/// Grace periods before the first one that counts.
+const WARM_UP: usize = 8;
+
+/// The longest grace period that is told apart from longer ones.
+const LATENCY_MAX_NS: u64 = 60_000_000_000;
+
+/// What [`Company::measure`] saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Latency {
+    /// Grace periods that were waited for.
+    pub count: u64,
+    /// The median, in nanoseconds, without the cost of reading the clock.
+    pub p50_ns: f64,
+    /// Exceeded by one grace period in a hundred.
+    pub p99_ns: f64,
+}
+
+/// What [`Company::contend`] saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Contention {
+    /// Sections of all readers.
+    pub reads: u64,
+    /// Grace periods of the one updater.
+    pub grace_periods: u64,
+    /// How long it went on.
+    pub elapsed: Duration,
+}
+
+/// Idle threads that are registered with every rival, and one domain of each rival.
+pub struct Company {
+    flavours: Vec<(&'static str, Arc<dyn Flavour>)>,
+    idle: Vec<JoinHandle<()>>,
+    leave: Arc<AtomicBool>,
+    clock_ns: u64,
+}
+
+impl std::fmt::Debug for Company {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Company")
+            .field("idle", &self.idle.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Company {
+    /// Gathers so many idle threads, all registered when this returns.
+    ///
+    /// liburcu has one domain in a process: at most one company at a time that has its rivals.
+    ///
+    /// # Errors
+    /// When the system does not give so many threads.
+    pub fn gather(rivals: &[&GraceRival], idle: usize) -> io::Result<Self> {
+        let flavours = rivals
+            .iter()
+            .map(|rival| (rival.name, (rival.make)()))
+            .collect();
+        let leave = Arc::new(AtomicBool::new(false));
+        let mut company = Self {
+            flavours,
+            idle: Vec::new(),
+            leave,
+            clock_ns: clock_ns(),
+        };
+        let (ready, all_ready) = mpsc::channel();
+        for _ in 0..idle {
+            // If this fails, dropping the company sends those home that have come.
+            let thread = company.spawn_idle(ready.clone())?;
+            company.idle.push(thread);
+        }
+        drop(ready);
+        // Ends when the last thread has registered and dropped its end of the channel.
+        if all_ready.into_iter().count() < idle {
+            return Err(io::Error::other(
+                "an idle thread ended while it was registered",
+            ));
+        }
+        Ok(company)
+    }
+
+    fn spawn_idle(&self, ready: mpsc::Sender<()>) -> io::Result<JoinHandle<()>> {
+        let flavours: Vec<_> = self
+            .flavours
+            .iter()
+            .map(|(_, flavour)| Arc::clone(flavour))
+            .collect();
+        let leave = Arc::clone(&self.leave);
+        thread::Builder::new()
+            .stack_size(IDLE_STACK_BYTES)
+            .spawn(move || {
+                let mut members: Vec<_> = flavours.iter().map(|flavour| flavour.enrol()).collect();
+                for member in &mut members {
+                    member.offline();
+                }
+                // The company may have been given up already; then `leave` is set.
+                let _ = ready.send(());
+                drop(ready);
+                // Relaxed: the flag carries no data, and `unpark` orders it before the wake-up.
+                while !leave.load(Ordering::Relaxed) {
+                    thread::park();
+                }
+            })
+    }
+
+    /// Waits for grace periods one after another until `budget` is used up, while `readers` threads
+    /// read without pause. The calling thread is registered with the rival meanwhile.
+    ///
+    /// # Panics
+    /// When the company was gathered without this rival.
+    pub fn measure(&self, rival: &GraceRival, readers: usize, budget: Duration) -> Latency {
+        let mut waits = Histogram::<u64>::new_with_bounds(1, LATENCY_MAX_NS, 3)
+            .expect("the bounds are constants in range");
+        self.beside_readers(rival, readers, 0, |synchronize| {
+            for _ in 0..WARM_UP {
+                synchronize();
+            }
+            let first = Instant::now();
+            loop {
+                let begin = Instant::now();
+                synchronize();
+                let end = Instant::now();
+                waits.saturating_record(((end - begin).as_nanos() as u64).max(1));
+                if end - first >= budget {
+                    break;
+                }
+            }
+        });
+        let without_clock = |ns: u64| ns.saturating_sub(self.clock_ns).max(1) as f64;
+        Latency {
+            count: waits.len(),
+            p50_ns: without_clock(waits.value_at_quantile(0.50)),
+            p99_ns: without_clock(waits.value_at_quantile(0.99)),
+        }
+    }
+
+    /// Lets `readers` threads read in sections of `steps` multiplications (see
+    /// [`steps_for`]), and one updater wait for grace periods in a loop, all on whatever CPUs
+    /// there are.
+    ///
+    /// # Panics
+    /// When the company was gathered without this rival.
+    pub fn contend(
+        &self,
+        rival: &GraceRival,
+        readers: usize,
+        steps: u32,
+        run_for: Duration,
+    ) -> Contention {
+        let mut grace_periods = 0;
+        let mut elapsed = Duration::ZERO;
+        let reads = self.beside_readers(rival, readers, steps, |synchronize| {
+            let begin = Instant::now();
+            while elapsed < run_for {
+                synchronize();
+                grace_periods += 1;
+                elapsed = begin.elapsed();
+            }
+        });
+        Contention {
+            reads,
+            grace_periods,
+            elapsed,
+        }
+    }
+
+    /// Runs `update` beside so many readers, and counts their sections.
+    fn beside_readers(
+        &self,
+        rival: &GraceRival,
+        readers: usize,
+        steps: u32,
+        update: impl FnOnce(&mut dyn FnMut()),
+    ) -> u64 {
+        let (_, flavour) = self
+            .flavours
+            .iter()
+            .find(|(name, _)| *name == rival.name)
+            .expect("the company was gathered for this rival");
+        let stop = AtomicI32::new(0);
+        let start = Barrier::new(readers + 1);
+        thread::scope(|scope| {
+            let readers: Vec<_> = (0..readers)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut member = flavour.enrol();
+                        start.wait();
+                        member.read_until(&stop, steps, &mut 1)
+                    })
+                })
+                .collect();
+            // Registered while waiting for the readers, who do not wait for it in turn.
+            let mut member = flavour.enrol();
+            start.wait();
+            update(&mut || member.synchronize());
+            // Relaxed: it ends loops and publishes nothing.
+            stop.store(1, Ordering::Relaxed);
+            // Readers may wait for a grace period of their own while they leave.
+            member.offline();
+            readers
+                .into_iter()
+                .map(|reader| reader.join().expect("readers do not panic"))
+                .sum()
+        })
+    }
+}
+
+impl Drop for Company {
+    fn drop(&mut self) {
+        // Relaxed: as in `spawn_idle`.
+        self.leave.store(true, Ordering::Relaxed);
+        for thread in &self.idle {
+            thread.thread().unpark();
+        }
+        for thread in self.idle.drain(..) {
+            // A thread that panicked has said so itself; there is nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How many steps of a section take this long here, as measured now.
+pub fn steps_for(section: Duration) -> u32 {
+    const STEPS: u32 = 1 << 20;
+    let mut x = 1;
+    // The first run is the warm-up.
+    let elapsed = [(); 3].map(|()| {
+        let begin = Instant::now();
+        x = chain(x, STEPS);
+        begin.elapsed()
+    })[2];
+    std::hint::black_box(x);
+    let steps = section.as_secs_f64() / elapsed.as_secs_f64() * f64::from(STEPS);
+    (steps as u32).max(1)
+}
+
+/// What two looks at the clock with nothing between them show: the least of many, so that it is
+/// never more than what was paid.
+fn clock_ns() -> u64 {
+    let look = || {
+        let begin = Instant::now();
+        begin.elapsed().as_nanos() as u64
+    };
+    (0..1000).map(|_| look()).min().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// liburcu has one domain only.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+    fn everybody() -> Vec<&'static GraceRival> {
+        rivals().iter().collect()
+    }
+
+    #[test]
+    fn every_rival_ends_its_grace_periods_in_any_company() {
+        let _one = ONE_AT_A_TIME.lock().unwrap();
+        for idle in [0, 20] {
+            let company = Company::gather(&everybody(), idle).unwrap();
+            for rival in rivals() {
+                for readers in [0, 1] {
+                    let latency = company.measure(rival, readers, Duration::ZERO);
+                    assert_eq!(
+                        latency.count, 1,
+                        "{}: a budget of nothing is one",
+                        rival.name
+                    );
+                    assert!(latency.p50_ns <= latency.p99_ns);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn readers_and_updater_both_get_on_when_cpus_are_short() {
+        let _one = ONE_AT_A_TIME.lock().unwrap();
+        let company = Company::gather(&everybody(), 0).unwrap();
+        for rival in rivals() {
+            let contention = company.contend(rival, 3, 100, Duration::from_nanos(1));
+            assert!(contention.grace_periods >= 1, "{}", rival.name);
+        }
+    }
+
+    #[test]
+    fn a_longer_section_has_more_steps() {
+        assert!(steps_for(Duration::from_millis(1)) > steps_for(Duration::from_nanos(1)));
+    }
+}
