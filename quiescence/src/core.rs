@@ -148,10 +148,12 @@ impl Core {
 
     /// Asks for a full grace period from now on; somebody must drive it.
     pub(crate) fn request(&self, urgency: Urgency) -> grace::Cookie {
-        chaos::point(Point::Unlinked);
-        // The lock orders the caller's update before the fence of the grace period that will serve
-        // it [GP-9].
-        let mut state = sync::lock(&self.state);
+        self.request_locked(&mut sync::lock(&self.state), urgency)
+    }
+
+    /// The lock orders the caller's update before the fence of the grace period that will serve it
+    /// [GP-9].
+    fn request_locked(&self, state: &mut State, urgency: Urgency) -> grace::Cookie {
         let cookie = state.machine.request(urgency);
         if chaos::mutant(Mutant::EarlyCookie) && state.machine.sequence().in_progress() {
             return grace::Cookie::from_bits(cookie.to_bits().wrapping_sub(2));
@@ -173,14 +175,19 @@ impl Core {
 
     /// Waits for a full grace period. The caller is in no section of this domain.
     pub(crate) fn synchronize(&self, urgency: Urgency, me: Me) {
-        let cookie = self.request(urgency);
-        self.wait(cookie, urgency, me);
+        let mut state = sync::lock(&self.state);
+        let cookie = self.request_locked(&mut state, urgency);
+        self.wait_locked(state, cookie, me);
     }
 
     /// Waits until `cookie` is done, driving the machine if nobody does.
     pub(crate) fn wait(&self, cookie: grace::Cookie, urgency: Urgency, me: Me) {
         let mut state = sync::lock(&self.state);
         state.machine.require(cookie, urgency);
+        self.wait_locked(state, cookie, me);
+    }
+
+    fn wait_locked<'a>(&'a self, mut state: MutexGuard<'a, State>, cookie: grace::Cookie, me: Me) {
         while !state.machine.sequence().is_done(cookie) {
             if state.driven {
                 if chaos::mutant(Mutant::NoSharing) {
@@ -219,11 +226,13 @@ impl Core {
         loop {
             let event = match state.machine.poll() {
                 Action::Idle => break,
-                Action::Fence if self.is_alone(me) => Event::Alone,
-                Action::Fence => {
-                    state = self.unlocked(state, || self.fence());
-                    Event::Fenced
-                }
+                Action::Fence => match self.fence_needed(me) {
+                    None => Event::Alone,
+                    Some(fence) => {
+                        state = self.unlocked(state, || self.fence(fence));
+                        Event::Fenced
+                    }
+                },
                 Action::Announce(number) => {
                     self.announce(number);
                     Event::Announced
@@ -277,39 +286,40 @@ impl Core {
         sync::lock(&self.state)
     }
 
-    /// Whether there is no reader but the calling thread's own quiescent ones [GP-5].
-    fn is_alone(&self, me: Me) -> bool {
-        chaos::mutant(Mutant::AlwaysAlone) || sync::lock(&self.registry).len() <= me.quiescent_slots
+    /// Which fence the readers ask for; none if there is no reader but the calling thread's own
+    /// quiescent ones. Whoever registers later sees what was published before [GP-5].
+    fn fence_needed(&self, me: Me) -> Option<Needed> {
+        let registry = sync::lock(&self.registry);
+        if registry.len() <= me.quiescent_slots || chaos::mutant(Mutant::AlwaysAlone) {
+            None
+        } else if registry.needs_heavy_fence() {
+            Some(Needed::Heavy)
+        } else {
+            Some(Needed::Full)
+        }
     }
 
-    /// Orders what was unlinked before against what sections load after [GP-1], [GP-8].
-    fn fence(&self) {
-        let registry = sync::lock(&self.registry);
-        if registry.needs_heavy_fence() {
-            self.heavy_fence(registry);
-        } else {
-            drop(registry);
-            fence::full(); // pairs with the full fence of a QSBR reader that comes online [GP-8]
+    /// Orders what was unlinked before against what sections load after.
+    fn fence(&self, needed: Needed) {
+        match needed {
+            Needed::Heavy => self.heavy_fence(), // [GP-1]
+            // Pairs with the full fence of a QSBR reader that comes online [GP-8].
+            Needed::Full => fence::full(),
         }
         chaos::point(Point::Fenced);
     }
 
-    /// The heavy fence. The registry is locked for loom's sake only.
-    fn heavy_fence(&self, registry: MutexGuard<'_, Registry>) {
+    fn heavy_fence(&self) {
         #[cfg(loom)]
-        fence::heavy(registry.fences());
+        fence::heavy(sync::lock(&self.registry).fences());
         #[cfg(not(loom))]
-        {
-            drop(registry);
-            fence::heavy(std::iter::empty());
-        }
+        fence::heavy(std::iter::empty());
         // Relaxed: a statistic.
         self.fences.fetch_add(1, Relaxed);
     }
 
     /// Shows readers the number of this grace period.
     fn announce(&self, number: Number) {
-        sync::lock(&self.registry).begin_pass();
         // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
         // whoever records this number sees what was published before the fence.
         self.gp.0.store(word::entered(number), Release);
@@ -319,8 +329,7 @@ impl Core {
     /// Counts the hold-outs. The locks and the Acquire loads order their sections before what
     /// follows [GP-2].
     fn scan(&self, number: Number) -> usize {
-        let mut registry = sync::lock(&self.registry);
-        registry.scan(number)
+        sync::lock(&self.registry).scan(number)
     }
 
     /// Looks away for a moment, or sleeps until the last hold-out has left.
@@ -339,16 +348,17 @@ impl Core {
     /// them does: who takes the mark away.
     fn sleep(&self) {
         chaos::point(Point::BeforeMark);
-        let mut registry = sync::lock(&self.registry);
+        let registry = sync::lock(&self.registry);
         // Relaxed: nobody else decrements before it has found a mark, and the lock and the heavy
         // fence come between.
         self.wake
             .0
             .store(registry.holdouts().count() as u32, Relaxed);
         registry.holdouts().for_each(Slot::mark_waited_for);
-        self.heavy_fence(registry); // [GP-6]
+        drop(registry);
+        self.heavy_fence(); // [GP-6]
         chaos::point(Point::Marked);
-        registry = sync::lock(&self.registry);
+        let registry = sync::lock(&self.registry);
         let number = word::number(self.gp.0.load(Relaxed)); // the driver's own store
         for slot in registry.holdouts().filter(|slot| !slot.is_holdout(number)) {
             if slot.clear_waited_for() {
@@ -374,6 +384,15 @@ impl Core {
             self.turn.notify_all();
         }
     }
+}
+
+/// A fence that the registered readers ask for.
+#[derive(Clone, Copy, Debug)]
+enum Needed {
+    /// Some reader has light fences only.
+    Heavy,
+    /// All are QSBR readers, which execute a full fence where they come online.
+    Full,
 }
 
 impl Until {

@@ -83,7 +83,7 @@ pub use crate::{
     guard::{Guard, Reader, Section, read},
     kind::{Global, Kind, Private},
     os::fence::Fences,
-    qsbr::{Qsbr, QsbrGuard},
+    qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     rcu::{Rcu, RcuOption, Unlinked},
     statistics::Statistics,
 };

@@ -49,6 +49,13 @@ pub struct Qsbr<K: Kind = Global> {
     slot: *const Slot,
 }
 
+/// A QSBR reader that is offline: it holds no grace period up and cannot read.
+///
+/// Made by [`Qsbr::offline`]; [`online`](Self::online) gives the reader back. Unregisters when
+/// dropped.
+#[must_use = "online() gives the reader back"]
+pub struct QsbrOffline<K: Kind = Global>(Qsbr<K>);
+
 /// A section of an online [`Qsbr`] reader. Making and dropping it does nothing.
 #[derive(Debug)]
 #[must_use = "what is loaded is protected while the guard lives"]
@@ -57,8 +64,9 @@ pub struct QsbrGuard<'q, K: Kind = Global> {
     reader: PhantomData<&'q Qsbr<K>>,
 }
 
-// SAFETY: the reader is online, so its word's nesting is not zero, and it stays under the number it
-// has until `quiescent_state` or `offline`, which need the reader exclusively.
+// SAFETY: a `Qsbr` that can be borrowed is online, so its word's nesting is not zero; and it stays
+// under the number it has until `quiescent_state`, `while_offline` or `offline`, which need the reader
+// exclusively. (`offline` takes it away altogether: a type of its own, so that no check is needed.)
 unsafe impl<K: Kind> Section<K> for QsbrGuard<'_, K> {
     #[inline(always)]
     fn core(&self) -> *const Core {
@@ -79,21 +87,14 @@ impl<K: Kind> Qsbr<K> {
     pub(crate) fn new(domain: Domain<K>) -> Self {
         let kind = domain.kind();
         let slot: *const Slot = local::qsbr_slot(kind.core(), || kind.handle());
-        let mut reader = Self { slot, domain };
-        reader.online();
+        let reader = Self { slot, domain };
+        reader.enter(Location::caller());
         reader
     }
 
     /// Begins a section: wait-free, and no instruction at all.
-    ///
-    /// # Panics
-    /// If the reader is offline.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self) -> QsbrGuard<'_, K> {
-        assert!(
-            !self.slot().is_quiescent(),
-            "a QSBR reader reads while offline: call online() first"
-        );
         QsbrGuard {
             core: self.domain.kind().core(),
             reader: PhantomData,
@@ -114,20 +115,21 @@ impl<K: Kind> Qsbr<K> {
         }
     }
 
-    /// Stops holding grace periods up, until [`online`](Self::online). For before a blocking call.
-    pub fn offline(&mut self) {
-        if !self.slot().is_quiescent() {
-            self.slot().leave();
-        }
-    }
-
-    /// Reads again. Does nothing when online.
-    #[track_caller]
-    pub fn online(&mut self) {
-        if self.slot().is_quiescent() {
-            self.slot()
-                .online(&self.domain.kind().core().gp.0, Location::caller());
-        }
+    /// Stops holding grace periods up. For before a blocking call, where [`while_offline`] does not
+    /// fit.
+    ///
+    /// [`while_offline`]: Self::while_offline
+    ///
+    /// ```
+    /// let reader = quiescence::Qsbr::register();
+    /// let away = reader.offline();
+    /// // ... something that blocks ...
+    /// let reader = away.online();
+    /// # drop(reader);
+    /// ```
+    pub fn offline(self) -> QsbrOffline<K> {
+        self.leave();
+        QsbrOffline(self)
     }
 
     /// Calls `f`, which may block, offline; online again afterwards, also if `f` panics.
@@ -139,20 +141,15 @@ impl<K: Kind> Qsbr<K> {
     /// ```
     #[track_caller]
     pub fn while_offline<R>(&mut self, f: impl FnOnce() -> R) -> R {
-        struct Online<'q, K: Kind>(&'q mut Qsbr<K>);
+        struct Online<'q, K: Kind>(&'q mut Qsbr<K>, &'static Location<'static>);
         impl<K: Kind> Drop for Online<'_, K> {
             fn drop(&mut self) {
-                self.0.online();
+                self.0.enter(self.1);
             }
         }
-        self.offline();
-        let _online = Online(self);
+        self.leave();
+        let _online = Online(self, Location::caller());
         f()
-    }
-
-    /// Whether the reader is online.
-    pub fn is_online(&self) -> bool {
-        !self.slot().is_quiescent()
     }
 
     /// Waits for a grace period, offline meanwhile: itself it does not hold up.
@@ -171,6 +168,18 @@ impl<K: Kind> Qsbr<K> {
         &self.domain
     }
 
+    /// Comes online.
+    fn enter(&self, place: &'static Location<'static>) {
+        self.slot().online(&self.domain.kind().core().gp.0, place);
+    }
+
+    /// Goes offline, if it is not.
+    fn leave(&self) {
+        if !self.slot().is_quiescent() {
+            self.slot().leave();
+        }
+    }
+
     fn slot(&self) -> &Slot {
         // SAFETY: registered in `new`, unregistered in `drop`; `self.domain` keeps the memory.
         unsafe { &*self.slot }
@@ -179,7 +188,7 @@ impl<K: Kind> Qsbr<K> {
 
 impl<K: Kind> Drop for Qsbr<K> {
     fn drop(&mut self) {
-        self.offline();
+        self.leave();
         let kind = self.domain.kind();
         local::release_qsbr(kind.core(), || kind.handle(), self.slot());
     }
@@ -188,7 +197,22 @@ impl<K: Kind> Drop for Qsbr<K> {
 impl<K: Kind> fmt::Debug for Qsbr<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Qsbr")
-            .field("online", &self.is_online())
+            .field("online", &!self.slot().is_quiescent())
             .finish_non_exhaustive()
+    }
+}
+
+impl<K: Kind> QsbrOffline<K> {
+    /// Reads again. Executes a full fence.
+    #[track_caller]
+    pub fn online(self) -> Qsbr<K> {
+        self.0.enter(Location::caller());
+        self.0
+    }
+}
+
+impl<K: Kind> fmt::Debug for QsbrOffline<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QsbrOffline").finish_non_exhaustive()
     }
 }

@@ -28,10 +28,10 @@ pub(crate) struct Registry {
     readers: Vec<*const Slot>,
     /// How many of the readers are not QSBR: they need heavy fences.
     light: usize,
-    /// Readers that the grace period in progress waits for.
+    /// Readers that the pass under `pass` waits for.
     holdouts: Vec<*const Slot>,
-    /// Whether `holdouts` is that of the grace period in progress.
-    scanned: bool,
+    /// The number of the pass that has been scanned; none yet.
+    pass: Option<Number>,
 }
 
 // SAFETY: the pointers lead into `chunks`, which move with the registry; what they point to is Sync.
@@ -45,7 +45,7 @@ impl Registry {
             readers: Vec::new(),
             light: 0,
             holdouts: Vec::new(),
-            scanned: false,
+            pass: None,
         }
     }
 
@@ -103,18 +103,12 @@ impl Registry {
             .flat_map(|chunk| chunk.iter().map(|slot| &slot.fence))
     }
 
-    /// Forgets the hold-outs: the next scan looks at everybody.
-    pub(crate) fn begin_pass(&mut self) {
-        self.holdouts.clear();
-        self.scanned = false;
-    }
-
-    /// Looks at every reader the first time, and then at those who held the pass up before.
+    /// Looks at every reader the first time under a number, and then at those who held it up before.
     pub(crate) fn scan(&mut self, number: Number) -> usize {
         if chaos::mutant(Mutant::NoWait) {
             return 0;
         }
-        if self.scanned {
+        if self.pass == Some(number) {
             // SAFETY: see `register`.
             self.holdouts
                 .retain(|slot| unsafe { &**slot }.is_holdout(number));
@@ -125,8 +119,9 @@ impl Registry {
             let holdouts = looked_at
                 .iter()
                 .filter(|slot| unsafe { &***slot }.is_holdout(number));
+            self.holdouts.clear();
             self.holdouts.extend(holdouts);
-            self.scanned = true;
+            self.pass = Some(number);
         }
         self.holdouts.len()
     }
@@ -140,7 +135,8 @@ impl Registry {
     /// In a child process: only `owner`'s readers are left.
     #[cfg(not(loom))]
     pub(crate) fn keep_only(&mut self, owner: usize) {
-        self.begin_pass();
+        self.holdouts.clear();
+        self.pass = None;
         let gone: Vec<*const Slot> = self
             .readers
             .iter()
