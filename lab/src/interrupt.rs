@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 
 /// A shared flag that says whether the user wants the command to stop.
 #[derive(Clone, Debug)]
@@ -42,14 +42,5 @@ impl Interrupt {
     pub(crate) fn requested(&self) -> bool {
         // Relaxed: the flag carries no data; it only has to be seen soon.
         self.0.load(Ordering::Relaxed)
-    }
-
-    /// `Err(Failure::Interrupted)` once the user asked to stop, for `?` in loops.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        if self.requested() {
-            Err(Failure::Interrupted)
-        } else {
-            Ok(())
-        }
     }
 }

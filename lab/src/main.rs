@@ -1,14 +1,23 @@
 //! The command `rcu`: measures a machine and a workload, and says which synchronisation fits.
 //!
-//! Reading order: [`exit`], [`interrupt`] and [`output`] are what every command shares;
+//! Reading order: [`exit`], [`interrupt`], [`output`] and [`units`] are what every command shares;
 //! [`machine`] and [`costs`] describe where we run; [`keys`], [`workload`] and [`draw`] make the
-//! input; [`advise`] runs every design on it; [`bench`] measures our own promises.
+//! input; [`advise`] runs every design on it.
 
 #![forbid(unsafe_code)]
 
+mod advise;
+mod costs;
+mod draw;
 mod exit;
 mod interrupt;
+mod json;
+mod keys;
+mod machine;
 mod output;
+pub mod statistics;
+mod units;
+mod workload;
 
 use std::process::ExitCode;
 
@@ -18,6 +27,63 @@ use exit::{Exit, Failure};
 use interrupt::Interrupt;
 use output::{Output, OutputArgs};
 
+/// Says which synchronisation fits your workload, on this machine.
+///
+/// Without a subcommand `rcu` runs `rcu advise`: it measures what synchronisation costs here, runs
+/// a read-mostly workload on every design from one mutex to RCU, ranks them, says why, and says
+/// where the answer flips.
+#[derive(Debug, Parser)]
+#[command(name = "rcu", version, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    advise: advise::AdviseArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Rank the designs for a workload, and say where the answer flips (the default)
+    #[command(after_help = EXAMPLES)]
+    Advise(advise::AdviseArgs),
+    /// Print what synchronisation costs on this machine, beside the table of 2005
+    Costs(costs::CostsArgs),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  rcu                                   the built-in workload, about a minute
+  rcu --quick --html report.html        a first impression, with plots
+  rcu --reads 95 --threads 8            your own share of reads and threads
+  rcu --workload workloads/dns-zone.toml --json -
+  cut -f1 routes.tsv | rcu --keys -     your own keys, one a line
+  rcu costs                             what synchronisation costs here
+
+Exit codes: 0 ok; 1 a design returned a wrong value; 2 usage; 3 too noisy to rank;
+4 not supported here; 130 interrupted, what was measured is written.";
+
 fn main() -> ExitCode {
-    ExitCode::from(0)
+    let cli = Cli::parse();
+    match run(&cli) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            if !failure.is_silent() {
+                output::print_error(&failure);
+            }
+            failure.exit().into()
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<Exit, Failure> {
+    let interrupt =
+        Interrupt::install().map_err(|error| Failure::io("cannot handle Ctrl-C", error))?;
+    let mut output = Output::new(&cli.output, interrupt)?;
+    match &cli.command {
+        None => advise::run(&cli.advise, &mut output),
+        Some(Command::Advise(args)) => advise::run(args, &mut output),
+        Some(Command::Costs(args)) => costs::run(args, &mut output),
+    }
 }

@@ -100,11 +100,6 @@ impl Output {
         self.other_file = true;
     }
 
-    /// Whether somebody asked for JSON, for commands that keep more for it than they print.
-    pub(crate) fn wants_json(&self) -> bool {
-        self.json.is_some()
-    }
-
     /// Writes one line of text.
     pub(crate) fn line(&mut self, text: impl Display) -> Result<(), Failure> {
         self.write(&format!("{text}\n"))
@@ -116,24 +111,29 @@ impl Output {
         self.write(&format!("\n{bold}{text}{bold:#}\n"))
     }
 
-    /// Writes a paragraph, wrapped at the width of the window, continued lines indented by `indent`.
-    pub(crate) fn paragraph(&mut self, text: &str, indent: usize) -> Result<(), Failure> {
-        let mut wrapped = String::new();
-        let mut column = 0;
-        for word in text.split_whitespace() {
-            let length = word.chars().count();
-            if column > 0 && column + 1 + length > usize::from(self.width) {
-                wrapped.push('\n');
-                wrapped.push_str(&" ".repeat(indent));
-                column = indent;
-            } else if column > 0 {
-                wrapped.push(' ');
-                column += 1;
-            }
-            wrapped.push_str(word);
-            column += length;
+    /// Writes a paragraph, wrapped at the width of the window.
+    pub(crate) fn paragraph(&mut self, text: impl Display) -> Result<(), Failure> {
+        let wrapped = wrap("", &text.to_string(), 0, self.width.into());
+        self.write(&wrapped)
+    }
+
+    /// Writes labels in a column of their own, and beside each its text, wrapped at the width of
+    /// the window.
+    pub(crate) fn entries<L: AsRef<str>, T: Display>(
+        &mut self,
+        entries: impl IntoIterator<Item = (L, T)>,
+    ) -> Result<(), Failure> {
+        let entries: Vec<(L, T)> = entries.into_iter().collect();
+        let longest = entries
+            .iter()
+            .map(|(label, _)| label.as_ref().chars().count())
+            .max();
+        let indent = longest.unwrap_or(0) + 2;
+        for (label, text) in entries {
+            let wrapped = wrap(label.as_ref(), &text.to_string(), indent, self.width.into());
+            self.write(&wrapped)?;
         }
-        self.line(wrapped)
+        Ok(())
     }
 
     /// Writes a table, fitted to the width of the window.
@@ -261,6 +261,30 @@ pub(crate) fn numeric(table: &mut Table, columns: impl IntoIterator<Item = usize
     }
 }
 
+/// Breaks `text` between words so that no line is wider than `width`. The first line begins with
+/// `label`; every line's text begins at column `indent`.
+fn wrap(label: &str, text: &str, indent: usize, width: usize) -> String {
+    let mut wrapped = format!("{label:<indent$}");
+    let mut column = wrapped.chars().count();
+    let mut line_is_empty = true;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if !line_is_empty && column + 1 + length > width {
+            wrapped.push('\n');
+            wrapped.push_str(&" ".repeat(indent));
+            column = indent;
+        } else if !line_is_empty {
+            wrapped.push(' ');
+            column += 1;
+        }
+        wrapped.push_str(word);
+        column += length;
+        line_is_empty = false;
+    }
+    wrapped.push('\n');
+    wrapped
+}
+
 /// How wide text may be: the window's width, else `COLUMNS`, else [`WIDTH_DEFAULT`].
 fn width() -> u16 {
     let window = rustix::termios::tcgetwinsize(io::stdout())
@@ -279,7 +303,7 @@ fn width() -> u16 {
 
 /// The progress of a long run: a bar with the time left.
 ///
-/// It is drawn only by [`Progress::advance`], between measurements: a thread that redraws on a
+/// It is drawn only when told to, between measurements: a thread that redraws on a
 /// tick would disturb what is being measured.
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -306,13 +330,22 @@ impl Progress {
         }
     }
 
-    /// Says what comes next, after `by` more of the total is done.
-    pub(crate) fn advance(&mut self, by: Duration, next: impl Display) {
+    /// Says what is being done now.
+    pub(crate) fn announce(&mut self, what: impl Display) {
+        self.bar.set_message(what.to_string());
+        self.draw();
+    }
+
+    /// Says that `by` more of the total is done.
+    pub(crate) fn advance(&mut self, by: Duration) {
         self.done += by;
+        self.draw();
+    }
+
+    fn draw(&self) {
         let left = self.total.saturating_sub(self.done).as_secs_f64().ceil();
-        self.bar.set_position(self.done.as_millis() as u64);
         self.bar.set_prefix(format!("{left:>3} s"));
-        self.bar.set_message(next.to_string());
+        self.bar.set_position(self.done.as_millis() as u64);
     }
 
     /// Takes the bar off the screen while something else is written.
@@ -324,5 +357,28 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_wraps_between_words_under_its_own_start() {
+        assert_eq!(wrap("", "one two three", 0, 8), "one two\nthree\n");
+        assert_eq!(
+            wrap("key", "one two three", 5, 12),
+            "key  one two\n     three\n"
+        );
+    }
+
+    #[test]
+    fn a_word_wider_than_the_window_stays_whole() {
+        assert_eq!(
+            wrap("", "a incomprehensible b", 0, 6),
+            "a\nincomprehensible\nb\n"
+        );
+        assert_eq!(wrap("", "", 0, 6), "\n");
     }
 }

@@ -1,0 +1,158 @@
+//! The report as JSON. The schema is described in `docs/JSON.md`; whoever changes a field here
+//! describes it there, and raises the version when a reader of the old one would go wrong.
+
+use serde::Serialize;
+
+use super::rank::{Latency, Place};
+use super::report::{Noise, Report, reason};
+use super::sweep::{Flip, Over, Point, Sweep};
+use super::verdict;
+use crate::costs::Costs;
+use crate::json;
+use crate::keys::Census;
+use crate::machine::Machine;
+use crate::statistics::{Ratio, Spread};
+use crate::workload::{Kind, Popularity, Workload};
+
+const SCHEMA: &str = "quiescence/advise/1";
+
+/// The whole document.
+#[derive(Debug, Serialize)]
+pub(super) struct Document<'a> {
+    schema: &'static str,
+    version: &'static str,
+    seed: u64,
+    interrupted: bool,
+    too_noisy: bool,
+    noise: Noise,
+    checksum_errors: u64,
+    machine: &'a Machine,
+    costs: Option<&'a Costs>,
+    keys: &'a Census,
+    workload: WorkloadObject<'a>,
+    designs: Vec<DesignObject>,
+    sweeps: Vec<SweepObject>,
+    flips: Vec<Flip>,
+    recommended: Option<&'static str>,
+    recommendation: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct WorkloadObject<'a> {
+    name: &'a str,
+    kind: Kind,
+    threads: u32,
+    reads_percent: f64,
+    popularity: Popularity,
+    value_bytes: u32,
+    work: u32,
+    keys_max: u32,
+    run_ms: u64,
+    rounds: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct DesignObject {
+    rank: usize,
+    name: &'static str,
+    family: &'static str,
+    ours: bool,
+    rounds: usize,
+    #[serde(serialize_with = "json::spread")]
+    operations_per_second: Option<Spread>,
+    #[serde(serialize_with = "json::ratio")]
+    first_is_faster: Ratio,
+    #[serde(serialize_with = "json::spread")]
+    cpu_ns_per_operation: Option<Spread>,
+    cpus_busy: f64,
+    update_latency_ns: Option<Latency>,
+    unreclaimed_peak: u64,
+    checksum_errors: u64,
+    idea: &'static str,
+    reason: String,
+}
+
+#[derive(Debug, Serialize)]
+struct SweepObject {
+    over: Over,
+    own: f64,
+    points: Vec<PointObject>,
+}
+
+#[derive(Debug, Serialize)]
+struct PointObject {
+    value: f64,
+    designs: Vec<DesignObject>,
+}
+
+/// The document of a report.
+pub(super) fn document(report: &Report) -> Document<'_> {
+    let too_noisy = report.noise.is_too_much();
+    let may_recommend = !too_noisy && report.checksum_errors() == 0;
+    Document {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        seed: report.seed,
+        interrupted: report.interrupted,
+        too_noisy,
+        noise: report.noise,
+        checksum_errors: report.checksum_errors(),
+        machine: &report.machine,
+        costs: report.costs.as_ref(),
+        keys: &report.keys,
+        workload: workload(&report.workload),
+        designs: report.places.iter().map(design).collect(),
+        sweeps: report.sweeps.iter().map(sweep).collect(),
+        flips: report.flips(),
+        recommended: verdict::recommended(&report.places)
+            .filter(|_| may_recommend)
+            .map(|place| place.design.name),
+        recommendation: report.recommendation(),
+    }
+}
+
+fn workload(workload: &Workload) -> WorkloadObject<'_> {
+    WorkloadObject {
+        name: &workload.name,
+        kind: workload.kind,
+        threads: workload.threads,
+        reads_percent: workload.reads_percent,
+        popularity: workload.popularity,
+        value_bytes: workload.value_bytes,
+        work: workload.work,
+        keys_max: workload.keys_max,
+        run_ms: workload.run_for.as_millis() as u64,
+        rounds: workload.rounds,
+    }
+}
+
+fn design(place: &Place) -> DesignObject {
+    DesignObject {
+        rank: place.rank,
+        name: place.design.name,
+        family: place.design.family,
+        ours: place.design.ours,
+        rounds: place.rounds,
+        operations_per_second: Some(place.throughput),
+        first_is_faster: place.first_is_faster,
+        cpu_ns_per_operation: Some(place.cpu_ns),
+        cpus_busy: place.cpus_busy,
+        update_latency_ns: place.update_ns,
+        unreclaimed_peak: place.unreclaimed_peak,
+        checksum_errors: place.checksum_errors,
+        idea: place.design.idea,
+        reason: reason(place),
+    }
+}
+
+fn sweep(sweep: &Sweep) -> SweepObject {
+    let point = |point: &Point| PointObject {
+        value: point.value,
+        designs: point.places.iter().map(design).collect(),
+    };
+    SweepObject {
+        over: sweep.over,
+        own: sweep.own,
+        points: sweep.points.iter().map(point).collect(),
+    }
+}

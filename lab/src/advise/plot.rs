@@ -1,0 +1,267 @@
+//! Plots as inline SVG. Colours are CSS variables of the page, so that light and dark both work;
+//! every mark that is told by its colour is also told by a label.
+
+use maud::{Markup, html};
+
+const WIDTH: f64 = 720.0;
+/// Room for names on the left and numbers on the right of a bar.
+const NAMES: f64 = 165.0;
+const NUMBERS: f64 = 90.0;
+const BAR: f64 = 26.0;
+
+/// One bar: a value, and the range it moved in.
+#[derive(Clone, Debug)]
+pub(super) struct Bar {
+    pub(super) name: String,
+    pub(super) value: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// The value as it is written.
+    pub(super) text: String,
+    /// Drawn in the accent's colour.
+    pub(super) ours: bool,
+}
+
+/// Horizontal bars from zero, with whiskers from low to high.
+pub(super) fn bars(title: &str, bars: &[Bar]) -> Markup {
+    let most = bars
+        .iter()
+        .map(|bar| bar.high.max(bar.value))
+        .fold(f64::MIN_POSITIVE, f64::max);
+    let x = |value: f64| NAMES + (WIDTH - NAMES - NUMBERS) * (value / most).clamp(0.0, 1.0);
+    let height = BAR * bars.len() as f64 + 6.0;
+    html! {
+        svg role="img" aria-label=(title) viewBox=(format!("0 0 {WIDTH} {height}")) {
+            @for (row, bar) in bars.iter().enumerate() {
+                @let top = BAR * row as f64 + 4.0;
+                @let middle = top + 9.0;
+                text x=(NAMES - 8.0) y=(middle + 4.0) text-anchor="end" { (bar.name) }
+                rect class=(if bar.ours { "ours" } else { "other" })
+                    x=(NAMES) y=(top) height="18" rx="2"
+                    width=(figure((x(bar.value) - NAMES).max(1.0))) {}
+                line class="whisker" x1=(figure(x(bar.low))) x2=(figure(x(bar.high)))
+                    y1=(middle) y2=(middle) {}
+                @for end in [bar.low, bar.high] {
+                    line class="whisker" x1=(figure(x(end))) x2=(figure(x(end)))
+                        y1=(middle - 4.0) y2=(middle + 4.0) {}
+                }
+                text x=(figure(x(bar.high.max(bar.value)) + 8.0)) y=(middle + 4.0) { (bar.text) }
+            }
+        }
+    }
+}
+
+/// One row of dots on a logarithmic scale.
+#[derive(Clone, Debug)]
+pub(super) struct Dots {
+    pub(super) name: String,
+    /// From the left to the right: the first is drawn hollow, the last one full.
+    pub(super) values: Vec<f64>,
+    pub(super) text: String,
+    pub(super) ours: bool,
+}
+
+/// Rows of dots joined by a line, on a logarithmic scale with a mark at each power of ten.
+pub(super) fn dots(title: &str, rows: &[Dots], label: impl Fn(f64) -> String) -> Markup {
+    let all = || {
+        rows.iter()
+            .flat_map(|row| &row.values)
+            .copied()
+            .filter(|&value| value > 0.0)
+    };
+    let least = all().fold(f64::INFINITY, f64::min).log10().floor();
+    let most = all().fold(1.0, f64::max).log10().ceil().max(least + 1.0);
+    let x = |value: f64| {
+        let share = (value.max(f64::MIN_POSITIVE).log10() - least) / (most - least);
+        NAMES + (WIDTH - NAMES - NUMBERS) * share.clamp(0.0, 1.0)
+    };
+    let bottom = BAR * rows.len() as f64 + 4.0;
+    let powers = (least as i32)..=(most as i32);
+    html! {
+        svg role="img" aria-label=(title) viewBox=(format!("0 0 {WIDTH} {}", bottom + 22.0)) {
+            @for power in powers {
+                @let at = figure(x(10_f64.powi(power)));
+                line class="grid" x1=(at) x2=(at) y1="0" y2=(bottom) {}
+                text class="scale" x=(at) y=(bottom + 16.0) text-anchor="middle" {
+                    (label(10_f64.powi(power)))
+                }
+            }
+            @for (index, row) in rows.iter().enumerate() {
+                @let middle = BAR * index as f64 + 14.0;
+                @let class = if row.ours { "ours" } else { "other" };
+                text x=(NAMES - 8.0) y=(middle + 4.0) text-anchor="end" { (row.name) }
+                @if let (Some(first), Some(last)) = (row.values.first(), row.values.last()) {
+                    line class=(format!("{class} join")) x1=(figure(x(*first)))
+                        x2=(figure(x(*last))) y1=(middle) y2=(middle) {}
+                    @for (place, value) in row.values.iter().enumerate() {
+                        circle class=(if place == 0 { format!("{class} hollow") } else { class.to_owned() })
+                            cx=(figure(x(*value))) cy=(middle)
+                            r=(if place + 1 == row.values.len() { "5.5" } else { "4" }) {}
+                    }
+                    text x=(figure(x(*last) + 11.0)) y=(middle + 4.0) { (row.text) }
+                }
+            }
+        }
+    }
+}
+
+/// One line of a plot over settings: a value, or none, for each.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) name: String,
+    pub(super) values: Vec<Option<f64>>,
+    pub(super) ours: bool,
+}
+
+/// Lines over settings, which stand at equal distances. Names are written at the right end, moved
+/// apart where the lines end too close together, and each line has a dash pattern of its own.
+pub(super) fn lines(title: &str, settings: &[String], lines: &[Line]) -> Markup {
+    const HEIGHT: f64 = 300.0;
+    const LEFT: f64 = 48.0;
+    const RIGHT: f64 = 160.0;
+    const BASE: f64 = HEIGHT - 28.0;
+    let most = lines
+        .iter()
+        .flat_map(|line| &line.values)
+        .flatten()
+        .copied()
+        .fold(0.0, f64::max);
+    let step = round_step(most / 4.0);
+    let top = (most / step).ceil().max(1.0) * step;
+    let y = |value: f64| BASE - (BASE - 12.0) * value / top;
+    let gaps = settings.len().saturating_sub(1).max(1) as f64;
+    let x = |place: usize| LEFT + 24.0 + (WIDTH - LEFT - RIGHT - 48.0) * place as f64 / gaps;
+    let marks = (0..=(top / step).round() as usize).map(|mark| mark as f64 * step);
+    html! {
+        svg role="img" aria-label=(title) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
+            @for mark in marks {
+                line class="grid" x1=(LEFT) x2=(WIDTH - RIGHT) y1=(figure(y(mark))) y2=(figure(y(mark))) {}
+                text class="scale" x=(LEFT - 6.0) y=(figure(y(mark) + 4.0)) text-anchor="end" {
+                    (crate::units::percent(mark))
+                }
+            }
+            @for (place, setting) in settings.iter().enumerate() {
+                text class="scale" x=(figure(x(place))) y=(HEIGHT - 8.0) text-anchor="middle" { (setting) }
+            }
+            @for (index, line) in lines.iter().enumerate() {
+                @let points: Vec<(f64, f64)> = line.values.iter().enumerate()
+                    .filter_map(|(place, value)| Some((x(place), y((*value)?)))).collect();
+                polyline class=(series(index, line.ours)) points=(joined(&points)) {}
+                @for (x, y) in &points {
+                    circle class=(series(index, line.ours)) cx=(figure(*x)) cy=(figure(*y)) r="3.5" {}
+                }
+            }
+            @for (index, label_y) in label_places(lines, y) {
+                text class=(format!("{} name", series(index, lines[index].ours)))
+                    x=(WIDTH - RIGHT + 8.0) y=(figure(label_y + 4.0)) { (lines[index].name) }
+            }
+        }
+    }
+}
+
+/// The classes of a line: its colour and dashes.
+fn series(index: usize, ours: bool) -> String {
+    let ours = if ours { " ours" } else { "" };
+    format!("series s{}{ours}", index % 6)
+}
+
+/// Where the name of each line stands: beside its last value, but at least a line of text below
+/// the name above it, and never below the plot.
+fn label_places(lines: &[Line], y: impl Fn(f64) -> f64) -> Vec<(usize, f64)> {
+    const APART: f64 = 16.0;
+    const LOWEST: f64 = 280.0;
+    let mut places: Vec<(usize, f64)> = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(index, line)| {
+            Some((index, y((*line.values.iter().flatten().last()?).max(0.0))))
+        })
+        .collect();
+    places.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut above = f64::NEG_INFINITY;
+    for (_, place) in &mut places {
+        *place = place.max(above + APART);
+        above = *place;
+    }
+    let mut below = LOWEST + APART;
+    for (_, place) in places.iter_mut().rev() {
+        *place = place.min(below - APART);
+        below = *place;
+    }
+    places
+}
+
+/// A step of 1, 2 or 5 times a power of ten, at least this large.
+fn round_step(least: f64) -> f64 {
+    if least <= 0.0 || !least.is_finite() {
+        return 1.0;
+    }
+    let power = 10_f64.powf(least.log10().floor());
+    let fitting = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .find(|step| step * power >= least * 0.999_999);
+    fitting.unwrap_or(10.0) * power
+}
+
+fn joined(points: &[(f64, f64)]) -> String {
+    points
+        .iter()
+        .map(|(x, y)| format!("{x:.1},{y:.1} "))
+        .collect()
+}
+
+/// A coordinate with a tenth of a unit, which is less than a pixel.
+fn figure(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_round() {
+        assert_eq!(round_step(0.7), 1.0);
+        assert_eq!(round_step(13.0), 20.0);
+        assert_eq!(round_step(20.0), 20.0);
+        assert!((round_step(0.031) - 0.05).abs() < 1e-12);
+        assert_eq!(round_step(0.0), 1.0);
+    }
+
+    #[test]
+    fn names_at_the_ends_of_lines_do_not_overlap_and_stay_inside() {
+        let line = |value| Line {
+            name: String::new(),
+            values: vec![Some(value)],
+            ours: false,
+        };
+        let lines: Vec<Line> = [0.0, 0.1, 0.2, 5.0].map(line).to_vec();
+        let mut places: Vec<f64> = label_places(&lines, |value| 272.0 - value)
+            .into_iter()
+            .map(|(_, y)| y)
+            .collect();
+        places.sort_by(f64::total_cmp);
+        assert!(
+            places.windows(2).all(|pair| pair[1] - pair[0] >= 15.9),
+            "{places:?}"
+        );
+        assert!(places.iter().all(|&place| place <= 280.0), "{places:?}");
+    }
+
+    #[test]
+    fn text_in_plots_is_escaped() {
+        let bar = Bar {
+            name: "<b>&".to_owned(),
+            value: 1.0,
+            low: 1.0,
+            high: 1.0,
+            text: String::new(),
+            ours: false,
+        };
+        let svg = bars("t", &[bar]).into_string();
+        assert!(
+            svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"),
+            "{svg}"
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! Runs designs against each other: interleaved rounds in a shuffled order, so that whatever
+//! disturbs the machine for a while disturbs all of them, and no design always follows the same
+//! neighbour.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use rivals::{Design, Outcome, Plan, Prepared};
+
+use crate::exit::Failure;
+use crate::output::{Output, Progress};
+
+/// A design, filled with keys and values and ready to run.
+pub(super) struct Contender {
+    pub(super) design: &'static Design,
+    prepared: Box<dyn Prepared>,
+}
+
+impl std::fmt::Debug for Contender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Contender").field(&self.design.name).finish()
+    }
+}
+
+/// What the rounds of one design gave.
+#[derive(Clone, Debug)]
+pub(super) struct Series {
+    pub(super) design: &'static Design,
+    /// Operations a second, one value for each round.
+    pub(super) throughput: Vec<f64>,
+    /// Process CPU time for an operation, in nanoseconds, one value for each round.
+    pub(super) cpu_ns: Vec<f64>,
+    /// CPUs that the process kept busy, one value for each round.
+    pub(super) cpus_busy: Vec<f64>,
+    /// Nanoseconds that updates took, over all rounds.
+    pub(super) update_ns: Histogram<u64>,
+    /// Objects replaced and not yet freed: the most in any round.
+    pub(super) unreclaimed_peak: u64,
+    /// Reads that saw a wrong value.
+    pub(super) checksum_errors: u64,
+}
+
+impl Series {
+    fn new(design: &'static Design) -> Series {
+        Series {
+            design,
+            throughput: Vec::new(),
+            cpu_ns: Vec::new(),
+            cpus_busy: Vec::new(),
+            update_ns: empty_histogram(),
+            unreclaimed_peak: 0,
+            checksum_errors: 0,
+        }
+    }
+
+    fn add(&mut self, outcome: &Outcome) {
+        self.checksum_errors += outcome.checksum_errors;
+        let operations = (outcome.reads + outcome.updates) as f64;
+        if operations == 0.0 || outcome.elapsed.is_zero() {
+            return;
+        }
+        self.throughput
+            .push(operations / outcome.elapsed.as_secs_f64());
+        self.cpu_ns.push(outcome.cpu.as_nanos() as f64 / operations);
+        self.cpus_busy
+            .push(outcome.cpu.as_secs_f64() / outcome.elapsed.as_secs_f64());
+        self.unreclaimed_peak = self.unreclaimed_peak.max(outcome.unreclaimed_peak);
+        // Both histograms resize themselves, so that the addition cannot fail; if a design ever
+        // hands out another kind, its latencies are missing and nothing else is wrong.
+        let _ = self.update_ns.add(&outcome.update_latency);
+    }
+}
+
+fn empty_histogram() -> Histogram<u64> {
+    Histogram::new(3).expect("three significant figures are within the limits of the histogram")
+}
+
+/// What a race needs besides its contenders.
+pub(super) struct Track<'a> {
+    pub(super) output: &'a mut Output,
+    pub(super) progress: &'a mut Progress,
+    /// Shuffles the order within each round.
+    pub(super) generator: ChaCha8Rng,
+}
+
+impl std::fmt::Debug for Track<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Track")
+            .field("progress", &self.progress)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Track<'_> {
+    /// Fills these designs; fewer after Ctrl-C.
+    pub(super) fn prepare(
+        &mut self,
+        designs: &'static [Design],
+        kind: rivals::Workload,
+        plan: &Plan,
+    ) -> Result<Vec<Contender>, Failure> {
+        let mut contenders = Vec::new();
+        for design in designs {
+            if self.output.interrupt().requested() {
+                break;
+            }
+            self.progress.announce(format!("preparing {}", design.name));
+            let prepared = rivals::build(kind, design.name, plan)
+                .map_err(|unknown| Failure::Usage(unknown.to_string()))?;
+            contenders.push(Contender { design, prepared });
+        }
+        Ok(contenders)
+    }
+
+    /// Runs `rounds` rounds of those contenders whose names are `chosen` (all, without), after one
+    /// short round each that warms caches and is not kept. Ends early after Ctrl-C; the round that
+    /// it cut short is not kept either.
+    pub(super) fn race(
+        &mut self,
+        contenders: &mut [Contender],
+        chosen: Option<&BTreeSet<&str>>,
+        plan: &Plan,
+        rounds: u32,
+        what: &str,
+    ) -> Result<Vec<Series>, Failure> {
+        let mut runners: Vec<(&mut Contender, Series)> = contenders
+            .iter_mut()
+            .filter(|contender| chosen.is_none_or(|names| names.contains(contender.design.name)))
+            .map(|contender| {
+                let series = Series::new(contender.design);
+                (contender, series)
+            })
+            .collect();
+        let warm_up = Plan {
+            run_for: warm_up(plan.run_for),
+            ..plan.clone()
+        };
+        for round in 0..=rounds {
+            let plan = if round == 0 { &warm_up } else { plan };
+            runners.shuffle(&mut self.generator);
+            for (contender, series) in &mut runners {
+                if self.output.interrupt().requested() {
+                    break;
+                }
+                self.output.check_reader()?;
+                self.progress
+                    .announce(format!("{what}: {}", contender.design.name));
+                let outcome = contender.prepared.round(plan);
+                self.progress.advance(plan.run_for);
+                if round > 0 && !self.output.interrupt().requested() {
+                    series.add(&outcome);
+                } else {
+                    series.checksum_errors += outcome.checksum_errors;
+                }
+            }
+        }
+        Ok(runners.into_iter().map(|(_, series)| series).collect())
+    }
+}
+
+/// How long the warming round is.
+fn warm_up(run_for: Duration) -> Duration {
+    run_for / 4
+}
+
+/// How long a race takes.
+pub(super) fn duration(contenders: usize, run_for: Duration, rounds: u32) -> Duration {
+    (run_for * rounds + warm_up(run_for)) * contenders as u32
+}

@@ -1,0 +1,338 @@
+//! Where the answer flips: the leaders again, with one thing of the workload changed.
+//!
+//! A ranking holds for one share of reads and one number of threads. A user's share is a guess, or
+//! changes next year, so the page says from where on another design is the better one.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::rank::Place;
+use crate::units;
+
+/// Shares of reads that are tried, in per cent.
+const READ_SHARES: [f64; 5] = [100.0, 99.9, 99.0, 90.0, 50.0];
+
+/// How many designs go into a sweep. More take longer and tell less.
+const LEADERS_MAX: usize = 6;
+const LEADERS_MAX_QUICK: usize = 4;
+
+/// What is changed in a sweep.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Over {
+    /// The share of reads.
+    ReadsPercent,
+    /// The number of threads.
+    Threads,
+}
+
+/// One race of a sweep.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    /// The share or the number.
+    pub(super) value: f64,
+    /// Who came where.
+    pub(super) places: Vec<Place>,
+}
+
+/// The races over one changed thing.
+#[derive(Clone, Debug)]
+pub(super) struct Sweep {
+    pub(super) over: Over,
+    /// The value that the workload itself has.
+    pub(super) own: f64,
+    /// In the order in which they were run.
+    pub(super) points: Vec<Point>,
+}
+
+/// A change of the workload with which another design is the best.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Flip {
+    pub(super) over: Over,
+    /// The value at which the answer is another one.
+    pub(super) value: f64,
+    /// The design that is first there.
+    pub(super) design: &'static str,
+    /// Its operations a second there.
+    pub(super) throughput: f64,
+    /// The best there of those that are first with the workload as it is.
+    pub(super) instead_of: &'static str,
+    /// How many times as fast as that one.
+    pub(super) times: f64,
+}
+
+impl Over {
+    /// The setting in words: "at 90 % reads", "with 4 threads".
+    pub(super) fn setting(self, value: f64) -> String {
+        match self {
+            Over::ReadsPercent => format!("at {} % reads", units::percent(value)),
+            Over::Threads if value == 1.0 => "with 1 thread".to_owned(),
+            Over::Threads => format!("with {value} threads"),
+        }
+    }
+
+    /// What the sweep is over, as a title.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Over::ReadsPercent => "Share of reads",
+            Over::Threads => "Threads",
+        }
+    }
+
+    /// The setting as the head of a column.
+    pub(super) fn column(self, value: f64) -> String {
+        match self {
+            Over::ReadsPercent => format!("{} %", units::percent(value)),
+            Over::Threads => value.to_string(),
+        }
+    }
+}
+
+/// The shares of reads that are tried, the workload's own among them, from most reads to least.
+pub(super) fn read_shares(own: f64) -> Vec<f64> {
+    let mut shares = READ_SHARES.to_vec();
+    if !shares.contains(&own) {
+        shares.push(own);
+    }
+    shares.sort_by(|a, b| b.total_cmp(a));
+    shares
+}
+
+impl Flip {
+    fn sentence(&self) -> String {
+        format!(
+            "The answer flips {}: there {} is first with {} million operations a second, {} times \
+             those of {}.",
+            self.over.setting(self.value),
+            self.design,
+            units::figures(self.throughput / 1e6),
+            units::figures(self.times),
+            self.instead_of
+        )
+    }
+}
+
+/// The numbers of threads that are tried.
+pub(super) fn thread_counts(own: u32, cpus: u32) -> Vec<u32> {
+    BTreeSet::from([1, own, cpus.max(1), 2 * cpus.max(1)])
+        .into_iter()
+        .collect()
+}
+
+/// The designs worth a sweep: the first of each family, since it is between families that answers
+/// flip, ours, and then the first of all. `places` is ordered by rank.
+pub(super) fn leaders(places: &[Place], quick: bool) -> BTreeSet<&'static str> {
+    let most = leaders_at_most(quick);
+    let mut families = BTreeSet::new();
+    let mut of_families: Vec<&Place> = places
+        .iter()
+        .filter(|place| families.insert(place.design.family))
+        .collect();
+    // The winner, ours and the best lock, whatever else has to go.
+    of_families.sort_by_key(|place| {
+        let kept = place.rank == 1 || place.design.ours || is_plain_lock(place);
+        (!kept, place.rank)
+    });
+    let mut chosen = BTreeSet::new();
+    for place in of_families.into_iter().chain(places) {
+        if chosen.len() < most {
+            chosen.insert(place.design.name);
+        }
+    }
+    chosen
+}
+
+/// How many designs [`leaders`] chooses at most.
+pub(super) fn leaders_at_most(quick: bool) -> usize {
+    if quick {
+        LEADERS_MAX_QUICK
+    } else {
+        LEADERS_MAX
+    }
+}
+
+/// Whether this is one lock around everything, the tool that everybody knows.
+pub(super) fn is_plain_lock(place: &Place) -> bool {
+    place.design.family == "lock"
+}
+
+impl Sweep {
+    /// The names of the designs in it, in the order of the workload's own ranking.
+    pub(super) fn designs(&self) -> Vec<&'static str> {
+        let at_own = self.points.iter().find(|point| point.value == self.own);
+        let point = at_own.or(self.points.first());
+        point.map_or_else(Vec::new, |point| {
+            point.places.iter().map(|place| place.design.name).collect()
+        })
+    }
+
+    /// Where designs that are first with the workload as it is are first no longer.
+    pub(super) fn flips(&self) -> Vec<Flip> {
+        let Some(own) = self.points.iter().find(|point| point.value == self.own) else {
+            return Vec::new();
+        };
+        let winners: BTreeSet<&str> = first_names(own).collect();
+        self.points
+            .iter()
+            .filter_map(|point| self.flip(point, &winners))
+            .collect()
+    }
+
+    /// Where the answer flips in words, a sentence for each; that it does not, if so.
+    pub(super) fn sentences(&self) -> Vec<String> {
+        let flips = self.flips();
+        if !flips.is_empty() {
+            return flips.iter().map(Flip::sentence).collect();
+        }
+        let settings: Vec<String> = self
+            .points
+            .iter()
+            .filter(|point| point.value != self.own)
+            .map(|point| self.over.setting(point.value))
+            .collect();
+        match settings.is_empty() {
+            true => Vec::new(),
+            false => vec![format!("The answer is the same {}.", settings.join(", "))],
+        }
+    }
+
+    fn flip(&self, point: &Point, winners: &BTreeSet<&str>) -> Option<Flip> {
+        if first_names(point).any(|name| winners.contains(name)) {
+            return None;
+        }
+        let first = point.places.first()?;
+        let old = point
+            .places
+            .iter()
+            .find(|place| winners.contains(place.design.name))?;
+        Some(Flip {
+            over: self.over,
+            value: point.value,
+            design: first.design.name,
+            throughput: first.throughput.median,
+            instead_of: old.design.name,
+            times: old.first_is_faster.median,
+        })
+    }
+}
+
+fn first_names(point: &Point) -> impl Iterator<Item = &'static str> {
+    point
+        .places
+        .iter()
+        .filter(|place| place.rank == 1)
+        .map(|place| place.design.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::{Ratio, Spread};
+
+    fn place(index: usize, rank: usize, throughput: f64) -> Place {
+        let same = |value| Spread {
+            median: value,
+            low: value,
+            high: value,
+        };
+        Place {
+            design: &rivals::designs(rivals::Workload::Table)[index],
+            rank,
+            throughput: same(throughput),
+            first_is_faster: Ratio {
+                median: 2.0,
+                low: 2.0,
+                high: 2.0,
+            },
+            cpu_ns: same(1.0),
+            cpus_busy: 2.0,
+            update_ns: None,
+            unreclaimed_peak: 0,
+            checksum_errors: 0,
+            rounds: 5,
+        }
+    }
+
+    fn sweep(points: Vec<(f64, Vec<Place>)>) -> Sweep {
+        let points = points
+            .into_iter()
+            .map(|(value, places)| Point { value, places })
+            .collect();
+        Sweep {
+            over: Over::ReadsPercent,
+            own: 99.0,
+            points,
+        }
+    }
+
+    #[test]
+    fn another_first_is_a_flip_and_a_tie_with_the_old_first_is_none() {
+        let sweep = sweep(vec![
+            (99.9, vec![place(1, 1, 9.0), place(0, 1, 8.9)]),
+            (99.0, vec![place(0, 1, 8.0), place(1, 2, 4.0)]),
+            (50.0, vec![place(1, 1, 6.0), place(0, 2, 3.0)]),
+        ]);
+        let flips = sweep.flips();
+        assert_eq!(flips.len(), 1, "{flips:?}");
+        let names = rivals::designs(rivals::Workload::Table);
+        assert_eq!((flips[0].value, flips[0].design), (50.0, names[1].name));
+        assert_eq!((flips[0].instead_of, flips[0].times), (names[0].name, 2.0));
+        let sentences = sweep.sentences();
+        assert_eq!(sentences.len(), 1);
+        assert!(sentences[0].contains("at 50 % reads"), "{sentences:?}");
+        assert!(sentences[0].contains("6.00 million") && sentences[0].contains("2.00 times"));
+    }
+
+    #[test]
+    fn the_same_answer_everywhere_is_said_too() {
+        let first = || vec![place(0, 1, 8.0)];
+        let sweep = sweep(vec![(100.0, first()), (99.0, first()), (50.0, first())]);
+        let expected = "The answer is the same at 100 % reads, at 50 % reads.";
+        assert_eq!(sweep.sentences(), [expected]);
+    }
+
+    #[test]
+    fn without_the_workload_s_own_point_there_is_nothing_to_flip_from() {
+        assert!(
+            sweep(vec![(50.0, vec![place(1, 1, 6.0)])])
+                .flips()
+                .is_empty()
+        );
+        assert!(sweep(Vec::new()).flips().is_empty());
+    }
+
+    #[test]
+    fn leaders_hold_the_winner_ours_and_a_lock() {
+        let designs = rivals::designs(rivals::Workload::Table);
+        let places: Vec<Place> = (0..designs.len())
+            .rev()
+            .map(|index| place(index, designs.len() - index, 1.0))
+            .collect();
+        for quick in [false, true] {
+            let chosen = leaders(&places, quick);
+            let holds = |wanted: &dyn Fn(&Place) -> bool| {
+                places
+                    .iter()
+                    .any(|place| wanted(place) && chosen.contains(place.design.name))
+            };
+            assert!(holds(&|place| place.rank == 1));
+            assert!(holds(&|place| place.design.ours));
+            assert!(holds(&is_plain_lock));
+            assert!(chosen.len() <= LEADERS_MAX);
+        }
+    }
+
+    #[test]
+    fn shares_hold_the_workload_s_own_once() {
+        assert_eq!(read_shares(99.0), READ_SHARES);
+        assert_eq!(read_shares(95.0), [100.0, 99.9, 99.0, 95.0, 90.0, 50.0]);
+    }
+
+    #[test]
+    fn thread_counts_are_sorted_and_each_once() {
+        assert_eq!(thread_counts(2, 2), [1, 2, 4]);
+        assert_eq!(thread_counts(3, 2), [1, 2, 3, 4]);
+        assert_eq!(thread_counts(1, 1), [1, 2]);
+    }
+}

@@ -1,0 +1,206 @@
+//! The recommendation, in plain words, and when it does not hold.
+//!
+//! It follows from the ranking by rules that are written down here, and that prefer the simple:
+//! among designs that cannot be told apart, the one that asks least of its users is recommended,
+//! and if a lock is among them, that is a lock.
+
+use super::rank::Place;
+use super::sweep::{Sweep, is_plain_lock};
+use crate::units;
+
+/// Below this advantage a lock's simplicity is worth more than the speed.
+const ADVANTAGE_WORTH_IT: f64 = 1.3;
+
+/// How much a family asks of its users, least first: a lock's rules everybody knows; values that
+/// outlive their replacement have to be thought about.
+fn demands(place: &Place) -> usize {
+    const FAMILIES: [&str; 3] = ["lock", "sharded lock", "reference count"];
+    let family = place.design.family;
+    FAMILIES
+        .iter()
+        .position(|&known| known == family)
+        .unwrap_or(FAMILIES.len())
+}
+
+/// Whether readers of this design may still use a value after it has been replaced, and its
+/// memory is freed later.
+fn defers(place: &Place) -> bool {
+    demands(place) >= 2
+}
+
+/// The design to take: of those in the first rank the least demanding, then the fastest.
+pub(super) fn recommended(places: &[Place]) -> Option<&Place> {
+    places
+        .iter()
+        .filter(|place| place.rank == 1)
+        .min_by_key(|place| demands(place))
+}
+
+/// What to do, a paragraph for each thing to know.
+pub(super) fn paragraphs(places: &[Place], sweeps: &[Sweep], value_bytes: u32) -> Vec<String> {
+    let Some(choice) = recommended(places) else {
+        return Vec::new();
+    };
+    let mut paragraphs = vec![what_to_take(choice, places)];
+    paragraphs.extend(price(choice, value_bytes));
+    paragraphs.extend(sweeps.iter().flat_map(Sweep::sentences));
+    paragraphs.push(when_not(choice, places));
+    paragraphs
+}
+
+fn what_to_take(choice: &Place, places: &[Place]) -> String {
+    let name = choice.design.name;
+    let mut text = format!("Take {name}: {}.", choice.design.idea);
+    let others: Vec<&str> = places
+        .iter()
+        .filter(|place| place.rank == 1 && place.design.name != name)
+        .map(|place| place.design.name)
+        .collect();
+    if others.len() + 1 == places.len() && places.len() > 1 {
+        return format!(
+            "{text} All designs are within noise of each other here: synchronisation is not what \
+             this workload spends its time on."
+        );
+    }
+    if !others.is_empty() {
+        text.push_str(&format!(
+            " Within noise it is as fast as {}, and asks no more of its users.",
+            listed(&others)
+        ));
+    }
+    let lock = places.iter().find(|place| is_plain_lock(place));
+    if let Some(lock) = lock.filter(|lock| lock.rank > 1) {
+        text.push_str(&format!(
+            " It does {} times the operations of {}, the best single lock.",
+            units::figures(choice.throughput.median / lock.throughput.median),
+            lock.design.name
+        ));
+    }
+    text
+}
+
+/// What it costs besides time.
+fn price(choice: &Place, value_bytes: u32) -> Option<String> {
+    let latency = choice.update_ns.as_ref()?;
+    let mut text = format!(
+        "An update takes {} (median), one in a thousand more than {}.",
+        units::nanoseconds(latency.p50 as f64),
+        units::nanoseconds(latency.p99_9 as f64)
+    );
+    if choice.unreclaimed_peak > 0 {
+        let bytes = choice.unreclaimed_peak * u64::from(value_bytes);
+        text.push_str(&format!(
+            " Replaced values wait to be freed: at most {} did at once, {} of values.",
+            units::count(choice.unreclaimed_peak),
+            units::bytes(bytes)
+        ));
+    }
+    Some(text)
+}
+
+fn when_not(choice: &Place, places: &[Place]) -> String {
+    let lock = places
+        .iter()
+        .filter(|place| !defers(place))
+        .min_by_key(|place| place.rank);
+    if !defers(choice) {
+        return "You do not need RCU for this workload: readers that share a lock are fast enough \
+                here, they always see the newest value, and nothing waits to be freed."
+            .to_owned();
+    }
+    let mut text = String::from(
+        "Do not use it where a reader must never see a value that has just been replaced, or \
+         where a reader blocks or runs for long inside its section: what was replaced meanwhile \
+         stays in memory that long.",
+    );
+    if let Some(lock) = lock {
+        let advantage = choice.throughput.median / lock.throughput.median;
+        if advantage < ADVANTAGE_WORTH_IT {
+            text.push_str(&format!(
+                " And think twice: {} reaches {} % of its speed without any of that.",
+                lock.design.name,
+                units::figures(100.0 / advantage)
+            ));
+        }
+    }
+    text.push_str(&format!(" Its limits: {}.", choice.design.limits));
+    text
+}
+
+/// "a", "a and b", "a, b and c".
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::{Ratio, Spread};
+
+    fn place(name: &str, rank: usize, throughput: f64) -> Place {
+        let designs = rivals::designs(rivals::Workload::Table);
+        let same = |value| Spread {
+            median: value,
+            low: value,
+            high: value,
+        };
+        Place {
+            design: designs
+                .iter()
+                .find(|design| design.name == name)
+                .expect(name),
+            rank,
+            throughput: same(throughput),
+            first_is_faster: Ratio {
+                median: 1.0,
+                low: 1.0,
+                high: 1.0,
+            },
+            cpu_ns: same(1.0),
+            cpus_busy: 2.0,
+            update_ns: None,
+            unreclaimed_peak: 0,
+            checksum_errors: 0,
+            rounds: 5,
+        }
+    }
+
+    #[test]
+    fn among_equals_the_lock_is_recommended_and_rcu_is_called_needless() {
+        let places = [
+            place("quiescence", 1, 10.0),
+            place("sharded-rwlock", 1, 9.9),
+            place("std-mutex", 3, 1.0),
+        ];
+        assert_eq!(recommended(&places).unwrap().design.name, "sharded-rwlock");
+        let text = paragraphs(&places, &[], 64).join("\n");
+        assert!(text.contains("You do not need RCU"), "{text}");
+        assert!(text.contains("as fast as quiescence"), "{text}");
+    }
+
+    #[test]
+    fn a_small_advantage_is_called_small() {
+        let close = [place("quiescence", 1, 10.0), place("std-rwlock", 2, 9.0)];
+        assert!(
+            paragraphs(&close, &[], 64)
+                .join("\n")
+                .contains("think twice")
+        );
+        let far = [place("quiescence", 1, 10.0), place("std-rwlock", 2, 1.0)];
+        let text = paragraphs(&far, &[], 64).join("\n");
+        assert!(!text.contains("think twice"), "{text}");
+        assert!(
+            text.contains("10.0 times the operations of std-rwlock"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn nothing_measured_recommends_nothing() {
+        assert!(paragraphs(&[], &[], 64).is_empty());
+    }
+}

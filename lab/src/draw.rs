@@ -1,0 +1,137 @@
+//! Draws what each thread does, before anything is timed, from one seed.
+//!
+//! Every design then runs the very same operations, and no design pays for the random numbers of
+//! another. The generator is ChaCha with a fixed number of rounds: the same seed gives the same
+//! operations on every machine and in every version.
+
+use std::sync::Arc;
+
+use rand::seq::{SliceRandom, index};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, Zipf};
+use rivals::Operation;
+
+use crate::workload::Popularity;
+
+/// Operations drawn for each thread, run again from the start when they are used up: enough that
+/// the order is not learnt by the branch predictor, few enough to stay in the second-level cache.
+const OPERATIONS_PER_THREAD: usize = 1 << 16;
+
+/// The operations of each thread, for `keys` keys.
+pub(crate) fn operations(
+    keys: u32,
+    threads: u32,
+    reads_percent: f64,
+    popularity: Popularity,
+    seed: u64,
+) -> Arc<[Box<[Operation]>]> {
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    let order = popular_first(keys, &mut generator);
+    let updates = counts_of_updates(threads, reads_percent, &mut generator);
+    updates
+        .into_iter()
+        .map(|updates| one_thread(&order, updates, popularity, &mut generator))
+        .collect()
+}
+
+/// The keys by popularity. Shuffled, so that popular keys are not neighbours in memory only
+/// because their names sort together.
+fn popular_first(keys: u32, generator: &mut ChaCha8Rng) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..keys).collect();
+    order.shuffle(generator);
+    order
+}
+
+/// How many updates each thread gets: together as many as the share says, and at least one when
+/// it says any, so that 99.9999 % is not silently 100 %.
+fn counts_of_updates(threads: u32, reads_percent: f64, generator: &mut ChaCha8Rng) -> Vec<usize> {
+    let each = OPERATIONS_PER_THREAD as f64 * (1.0 - reads_percent / 100.0);
+    let total = (each * f64::from(threads))
+        .round()
+        .max(if each > 0.0 { 1.0 } else { 0.0 }) as usize;
+    let threads = threads as usize;
+    let mut counts: Vec<usize> = (0..threads)
+        .map(|thread| total / threads + usize::from(thread < total % threads))
+        .collect();
+    counts.shuffle(generator);
+    counts
+}
+
+fn one_thread(
+    order: &[u32],
+    updates: usize,
+    popularity: Popularity,
+    generator: &mut ChaCha8Rng,
+) -> Box<[Operation]> {
+    let zipf = match popularity {
+        Popularity::Uniform => None,
+        Popularity::Zipf(exponent) => Zipf::new(order.len() as f64, exponent).ok(),
+    };
+    let mut operations: Box<[Operation]> = (0..OPERATIONS_PER_THREAD)
+        .map(|_| {
+            let rank = match &zipf {
+                None => generator.random_range(0..order.len()),
+                Some(zipf) => zipf.sample(generator) as usize - 1,
+            };
+            Operation::read(order[rank.min(order.len() - 1)])
+        })
+        .collect();
+    for place in index::sample(generator, OPERATIONS_PER_THREAD, updates) {
+        operations[place] = Operation::update(operations[place].key());
+    }
+    operations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn updates(operations: &[Box<[Operation]>]) -> usize {
+        operations
+            .iter()
+            .flatten()
+            .filter(|operation| operation.is_update())
+            .count()
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_and_another_does_not() {
+        let draw = |seed| operations(1000, 2, 90.0, Popularity::Zipf(0.99), seed);
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+    }
+
+    #[test]
+    fn the_share_is_exact_and_never_rounded_to_none() {
+        let total = |reads| updates(&operations(10, 3, reads, Popularity::Uniform, 1));
+        assert_eq!(total(100.0), 0);
+        assert_eq!(total(0.0), 3 * OPERATIONS_PER_THREAD);
+        assert_eq!(total(50.0), 3 * OPERATIONS_PER_THREAD / 2);
+        assert_eq!(total(99.999_999), 1);
+    }
+
+    #[test]
+    fn zipf_makes_few_keys_popular_and_uniform_none() {
+        let share_of_top = |popularity| {
+            let operations = operations(1000, 1, 100.0, popularity, 7);
+            let mut counts = vec![0_usize; 1000];
+            operations[0]
+                .iter()
+                .for_each(|operation| counts[operation.key() as usize] += 1);
+            counts.sort_unstable_by(|a, b| b.cmp(a));
+            counts[..10].iter().sum::<usize>() as f64 / OPERATIONS_PER_THREAD as f64
+        };
+        // Zipf with exponent 1 over 1000 keys: H(10)/H(1000) = 2.93/7.49 = 39 %.
+        let zipf = share_of_top(Popularity::Zipf(1.0));
+        assert!((0.37..0.41).contains(&zipf), "{zipf}");
+        let uniform = share_of_top(Popularity::Uniform);
+        assert!((0.01..0.02).contains(&uniform), "{uniform}");
+    }
+
+    #[test]
+    fn one_key_is_enough() {
+        let operations = operations(1, 1, 50.0, Popularity::Zipf(2.0), 3);
+        assert!(operations[0].iter().all(|operation| operation.key() == 0));
+    }
+}

@@ -1,0 +1,352 @@
+//! Real input: the keys that a workload looks up.
+//!
+//! By default they are path names under `/usr`, in the order a depth-first walk meets them: every
+//! machine has some, they share long prefixes as real keys do, and nobody made them up to please a
+//! hash function. `--keys FILE` takes any file, one key a line. Keys are bytes, not text; what is
+//! odd about them (duplicates, empty lines, lines that are not UTF-8) is counted and said, and
+//! stops nothing. Everything read is bounded.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::exit::Failure;
+
+/// How many keys are read when nothing else is said.
+pub(crate) const KEYS_MAX_DEFAULT: u32 = 100_000;
+/// The longest line taken for a key. Longer ones mean that the file is not a list of keys.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+/// Where the keys come from when nothing else is said.
+const TREE_DEFAULT: &str = "/usr";
+
+/// Where keys come from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Source {
+    /// The path names under this directory.
+    Tree(PathBuf),
+    /// The lines of this file.
+    File(PathBuf),
+    /// The lines of standard input.
+    Stdin,
+}
+
+impl Source {
+    /// The source that `--keys` names; the default without it.
+    pub(crate) fn from_argument(path: Option<&Path>) -> Source {
+        match path {
+            None => Source::Tree(PathBuf::from(TREE_DEFAULT)),
+            Some(path) if path == Path::new("-") => Source::Stdin,
+            Some(path) => Source::File(path.to_owned()),
+        }
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Source::Tree(path) => write!(f, "path names under {}", path.display()),
+            Source::File(path) => write!(f, "lines of {}", path.display()),
+            Source::Stdin => f.write_str("lines of standard input"),
+        }
+    }
+}
+
+/// The keys, each once, and what was noticed on the way.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    /// The distinct keys in the order they were found.
+    pub(crate) list: Arc<[Box<[u8]>]>,
+    /// What was noticed.
+    pub(crate) census: Census,
+}
+
+/// What was noticed while the keys were read.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub(crate) struct Census {
+    /// Where the keys came from, in words.
+    pub(crate) source: String,
+    /// Distinct keys.
+    pub(crate) count: u64,
+    /// Their bytes together.
+    pub(crate) bytes: u64,
+    /// Keys that had been seen before; each counts once.
+    pub(crate) duplicates: u64,
+    /// Lines with nothing on them.
+    pub(crate) empty_lines: u64,
+    /// Keys that are not UTF-8; they are used as bytes.
+    pub(crate) not_utf8: u64,
+    /// Directories that could not be read.
+    pub(crate) unreadable: u64,
+    /// Whether there was more than the number of keys asked for.
+    pub(crate) truncated: bool,
+}
+
+impl Census {
+    /// What the user should know about the keys, one sentence each; nothing when all is plain.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut note = |count: u64, singular: &str, plural: &str| {
+            if count > 0 {
+                notes.push(format!(
+                    "{count} {}",
+                    if count == 1 { singular } else { plural }
+                ));
+            }
+        };
+        note(
+            self.duplicates,
+            "duplicate key, used once",
+            "duplicate keys, each used once",
+        );
+        note(
+            self.empty_lines,
+            "empty line, skipped",
+            "empty lines, skipped",
+        );
+        note(
+            self.not_utf8,
+            "key that is not UTF-8, used as bytes",
+            "keys that are not UTF-8, used as bytes",
+        );
+        note(
+            self.unreadable,
+            "directory that could not be read",
+            "directories that could not be read",
+        );
+        notes
+    }
+}
+
+/// Collects keys up to a limit and counts what is odd.
+struct Collector {
+    list: Vec<Box<[u8]>>,
+    seen: HashSet<Box<[u8]>>,
+    limit: usize,
+    census: Census,
+}
+
+impl Collector {
+    fn new(source: &Source, limit: u32) -> Collector {
+        Collector {
+            list: Vec::new(),
+            seen: HashSet::new(),
+            limit: limit as usize,
+            census: Census {
+                source: source.to_string(),
+                ..Census::default()
+            },
+        }
+    }
+
+    /// Takes one key; says whether there is room for more.
+    fn take(&mut self, key: &[u8]) -> bool {
+        if self.seen.contains(key) {
+            self.census.duplicates += 1;
+            return true;
+        }
+        if self.list.len() == self.limit {
+            self.census.truncated = true;
+            return false;
+        }
+        let key: Box<[u8]> = key.into();
+        self.census.bytes += key.len() as u64;
+        self.census.not_utf8 += u64::from(std::str::from_utf8(&key).is_err());
+        self.seen.insert(key.clone());
+        self.list.push(key);
+        true
+    }
+
+    fn finish(mut self, source: &Source) -> Result<Keys, Failure> {
+        if self.list.is_empty() {
+            return Err(Failure::Usage(format!(
+                "no keys: {source} gave none ({} empty lines); give a file with one key a line, \
+                 as in --keys FILE",
+                self.census.empty_lines
+            )));
+        }
+        self.census.count = self.list.len() as u64;
+        Ok(Keys {
+            list: self.list.into(),
+            census: self.census,
+        })
+    }
+}
+
+/// Reads at most `limit` distinct keys from `source`.
+pub(crate) fn read(source: &Source, limit: u32) -> Result<Keys, Failure> {
+    let mut collector = Collector::new(source, limit);
+    match source {
+        Source::Tree(root) => walk(root, &mut collector)?,
+        Source::File(path) => {
+            let file = File::open(path).map_err(|error| Failure::file("read", path, error))?;
+            lines(
+                BufReader::new(file),
+                &path.display().to_string(),
+                &mut collector,
+            )?;
+        }
+        Source::Stdin => lines(io::stdin().lock(), "standard input", &mut collector)?,
+    }
+    collector.finish(source)
+}
+
+/// Takes every line as a key, without its line feed and the carriage return before that.
+fn lines(mut reader: impl BufRead, name: &str, into: &mut Collector) -> Result<(), Failure> {
+    let mut line = Vec::new();
+    for number in 1_u64.. {
+        line.clear();
+        let mut bounded = io::Read::take(&mut reader, LINE_BYTES_MAX as u64 + 1);
+        let length = bounded
+            .read_until(b'\n', &mut line)
+            .map_err(|error| Failure::io(format!("cannot read {name}"), error))?;
+        if length == 0 {
+            break;
+        }
+        if line.last() == Some(&b'\n') {
+            line.pop();
+            if line.last() == Some(&b'\r') {
+                line.pop();
+            }
+        } else if length > LINE_BYTES_MAX {
+            return Err(Failure::Usage(format!(
+                "{name}, line {number}: longer than {LINE_BYTES_MAX} bytes; a key file has one \
+                 key a line"
+            )));
+        }
+        if line.is_empty() {
+            into.census.empty_lines += 1;
+        } else if !into.take(&line) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the path names under `root`, sorted within each directory, depth first. Links are keys
+/// like any other name, but are not followed, so the walk ends.
+fn walk(root: &Path, into: &mut Collector) -> Result<(), Failure> {
+    let mut pending = Vec::new();
+    let first = children(root).map_err(|error| {
+        let hint = format!(
+            "cannot read {}; name a key file with --keys FILE",
+            root.display()
+        );
+        Failure::io(hint, error)
+    })?;
+    pending.push(first.into_iter());
+    while let Some(level) = pending.last_mut() {
+        let Some((path, is_dir)) = level.next() else {
+            pending.pop();
+            continue;
+        };
+        if !into.take(path.as_os_str().as_bytes()) {
+            break;
+        }
+        if is_dir {
+            match children(&path) {
+                Ok(below) => pending.push(below.into_iter()),
+                Err(_) => into.census.unreadable += 1,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The entries of a directory, sorted, each with whether it is a directory itself.
+fn children(directory: &Path) -> io::Result<Vec<(PathBuf, bool)>> {
+    let mut entries = std::fs::read_dir(directory)?
+        .map(|entry| entry.and_then(|entry| Ok((entry.path(), entry.file_type()?.is_dir()))))
+        .collect::<io::Result<Vec<_>>>()?;
+    entries.sort();
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from_bytes(bytes: &[u8], limit: u32) -> Result<Keys, Failure> {
+        let mut collector = Collector::new(&Source::Stdin, limit);
+        lines(bytes, "test", &mut collector)?;
+        collector.finish(&Source::Stdin)
+    }
+
+    #[test]
+    fn line_ends_of_both_kinds_are_taken_off_and_a_last_line_needs_none() {
+        let keys = from_bytes(b"one\r\ntwo\nthree", 10).unwrap();
+        let found: Vec<&[u8]> = keys.list.iter().map(|key| &**key).collect();
+        assert_eq!(found, [&b"one"[..], b"two", b"three"]);
+        assert_eq!(keys.census.bytes, 11);
+        assert!(keys.census.notes().is_empty());
+    }
+
+    #[test]
+    fn a_carriage_return_inside_a_key_belongs_to_it() {
+        let keys = from_bytes(b"a\rb\n", 10).unwrap();
+        assert_eq!(&*keys.list[0], b"a\rb");
+    }
+
+    #[test]
+    fn odd_lines_are_counted_and_stop_nothing() {
+        let keys = from_bytes(b"a\n\n\r\na\n\xff\xfe\n", 10).unwrap();
+        let census = keys.census;
+        assert_eq!((census.count, census.duplicates), (2, 1));
+        assert_eq!((census.empty_lines, census.not_utf8), (2, 1));
+        assert!(!census.truncated);
+        assert_eq!(census.notes().len(), 3);
+    }
+
+    #[test]
+    fn the_limit_holds_and_is_said() {
+        let keys = from_bytes(b"a\nb\nc\n", 2).unwrap();
+        assert_eq!(keys.census.count, 2);
+        assert!(keys.census.truncated);
+        assert!(!from_bytes(b"a\nb\n", 2).unwrap().census.truncated);
+    }
+
+    #[test]
+    fn nothing_but_empty_lines_is_refused() {
+        let error = from_bytes(b"\n\r\n", 10).unwrap_err().to_string();
+        assert!(
+            error.contains("no keys") && error.contains("2 empty lines"),
+            "{error}"
+        );
+        assert!(from_bytes(b"", 10).is_err());
+    }
+
+    #[test]
+    fn a_file_without_line_ends_is_refused_with_its_line() {
+        let mut bytes = b"fine\n".to_vec();
+        bytes.extend(vec![b'x'; LINE_BYTES_MAX + 1]);
+        let error = from_bytes(&bytes, 10).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn the_walk_is_sorted_and_follows_no_links() {
+        let root = tempfile::tempdir().unwrap();
+        let inside = |name: &str| root.path().join(name);
+        std::fs::create_dir(inside("b")).unwrap();
+        std::fs::write(inside("b/z"), "").unwrap();
+        std::fs::write(inside("a"), "").unwrap();
+        std::os::unix::fs::symlink(root.path(), inside("loop")).unwrap();
+        let keys = read(&Source::Tree(root.path().to_owned()), 100).unwrap();
+        let found: Vec<_> = keys
+            .list
+            .iter()
+            .map(|key| {
+                String::from_utf8_lossy(key)
+                    .rsplit_once('/')
+                    .unwrap()
+                    .1
+                    .to_owned()
+            })
+            .collect();
+        assert_eq!(found, ["a", "b", "z", "loop"]);
+    }
+}

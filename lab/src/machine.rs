@@ -1,0 +1,311 @@
+//! What this machine is: everything that moves the cost of synchronisation.
+//!
+//! All of it is optional. Containers hide `/sys`, kernels differ, and a report that says
+//! "unknown" is better than a command that stops.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, MembarrierCommand, membarrier_query, sched_getaffinity};
+use serde::Serialize;
+
+use crate::exit::Failure;
+use crate::output::Output;
+
+/// One cache that the first CPU sees.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub(crate) struct Cache {
+    /// 1 for the nearest.
+    pub(crate) level: u32,
+    /// `Data` or `Unified`; instruction caches are left out.
+    pub(crate) kind: String,
+    /// Its size.
+    pub(crate) bytes: u64,
+    /// The CPUs that share it, as the kernel writes lists (`0-3,8`).
+    pub(crate) shared_by: String,
+}
+
+/// What could be found out about the machine.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Machine {
+    /// The CPU's name for itself.
+    pub(crate) model: Option<String>,
+    /// CPUs that this process may use, by number.
+    pub(crate) cpus: Vec<usize>,
+    /// CPUs that are online, as the kernel writes lists.
+    pub(crate) cpus_online: Option<String>,
+    /// Data and unified caches of the first CPU, nearest first.
+    pub(crate) caches: Vec<Cache>,
+    /// Memory that the kernel says is available.
+    pub(crate) memory_available_bytes: Option<u64>,
+    /// Release of the kernel.
+    pub(crate) kernel: Option<String>,
+    /// The commands of `membarrier` that the kernel offers; empty when it offers none.
+    pub(crate) membarrier: Vec<&'static str>,
+    /// Which fences the library chose.
+    pub(crate) fences: String,
+    /// The size of the kernel's restartable-sequence area, from the auxiliary vector.
+    pub(crate) rseq_bytes: Option<u64>,
+    /// The kernel's clock source.
+    pub(crate) clock: Option<String>,
+    /// The smallest step that the clock was seen to make.
+    pub(crate) clock_step_ns: u64,
+    /// Whether this is a guest of a hypervisor.
+    pub(crate) virtual_machine: Option<bool>,
+}
+
+impl Machine {
+    /// Looks around. Reads `/proc` and `/sys`, changes nothing.
+    pub(crate) fn detect() -> Machine {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").ok();
+        Machine {
+            model: cpuinfo
+                .as_deref()
+                .and_then(|text| field(text, "model name")),
+            cpus: allowed_cpus(),
+            cpus_online: line("/sys/devices/system/cpu/online"),
+            caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
+            memory_available_bytes: fs::read_to_string("/proc/meminfo")
+                .ok()
+                .and_then(|text| kibibytes(&field(&text, "MemAvailable")?)),
+            kernel: line("/proc/sys/kernel/osrelease"),
+            membarrier: membarrier_commands(),
+            fences: format!("{:?}", quiescence::fences()).to_lowercase(),
+            rseq_bytes: fs::read("/proc/self/auxv")
+                .ok()
+                .and_then(|bytes| rseq_bytes(&bytes)),
+            clock: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            clock_step_ns: clock_step().as_nanos() as u64,
+            virtual_machine: cpuinfo
+                .as_deref()
+                .and_then(|text| field(text, "flags"))
+                .map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+        }
+    }
+
+    /// The size of the data or unified cache of this level, when known.
+    pub(crate) fn cache_bytes(&self, level: u32) -> Option<u64> {
+        self.caches
+            .iter()
+            .find(|cache| cache.level == level)
+            .map(|cache| cache.bytes)
+    }
+
+    /// The size of the last cache before memory, when any is known.
+    pub(crate) fn last_cache_bytes(&self) -> Option<u64> {
+        self.caches.iter().map(|cache| cache.bytes).max()
+    }
+
+    /// Prints the machine, a line for each thing that matters.
+    pub(crate) fn print(&self, output: &mut Output) -> Result<(), Failure> {
+        output.heading("Machine")?;
+        output.entries(self.rows())
+    }
+
+    /// What there is to say, as pairs of a name and its value; the page prints them too.
+    pub(crate) fn rows(&self) -> Vec<(&'static str, String)> {
+        let unknown = || "unknown".to_owned();
+        let guest = if self.virtual_machine == Some(true) {
+            ", virtual machine"
+        } else {
+            ""
+        };
+        let model = self.model.clone().unwrap_or_else(unknown);
+        let online = self.cpus_online.clone().unwrap_or_else(unknown);
+        let caches: Vec<String> = self.caches.iter().map(Cache::describe).collect();
+        let membarrier = if self.membarrier.is_empty() {
+            "none".to_owned()
+        } else {
+            self.membarrier.join(", ")
+        };
+        vec![
+            ("CPU", format!("{model}{guest}")),
+            (
+                "CPUs",
+                format!("{} usable here (online: {online})", self.cpus.len()),
+            ),
+            (
+                "caches",
+                if caches.is_empty() {
+                    unknown()
+                } else {
+                    caches.join(", ")
+                },
+            ),
+            ("kernel", self.kernel.clone().unwrap_or_else(unknown)),
+            ("membarrier", membarrier),
+            ("fences", format!("{} (chosen by the library)", self.fences)),
+            (
+                "rseq",
+                self.rseq_bytes
+                    .map_or_else(unknown, |bytes| format!("yes, {bytes} bytes of features")),
+            ),
+            (
+                "clock",
+                format!(
+                    "{}, steps of {} ns",
+                    self.clock.clone().unwrap_or_else(unknown),
+                    self.clock_step_ns
+                ),
+            ),
+        ]
+    }
+}
+
+impl Cache {
+    fn describe(&self) -> String {
+        let side = if self.kind == "Data" { "d" } else { "" };
+        format!("L{}{side} {}", self.level, crate::units::bytes(self.bytes))
+    }
+}
+
+/// The CPUs in this process's affinity mask.
+fn allowed_cpus() -> Vec<usize> {
+    sched_getaffinity(None)
+        .map(|set| {
+            (0..CpuSet::MAX_CPU)
+                .filter(|&cpu| set.is_set(cpu))
+                .collect()
+        })
+        .unwrap_or_default()
+}
+
+/// The first line of a file, trimmed; nothing when there is none.
+fn line(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let first = text.lines().next()?.trim();
+    (!first.is_empty()).then(|| first.to_owned())
+}
+
+/// The value after `name :` in the style of `/proc/cpuinfo` and `/proc/meminfo`.
+fn field(text: &str, name: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
+    })
+}
+
+/// `1234 kB` in bytes.
+fn kibibytes(text: &str) -> Option<u64> {
+    text.strip_suffix(" kB")?
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
+}
+
+/// The caches under `root`, without those for instructions, nearest first.
+fn caches(root: &Path) -> Vec<Cache> {
+    let Ok(entries) = fs::read_dir(root) else {
+        return Vec::new();
+    };
+    let mut caches: Vec<Cache> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let read = |name: &str| line(entry.path().join(name).to_str()?);
+            let kind = read("type")?;
+            (kind != "Instruction").then_some(())?;
+            Some(Cache {
+                level: read("level")?.parse().ok()?,
+                bytes: cache_size(&read("size")?)?,
+                shared_by: read("shared_cpu_list").unwrap_or_default(),
+                kind,
+            })
+        })
+        .collect();
+    caches.sort_by_key(|cache| cache.level);
+    caches
+}
+
+/// `48K` or `2M` in bytes.
+fn cache_size(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match &text[digits.len()..] {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// The membarrier commands that matter here and that the kernel offers.
+fn membarrier_commands() -> Vec<&'static str> {
+    let query = membarrier_query();
+    [
+        (MembarrierCommand::PrivateExpedited, "private expedited"),
+        (
+            MembarrierCommand::PrivateExpeditedRseq,
+            "private expedited rseq",
+        ),
+        (MembarrierCommand::GlobalExpedited, "global expedited"),
+        (MembarrierCommand::Global, "global"),
+    ]
+    .into_iter()
+    .filter(|&(command, _)| query.contains_command(command))
+    .map(|(_, name)| name)
+    .collect()
+}
+
+/// `AT_RSEQ_FEATURE_SIZE` of the auxiliary vector: pairs of machine words, type and value.
+fn rseq_bytes(auxv: &[u8]) -> Option<u64> {
+    const AT_RSEQ_FEATURE_SIZE: usize = 27;
+    const WORD: usize = size_of::<usize>();
+    let word = |bytes: &[u8]| bytes.try_into().ok().map(usize::from_ne_bytes);
+    auxv.chunks_exact(2 * WORD).find_map(|pair| {
+        let (kind, value) = pair.split_at(WORD);
+        (word(kind)? == AT_RSEQ_FEATURE_SIZE).then(|| word(value).map(|value| value as u64))?
+    })
+}
+
+/// The smallest step the clock makes between two readings.
+fn clock_step() -> Duration {
+    let mut smallest = Duration::MAX;
+    for _ in 0..1000 {
+        let start = Instant::now();
+        let mut step = start.elapsed();
+        while step.is_zero() {
+            step = start.elapsed();
+        }
+        smallest = smallest.min(step);
+    }
+    smallest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cache_sizes_have_units() {
+        assert_eq!(cache_size("48K"), Some(48 << 10));
+        assert_eq!(cache_size("260M"), Some(260 << 20));
+        assert_eq!(cache_size("512"), Some(512));
+        assert_eq!(cache_size("12X"), None);
+        assert_eq!(cache_size(""), None);
+    }
+
+    #[test]
+    fn fields_are_found_by_their_whole_name() {
+        let text = "model\t\t: 207\nmodel name\t: A CPU\n";
+        assert_eq!(field(text, "model name").as_deref(), Some("A CPU"));
+        assert_eq!(field(text, "name"), None);
+        assert_eq!(kibibytes("2 kB"), Some(2048));
+        assert_eq!(kibibytes("2"), None);
+    }
+
+    #[test]
+    fn the_auxiliary_vector_is_read_by_pairs() {
+        let words = [3_usize, 27, 27, 32, 0, 0];
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        assert_eq!(rseq_bytes(&bytes), Some(32));
+        assert_eq!(rseq_bytes(&bytes[..16]), None);
+        assert_eq!(rseq_bytes(&[]), None);
+    }
+
+    #[test]
+    fn a_machine_without_cache_files_has_unknown_caches() {
+        assert!(caches(Path::new("/nowhere")).is_empty());
+    }
+}

@@ -1,0 +1,424 @@
+//! What the threads do: described by flags, by a TOML file, or by neither.
+//!
+//! A workload as typed ([`Flags`], [`Description`]) and as resolved ([`Workload`]) are different
+//! types: the first two say only what the user said, the last one has an answer to everything.
+//! Flags override the file, the file overrides the defaults. Every value carries its limits in its
+//! type, so that a flag and a line of a file are refused for the same reason in the same words.
+
+use std::fmt::{self, Display};
+use std::num::{ParseFloatError, ParseIntError};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Failure;
+use crate::keys::{KEYS_MAX_DEFAULT, Source};
+use crate::units;
+
+/// The shape of the shared state.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// A keyed table whose values are replaced one by one
+    Table,
+    /// One structure that is read by all and replaced as a whole
+    Config,
+}
+
+impl From<Kind> for rivals::Workload {
+    fn from(kind: Kind) -> rivals::Workload {
+        match kind {
+            Kind::Table => rivals::Workload::Table,
+            Kind::Config => rivals::Workload::Config,
+        }
+    }
+}
+
+/// A whole number between `MIN` and `MAX`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize)]
+#[serde(try_from = "i64")]
+pub(crate) struct Whole<const MIN: u32, const MAX: u32>(u32);
+
+impl<const MIN: u32, const MAX: u32> TryFrom<i64> for Whole<MIN, MAX> {
+    type Error = String;
+
+    fn try_from(value: i64) -> Result<Self, String> {
+        u32::try_from(value)
+            .ok()
+            .filter(|value| (MIN..=MAX).contains(value))
+            .map(Whole)
+            .ok_or_else(|| format!("{value} is out of range: at least {MIN}, at most {MAX}"))
+    }
+}
+
+impl<const MIN: u32, const MAX: u32> FromStr for Whole<MIN, MAX> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let value: i64 = text
+            .parse()
+            .map_err(|error: ParseIntError| error.to_string())?;
+        Whole::try_from(value)
+    }
+}
+
+/// Declares a number with limits, read alike from a flag and from a file.
+macro_rules! real {
+    ($(#[$doc:meta])* $name:ident, $holds:expr, $limits:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+        #[serde(try_from = "f64")]
+        pub(crate) struct $name(f64);
+
+        impl TryFrom<f64> for $name {
+            type Error = String;
+
+            fn try_from(value: f64) -> Result<Self, String> {
+                let holds: fn(f64) -> bool = $holds;
+                if holds(value) {
+                    return Ok($name(value));
+                }
+                Err(format!(concat!("{} is out of range: ", $limits), value))
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                let value: f64 = text.parse().map_err(|error: ParseFloatError| error.to_string())?;
+                $name::try_from(value)
+            }
+        }
+    };
+}
+
+real!(
+    /// A share in per cent.
+    Percent,
+    |value| (0.0..=100.0).contains(&value),
+    "at least 0, at most 100 (per cent)"
+);
+real!(
+    /// The exponent of Zipf's law.
+    Exponent,
+    |value| value > 0.0 && value <= 5.0,
+    "more than 0, at most 5"
+);
+
+type Threads = Whole<1, 1024>;
+type ValueBytes = Whole<1, 1_048_576>;
+type Work = Whole<0, 1_000_000>;
+type RunMs = Whole<1, 600_000>;
+type Rounds = Whole<1, 1000>;
+type KeysMax = Whole<1, 10_000_000>;
+
+/// The workload as typed on the command line.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Workload")]
+pub(crate) struct Flags {
+    /// Read the workload from a TOML file; the flags below override it
+    #[arg(long, value_name = "FILE")]
+    workload: Option<PathBuf>,
+    /// The shape of the shared state [default: table]
+    #[arg(long, value_enum)]
+    kind: Option<Kind>,
+    /// Threads, each reading and updating [default: the CPUs this process may use]
+    #[arg(long, value_name = "N")]
+    threads: Option<Threads>,
+    /// Reads among the operations, in per cent; the rest are updates [default: 99]
+    #[arg(long, value_name = "PERCENT")]
+    reads: Option<Percent>,
+    /// Draw keys by Zipf's law with this exponent: few keys are popular [default: 0.99]
+    #[arg(long, value_name = "EXPONENT", conflicts_with = "uniform")]
+    zipf: Option<Exponent>,
+    /// Draw all keys equally often
+    #[arg(long)]
+    uniform: bool,
+    /// Bytes of each value [default: 64]
+    #[arg(long, value_name = "BYTES")]
+    value_bytes: Option<ValueBytes>,
+    /// Words of the value that a reader reads inside its section [default: 8]
+    #[arg(long, value_name = "WORDS")]
+    work: Option<Work>,
+    /// Keys, one a line, from FILE; `-` is standard input [default: path names under /usr]
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+    /// Use at most N keys [default: 100000, or 20000 with --quick]
+    #[arg(long, value_name = "N")]
+    max_keys: Option<KeysMax>,
+    /// Length of one round of one design in milliseconds [default: 300, or 80 with --quick]
+    #[arg(long, value_name = "MS")]
+    run_ms: Option<RunMs>,
+    /// Rounds of each design, interleaved [default: 7, or 5 with --quick]
+    #[arg(long, value_name = "N")]
+    rounds: Option<Rounds>,
+}
+
+/// The workload as written in a TOML file. The names are those of the flags.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Description {
+    name: Option<String>,
+    kind: Option<Kind>,
+    threads: Option<Threads>,
+    reads: Option<Percent>,
+    zipf: Option<Exponent>,
+    uniform: Option<bool>,
+    value_bytes: Option<ValueBytes>,
+    work: Option<Work>,
+    keys: Option<PathBuf>,
+    max_keys: Option<KeysMax>,
+    run_ms: Option<RunMs>,
+    rounds: Option<Rounds>,
+}
+
+/// Which keys are used how often.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Popularity {
+    /// All alike.
+    Uniform,
+    /// The key of rank `k` in proportion to `k^-exponent`.
+    Zipf(f64),
+}
+
+/// A workload with an answer to everything.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Workload {
+    /// What the user calls it.
+    pub(crate) name: String,
+    /// The shape of the shared state.
+    pub(crate) kind: Kind,
+    /// How many threads run it.
+    pub(crate) threads: u32,
+    /// The share of reads.
+    pub(crate) reads_percent: f64,
+    /// Which keys are used how often.
+    pub(crate) popularity: Popularity,
+    /// The size of a value.
+    pub(crate) value_bytes: u32,
+    /// Words read inside a section.
+    pub(crate) work: u32,
+    /// Where the keys come from.
+    pub(crate) keys: Source,
+    /// How many keys at most.
+    pub(crate) keys_max: u32,
+    /// The length of a round.
+    pub(crate) run_for: Duration,
+    /// Rounds of each design.
+    pub(crate) rounds: u32,
+}
+
+/// What stands in for what the user did not say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Defaults {
+    /// CPUs this process may use.
+    pub(crate) cpus: u32,
+    /// Whether all has to be over soon.
+    pub(crate) quick: bool,
+}
+
+impl Workload {
+    /// Resolves what was typed: flags before the file before the defaults.
+    pub(crate) fn resolve(flags: &Flags, defaults: Defaults) -> Result<Workload, Failure> {
+        let file = match &flags.workload {
+            None => Description::default(),
+            Some(path) => Description::read(path)?,
+        };
+        let keys_of_file = file
+            .keys
+            .as_deref()
+            .map(|keys| beside(keys, flags.workload.as_deref()));
+        let by_speed = |full: u32, quick: u32| if defaults.quick { quick } else { full };
+        let run_ms = flags
+            .run_ms
+            .or(file.run_ms)
+            .map_or(by_speed(300, 80), |ms| ms.0);
+        Ok(Workload {
+            kind: flags.kind.or(file.kind).unwrap_or(Kind::Table),
+            threads: flags
+                .threads
+                .or(file.threads)
+                .map_or(defaults.cpus.max(1), |n| n.0),
+            reads_percent: flags.reads.or(file.reads).map_or(99.0, |share| share.0),
+            popularity: flags
+                .popularity()
+                .or(file.popularity())
+                .unwrap_or(Popularity::Zipf(0.99)),
+            value_bytes: flags.value_bytes.or(file.value_bytes).map_or(64, |n| n.0),
+            work: flags.work.or(file.work).map_or(8, |n| n.0),
+            keys: Source::from_argument(flags.keys.as_deref().or(keys_of_file.as_deref())),
+            keys_max: flags
+                .max_keys
+                .or(file.max_keys)
+                .map_or(by_speed(KEYS_MAX_DEFAULT, 20_000), |n| n.0),
+            run_for: Duration::from_millis(u64::from(run_ms)),
+            rounds: flags.rounds.or(file.rounds).map_or(by_speed(7, 5), |n| n.0),
+            name: file.name.unwrap_or_else(|| "built-in".to_owned()),
+        })
+    }
+}
+
+impl Flags {
+    fn popularity(&self) -> Option<Popularity> {
+        match (self.uniform, self.zipf) {
+            (true, _) => Some(Popularity::Uniform),
+            (false, zipf) => zipf.map(|exponent| Popularity::Zipf(exponent.0)),
+        }
+    }
+}
+
+impl Description {
+    fn read(path: &Path) -> Result<Description, Failure> {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, error))?;
+        let description = Description::parse(&text)
+            .map_err(|message| Failure::Usage(format!("{}{message}", path.display())))?;
+        Ok(description)
+    }
+
+    /// The error begins with the place, as in `, line 3: ...`.
+    fn parse(text: &str) -> Result<Description, String> {
+        let description: Description = toml::from_str(text).map_err(|error| {
+            let message = error.message().trim_end();
+            match error.span() {
+                None => format!(": {message}"),
+                Some(span) => {
+                    let before = &text[..span.start.min(text.len())];
+                    let number = before.matches('\n').count() + 1;
+                    let line = text.lines().nth(number - 1).unwrap_or_default().trim();
+                    format!(", line {number}: {message}\n  {number} | {line}")
+                }
+            }
+        })?;
+        if description.uniform == Some(true) && description.zipf.is_some() {
+            return Err(": `zipf` and `uniform = true` exclude each other".to_owned());
+        }
+        Ok(description)
+    }
+
+    fn popularity(&self) -> Option<Popularity> {
+        match (self.uniform, self.zipf) {
+            (Some(true), _) => Some(Popularity::Uniform),
+            (_, zipf) => zipf.map(|exponent| Popularity::Zipf(exponent.0)),
+        }
+    }
+}
+
+/// A key file named in a workload file is looked for beside that file.
+fn beside(keys: &Path, workload: Option<&Path>) -> PathBuf {
+    match workload.and_then(Path::parent) {
+        Some(directory) if keys != Path::new("-") => directory.join(keys),
+        _ => keys.to_owned(),
+    }
+}
+
+impl Display for Popularity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Popularity::Uniform => f.write_str("all keys equally popular"),
+            Popularity::Zipf(exponent) => write!(f, "keys by Zipf's law, exponent {exponent}"),
+        }
+    }
+}
+
+impl Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            Kind::Table => "a keyed table",
+            Kind::Config => "one structure, replaced as a whole",
+        };
+        write!(
+            f,
+            "{kind}; {} {}, {} % reads, {}; values of {}, {} words read in a section; {} rounds \
+             of {} ms for each design",
+            self.threads,
+            if self.threads == 1 {
+                "thread"
+            } else {
+                "threads"
+            },
+            units::percent(self.reads_percent),
+            self.popularity,
+            units::bytes(u64::from(self.value_bytes)),
+            self.work,
+            self.rounds,
+            self.run_for.as_millis(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULTS: Defaults = Defaults {
+        cpus: 2,
+        quick: false,
+    };
+
+    #[test]
+    fn defaults_answer_everything_and_quick_is_shorter() {
+        let full = Workload::resolve(&Flags::default(), DEFAULTS).unwrap();
+        assert_eq!((full.threads, full.reads_percent), (2, 99.0));
+        assert_eq!(full.popularity, Popularity::Zipf(0.99));
+        let quick = Defaults {
+            quick: true,
+            ..DEFAULTS
+        };
+        let quick = Workload::resolve(&Flags::default(), quick).unwrap();
+        assert!(quick.run_for * quick.rounds < full.run_for * full.rounds);
+    }
+
+    #[test]
+    fn flags_override_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("w.toml");
+        std::fs::write(&path, "reads = 50\nuniform = true\nkeys = \"k.txt\"\n").unwrap();
+        let flags = Flags {
+            workload: Some(path),
+            reads: Some(Percent(90.0)),
+            ..Flags::default()
+        };
+        let workload = Workload::resolve(&flags, DEFAULTS).unwrap();
+        assert_eq!(workload.reads_percent, 90.0);
+        assert_eq!(workload.popularity, Popularity::Uniform);
+        assert_eq!(workload.keys, Source::File(directory.path().join("k.txt")));
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        let cases = [
+            (
+                "threads = 2\nreads = 101\n",
+                ", line 2: 101 is out of range",
+            ),
+            ("reads = 50\n\nthreads = 0", ", line 3: 0 is out of range"),
+            ("# c\nspeed = 1", ", line 2: unknown field `speed`"),
+            ("reads = \"many\"", ", line 1: invalid type: string"),
+            ("threads = 1.5", ", line 1: invalid type: floating point"),
+            ("kind = \"tree\"", ", line 1: unknown variant `tree`"),
+            ("zipf = 0", ", line 1: 0 is out of range"),
+            ("zipf = 1.0\nuniform = true", "exclude each other"),
+            ("reads = ", ", line 1:"),
+            ("reads = 1\nreads = 2", ", line 2:"),
+        ];
+        for (text, expected) in cases {
+            let error = Description::parse(text).unwrap_err();
+            assert!(error.contains(expected), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn limits_hold_for_flags_too() {
+        assert!(Threads::from_str("0").unwrap_err().contains("at least 1"));
+        assert!(Threads::from_str("-1").unwrap_err().contains("at least 1"));
+        assert!(Threads::from_str("two").is_err());
+        assert!(Percent::from_str("nan").is_err());
+        assert!(Exponent::from_str("inf").is_err());
+        assert_eq!(Percent::from_str("99.9"), Ok(Percent(99.9)));
+    }
+}
