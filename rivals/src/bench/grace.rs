@@ -108,10 +108,10 @@ impl Company {
         thread::Builder::new()
             .stack_size(IDLE_STACK_BYTES)
             .spawn(move || {
-                let mut members: Vec<_> = flavours.iter().map(|flavour| flavour.enrol()).collect();
-                for member in &mut members {
-                    member.offline();
-                }
+                let _idle: Vec<_> = flavours
+                    .iter()
+                    .map(|flavour| flavour.enrol_idle())
+                    .collect();
                 // The company may have been given up already; then `leave` is set.
                 let _ = ready.send(());
                 drop(ready);
@@ -214,8 +214,8 @@ impl Company {
             update(&mut || member.synchronize());
             // Relaxed: it ends loops and publishes nothing.
             stop.store(1, Ordering::Relaxed);
-            // Readers may wait for a grace period of their own while they leave.
-            member.offline();
+            // Not a reader any more, so that nobody who leaves could have to wait for it.
+            drop(member);
             readers
                 .into_iter()
                 .map(|reader| reader.join().expect("readers do not panic"))

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use quiescence::{Domain, Qsbr, Reader};
+use quiescence::{Domain, Qsbr, QsbrOffline, Reader};
 
 /// One kind of grace period.
 #[derive(Debug)]
@@ -57,12 +57,17 @@ static RIVALS: [GraceRival; if cfg!(feature = "liburcu") { 5 } else { 2 }] = [
 pub(super) trait Flavour: Send + Sync {
     /// Registers the calling thread, until the member is dropped.
     fn enrol(&self) -> Box<dyn Member + '_>;
+
+    /// Registers the calling thread, until the result is dropped, and says that it will not read,
+    /// where that has to be said.
+    fn enrol_idle(&self) -> Box<dyn Idle + '_>;
 }
+
+/// A registered thread that does not read. Dropping it unregisters.
+pub(super) trait Idle {}
 
 /// A registered thread.
 pub(super) trait Member {
-    /// Says that this thread will not read for a while, where that has to be said.
-    fn offline(&mut self);
     /// Waits for a grace period.
     fn synchronize(&mut self);
     /// Reads in sections of so many steps until told to stop; how many sections there were.
@@ -100,11 +105,15 @@ impl Flavour for Threads {
     fn enrol(&self) -> Box<dyn Member + '_> {
         Box::new((self.0.reader(), &self.0))
     }
+
+    fn enrol_idle(&self) -> Box<dyn Idle + '_> {
+        Box::new(self.0.reader())
+    }
 }
 
-impl<K: quiescence::Kind> Member for (Reader<K>, &Domain<K>) {
-    fn offline(&mut self) {}
+impl<K: quiescence::Kind> Idle for Reader<K> {}
 
+impl<K: quiescence::Kind> Member for (Reader<K>, &Domain<K>) {
     fn synchronize(&mut self) {
         self.1.synchronize();
     }
@@ -124,13 +133,15 @@ impl Flavour for Announcers {
     fn enrol(&self) -> Box<dyn Member + '_> {
         Box::new(self.0.qsbr())
     }
+
+    fn enrol_idle(&self) -> Box<dyn Idle + '_> {
+        Box::new(self.0.qsbr().offline())
+    }
 }
 
-impl<K: quiescence::Kind> Member for Qsbr<K> {
-    fn offline(&mut self) {
-        Qsbr::offline(self);
-    }
+impl<K: quiescence::Kind> Idle for QsbrOffline<K> {}
 
+impl<K: quiescence::Kind> Member for Qsbr<K> {
     fn synchronize(&mut self) {
         Qsbr::synchronize(self);
     }
@@ -154,14 +165,19 @@ impl Flavour for Liburcu {
     fn enrol(&self) -> Box<dyn Member + '_> {
         Box::new(super::liburcu::Registered::new(self.0))
     }
+
+    fn enrol_idle(&self) -> Box<dyn Idle + '_> {
+        let mut registered = super::liburcu::Registered::new(self.0);
+        registered.offline();
+        Box::new(registered)
+    }
 }
 
 #[cfg(feature = "liburcu")]
-impl Member for super::liburcu::Registered {
-    fn offline(&mut self) {
-        Self::offline(self);
-    }
+impl Idle for super::liburcu::Registered {}
 
+#[cfg(feature = "liburcu")]
+impl Member for super::liburcu::Registered {
     fn synchronize(&mut self) {
         Self::synchronize(self);
     }

@@ -1,0 +1,189 @@
+//! `rcu bench gp`: how long a grace period takes, and what waiting for it costs the readers.
+
+use std::time::Duration;
+
+use rivals::bench::grace::{Company, GraceRival, rivals, steps_for};
+
+use super::rounds::{Case, Metric, Series, Session, Unit};
+use super::{Bench, Options};
+use crate::exit::Failure;
+
+/// The arguments of `rcu bench gp`.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct GpArgs {
+    /// Six readers with sections of 1 µs and one updater on whatever CPUs there are: what do the
+    /// readers get done?
+    #[arg(long)]
+    oversubscribed: bool,
+}
+
+const LATENCY: &[Metric] = &[
+    Metric {
+        name: "p50",
+        unit: Unit::Nanoseconds,
+    },
+    Metric {
+        name: "p99",
+        unit: Unit::Nanoseconds,
+    },
+];
+
+const CONTENTION: &[Metric] = &[
+    Metric {
+        name: "reads",
+        unit: Unit::PerSecond,
+    },
+    Metric {
+        name: "grace periods",
+        unit: Unit::PerSecond,
+    },
+];
+
+/// Who else is registered: idle threads, and readers that never rest.
+struct Scene {
+    id: &'static str,
+    title: &'static str,
+    idle: usize,
+    readers: usize,
+}
+
+const CASES: [Scene; 4] = [
+    Scene {
+        id: "gp/alone",
+        title: "nobody else registered",
+        idle: 0,
+        readers: 0,
+    },
+    Scene {
+        id: "gp/busy-reader",
+        title: "one busy reader",
+        idle: 0,
+        readers: 1,
+    },
+    Scene {
+        id: "gp/200-idle",
+        title: "200 idle threads",
+        idle: 200,
+        readers: 0,
+    },
+    Scene {
+        id: "gp/10000-idle",
+        title: "10,000 idle threads",
+        idle: 10_000,
+        readers: 0,
+    },
+];
+
+/// Time for one measurement of one rival.
+const BUDGET: Duration = Duration::from_millis(30);
+const BUDGET_QUICK: Duration = Duration::from_millis(10);
+/// Here a grace period may take many time slices.
+const BUDGET_OVERSUBSCRIBED: Duration = Duration::from_millis(400);
+const BUDGET_OVERSUBSCRIBED_QUICK: Duration = Duration::from_millis(150);
+
+/// The readers of `--oversubscribed` and the length of their sections.
+const READERS: usize = 6;
+const SECTION: Duration = Duration::from_micros(1);
+
+pub(super) fn prepare(args: &GpArgs, options: &Options) -> Result<Bench, Failure> {
+    let (rivals, base) = options.choose(
+        rivals(),
+        |rival| rival.name,
+        &["liburcu-memb", "quiescence"],
+    )?;
+    let measurements = options.rounds() * rivals.len() as u32;
+    if args.oversubscribed {
+        let budget = if options.quick {
+            BUDGET_OVERSUBSCRIBED_QUICK
+        } else {
+            BUDGET_OVERSUBSCRIBED
+        };
+        return Ok(Bench {
+            name: "gp --oversubscribed",
+            base,
+            duration: budget * measurements,
+            measure: Box::new(move |session| {
+                Ok(oversubscribed(&rivals, budget, session)?
+                    .into_iter()
+                    .collect())
+            }),
+        });
+    }
+    let budget = if options.quick { BUDGET_QUICK } else { BUDGET };
+    Ok(Bench {
+        name: "gp",
+        base,
+        duration: budget * (measurements * CASES.len() as u32),
+        measure: Box::new(move |session| {
+            let cases = CASES
+                .iter()
+                .map(|case| latency(case, &rivals, budget, session));
+            Ok(cases
+                .collect::<Result<Vec<_>, _>>()?
+                .into_iter()
+                .flatten()
+                .collect())
+        }),
+    })
+}
+
+fn latency(
+    of: &Scene,
+    rivals: &[&GraceRival],
+    budget: Duration,
+    session: &mut Session<'_>,
+) -> Result<Option<Case>, Failure> {
+    if session.output.interrupt().requested() {
+        return Ok(None);
+    }
+    let company = match Company::gather(rivals, of.idle) {
+        Ok(company) => company,
+        Err(error) => {
+            session
+                .output
+                .note(format_args!("{}: left out: {error}", of.title));
+            return Ok(None);
+        }
+    };
+    let case = empty_case(of.id, of.title, LATENCY, rivals);
+    session.interleave(case, budget, |number| {
+        let latency = company.measure(rivals[number], of.readers, budget);
+        vec![latency.p50_ns, latency.p99_ns]
+    })
+}
+
+fn oversubscribed(
+    rivals: &[&GraceRival],
+    budget: Duration,
+    session: &mut Session<'_>,
+) -> Result<Option<Case>, Failure> {
+    let company = Company::gather(rivals, 0).map_err(|error| Failure::io("cannot start", error))?;
+    let steps = steps_for(SECTION);
+    let title = "6 readers with sections of 1 µs, one updater that waits in a loop";
+    let case = empty_case("gp/oversubscribed", title, CONTENTION, rivals);
+    session.interleave(case, budget, |number| {
+        let contention = company.contend(rivals[number], READERS, steps, budget);
+        let seconds = contention.elapsed.as_secs_f64();
+        vec![
+            contention.reads as f64 / seconds,
+            contention.grace_periods as f64 / seconds,
+        ]
+    })
+}
+
+fn empty_case(
+    id: &'static str,
+    title: &'static str,
+    metrics: &'static [Metric],
+    rivals: &[&GraceRival],
+) -> Case {
+    let series = rivals
+        .iter()
+        .map(|rival| Series::new(rival.name, rival.ours, metrics));
+    Case {
+        id,
+        title,
+        metrics,
+        rivals: series.collect(),
+    }
+}

@@ -1,0 +1,310 @@
+//! The tables and the JSON of `rcu bench`.
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use super::rounds::{Case, Metric, Series, Unit};
+use super::verdict::{Bound, Held, Verdict};
+use crate::exit::Failure;
+use crate::output::{self, Output};
+use crate::statistics::{Ratio, Spread, is_tie};
+use crate::units;
+
+/// The version of the JSON; a reader of another one must not guess.
+const VERSION: u32 = 1;
+
+/// Prints the table of one case, ratios to `base` last.
+pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), Failure> {
+    let rounds = case.rivals[0].values[0].len();
+    output.heading(format_args!("{} ({rounds} rounds)", case.title))?;
+    let ratio_of = format!("{} / {base}", case.metrics[0].name);
+    let mut header = vec![""];
+    for metric in case.metrics {
+        header.extend([metric.name, "quartiles"]);
+    }
+    header.extend([ratio_of.as_str(), "95 % interval"]);
+    let mut table = output::table(&header);
+    output::numeric(&mut table, 1..header.len());
+    for rival in &case.rivals {
+        table.add_row(row(case, rival, base));
+    }
+    output.table(table)
+}
+
+fn row(case: &Case, rival: &Series, base: &str) -> Vec<String> {
+    let mut row = vec![rival.name.to_owned()];
+    for (number, metric) in case.metrics.iter().enumerate() {
+        let Spread { median, low, high } = rival.spread(number);
+        row.push(number_of(metric, median));
+        row.push(format!(
+            "{} … {}",
+            number_of(metric, low),
+            number_of(metric, high)
+        ));
+    }
+    match case.ratio(rival.name, base, 0) {
+        Some(_) if rival.name == base => row.extend(["1".to_owned(), "the base".to_owned()]),
+        Some(ratio) if is_tie(&ratio) => {
+            row.extend([
+                units::figures(ratio.median),
+                format!("{}, a tie", interval(&ratio)),
+            ]);
+        }
+        Some(ratio) => row.extend([units::figures(ratio.median), interval(&ratio)]),
+        None => row.extend([String::new(), String::new()]),
+    }
+    row
+}
+
+fn number_of(metric: &Metric, value: f64) -> String {
+    match metric.unit {
+        Unit::Nanoseconds => units::nanoseconds(value),
+        Unit::PerSecond if value >= 1e6 => format!("{} M/s", units::figures(value / 1e6)),
+        Unit::PerSecond if value >= 1e3 => format!("{} k/s", units::figures(value / 1e3)),
+        Unit::PerSecond => format!("{} /s", units::figures(value)),
+        Unit::Objects => units::count(value.round() as u64),
+    }
+}
+
+fn interval(ratio: &Ratio) -> String {
+    if ratio.high.is_infinite() {
+        return "too few rounds".to_owned();
+    }
+    format!(
+        "{} … {}",
+        units::figures(ratio.low),
+        units::figures(ratio.high)
+    )
+}
+
+/// Prints how the promises were kept.
+pub(super) fn print_verdicts(verdicts: &[Verdict], output: &mut Output) -> Result<(), Failure> {
+    if verdicts.is_empty() {
+        return Ok(());
+    }
+    output.heading("Targets")?;
+    let mut table = output::table(&["", "ratio", "95 % interval", "target", ""]);
+    output::numeric(&mut table, 1..4);
+    for Verdict {
+        promise,
+        ratio,
+        held,
+    } in verdicts
+    {
+        let target = match promise.bound {
+            Bound::AtMost(bound) => format!("at most {bound}"),
+            Bound::AtLeast(bound) => format!("at least {bound}"),
+        };
+        let (word, colour) = match held {
+            Held::Met => ("met", AnsiColor::Green),
+            Held::Missed => ("missed", AnsiColor::Red),
+            Held::TooClose => ("too close to call", AnsiColor::Yellow),
+        };
+        let style = Style::new().fg_color(Some(colour.into()));
+        table.add_row(vec![
+            format!("{}: {} / {}", promise.case, promise.rival, promise.base),
+            units::figures(ratio.median),
+            interval(ratio),
+            target,
+            format!("{style}{word}{style:#}"),
+        ]);
+    }
+    output.table(table)
+}
+
+/// What was run.
+#[derive(Debug, Serialize)]
+pub(super) struct Header {
+    pub(super) bench: &'static str,
+    pub(super) seed: u64,
+    pub(super) quick: bool,
+    pub(super) base: &'static str,
+    pub(super) interrupted: bool,
+}
+
+/// The document that `--json` writes.
+#[derive(Debug, Serialize)]
+pub(super) struct Document<'a> {
+    schema: &'static str,
+    version: u32,
+    #[serde(flatten)]
+    header: &'a Header,
+    machine: crate::machine::Machine,
+    cases: Vec<CaseOut>,
+    targets: Vec<TargetOut>,
+}
+
+#[derive(Debug, Serialize)]
+struct CaseOut {
+    id: &'static str,
+    title: &'static str,
+    rivals: Vec<RivalOut>,
+}
+
+#[derive(Debug, Serialize)]
+struct RivalOut {
+    name: &'static str,
+    ours: bool,
+    metrics: Vec<MetricOut>,
+}
+
+/// One metric of one rival, with the value of every round, so that others can compute on.
+#[derive(Debug, Serialize)]
+struct MetricOut {
+    name: &'static str,
+    unit: &'static str,
+    #[serde(serialize_with = "crate::json::spread")]
+    spread: Option<Spread>,
+    #[serde(serialize_with = "optional_ratio")]
+    ratio_to_base: Option<Ratio>,
+    rounds: Vec<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct TargetOut {
+    case: &'static str,
+    rival: &'static str,
+    base: &'static str,
+    at_most: Option<f64>,
+    at_least: Option<f64>,
+    #[serde(serialize_with = "crate::json::ratio")]
+    ratio: Ratio,
+    verdict: &'static str,
+}
+
+fn optional_ratio<S: serde::Serializer>(
+    ratio: &Option<Ratio>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match ratio {
+        Some(ratio) => crate::json::ratio(ratio, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Puts the document together.
+pub(super) fn document<'a>(
+    header: &'a Header,
+    cases: &[Case],
+    verdicts: &[Verdict],
+) -> Document<'a> {
+    Document {
+        schema: "quiescence/bench",
+        version: VERSION,
+        header,
+        machine: crate::machine::Machine::detect(),
+        cases: cases
+            .iter()
+            .map(|case| case_out(case, header.base))
+            .collect(),
+        targets: verdicts.iter().map(target_out).collect(),
+    }
+}
+
+fn case_out(case: &Case, base: &str) -> CaseOut {
+    let rivals = case.rivals.iter().map(|rival| {
+        let metrics = case
+            .metrics
+            .iter()
+            .enumerate()
+            .map(|(number, metric)| MetricOut {
+                name: metric.name,
+                unit: match metric.unit {
+                    Unit::Nanoseconds => "ns",
+                    Unit::PerSecond => "1/s",
+                    Unit::Objects => "objects",
+                },
+                spread: Some(rival.spread(number)),
+                ratio_to_base: case.ratio(rival.name, base, number),
+                rounds: rival.values[number].clone(),
+            });
+        RivalOut {
+            name: rival.name,
+            ours: rival.ours,
+            metrics: metrics.collect(),
+        }
+    });
+    CaseOut {
+        id: case.id,
+        title: case.title,
+        rivals: rivals.collect(),
+    }
+}
+
+fn target_out(
+    Verdict {
+        promise,
+        ratio,
+        held,
+    }: &Verdict,
+) -> TargetOut {
+    let (at_most, at_least) = match promise.bound {
+        Bound::AtMost(bound) => (Some(bound), None),
+        Bound::AtLeast(bound) => (None, Some(bound)),
+    };
+    TargetOut {
+        case: promise.case,
+        rival: promise.rival,
+        base: promise.base,
+        at_most,
+        at_least,
+        ratio: *ratio,
+        verdict: match held {
+            Held::Met => "met",
+            Held::Missed => "missed",
+            Held::TooClose => "too close to call",
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_carry_the_unit_that_keeps_them_short() {
+        let of = |unit, value| number_of(&Metric { name: "", unit }, value);
+        assert_eq!(of(Unit::Nanoseconds, 0.55), "0.55 ns");
+        assert_eq!(of(Unit::PerSecond, 12_345_678.0), "12.3 M/s");
+        assert_eq!(of(Unit::PerSecond, 62.5), "62.5 /s");
+        assert_eq!(of(Unit::Objects, 82_000.0), "82,000");
+    }
+
+    #[test]
+    fn the_document_holds_every_round_and_null_for_what_is_unknown() {
+        const METRICS: &[Metric] = &[Metric {
+            name: "read",
+            unit: Unit::Nanoseconds,
+        }];
+        let series = |name, values: Vec<f64>| Series {
+            name,
+            ours: false,
+            values: vec![values],
+        };
+        let rivals = vec![series("a", vec![1.0, 2.0]), series("b", vec![2.0, 4.0])];
+        let case = Case {
+            id: "read/x",
+            title: "x",
+            metrics: METRICS,
+            rivals,
+        };
+        let header = Header {
+            bench: "read",
+            seed: 1,
+            quick: true,
+            base: "a",
+            interrupted: false,
+        };
+        let json = serde_json::to_value(document(&header, &[case], &[])).unwrap();
+        assert_eq!(json["schema"], "quiescence/bench");
+        assert_eq!(json["version"], 1);
+        assert_eq!(json["base"], "a");
+        let metric = &json["cases"][0]["rivals"][1]["metrics"][0];
+        assert_eq!(metric["rounds"], serde_json::json!([2.0, 4.0]));
+        assert_eq!(metric["ratio_to_base"]["median"], 2.0);
+        assert!(
+            metric["ratio_to_base"]["high"].is_null(),
+            "two rounds tell nothing"
+        );
+    }
+}

@@ -1,0 +1,231 @@
+//! Who is measured when.
+//!
+//! All rivals of a case are measured once in each round, in an order drawn anew for each round, so
+//! that what drifts (frequency, neighbours on the machine) meets all of them, and none always runs
+//! in the wake of the same other. A round that Ctrl-C cuts short is dropped: only whole rounds can
+//! be compared pair by pair.
+
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use crate::exit::Failure;
+use crate::output::{Output, Progress};
+use crate::statistics::{Ratio, Spread, paired_ratio, spread};
+
+/// What a number counts, and so how it is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Unit {
+    /// A time in nanoseconds.
+    Nanoseconds,
+    /// Something done so often in a second.
+    PerSecond,
+    /// A number of objects.
+    Objects,
+}
+
+/// One thing that is measured of every rival.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Metric {
+    /// Its name in tables and in JSON.
+    pub(super) name: &'static str,
+    pub(super) unit: Unit,
+}
+
+/// All that was measured under the same conditions.
+#[derive(Debug)]
+pub(super) struct Case {
+    /// Its name in JSON and in the promises: `read/1-thread`.
+    pub(super) id: &'static str,
+    /// The conditions, for people.
+    pub(super) title: &'static str,
+    /// What was measured, the most important first.
+    pub(super) metrics: &'static [Metric],
+    pub(super) rivals: Vec<Series>,
+}
+
+/// What was measured of one rival.
+#[derive(Debug)]
+pub(super) struct Series {
+    pub(super) name: &'static str,
+    pub(super) ours: bool,
+    /// For each metric, one value for each round.
+    pub(super) values: Vec<Vec<f64>>,
+}
+
+impl Case {
+    fn rival(&self, name: &str) -> Option<&Series> {
+        self.rivals.iter().find(|rival| rival.name == name)
+    }
+
+    /// The ratio of a rival to a base, round by round. Nothing if either was not measured.
+    pub(super) fn ratio(&self, rival: &str, base: &str, metric: usize) -> Option<Ratio> {
+        let (rival, base) = (self.rival(rival)?, self.rival(base)?);
+        Some(paired_ratio(&rival.values[metric], &base.values[metric]))
+    }
+}
+
+impl Series {
+    pub(super) fn spread(&self, metric: usize) -> Spread {
+        spread(&self.values[metric])
+    }
+}
+
+/// A run of the benchmark: the way out, the progress, and the order that is drawn.
+pub(super) struct Session<'a> {
+    pub(super) output: &'a mut Output,
+    progress: Progress,
+    rounds: u32,
+    generator: ChaCha8Rng,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        output: &'a mut Output,
+        progress: Progress,
+        rounds: u32,
+        seed: u64,
+    ) -> Session<'a> {
+        Session {
+            output,
+            progress,
+            rounds,
+            generator: ChaCha8Rng::seed_from_u64(seed),
+        }
+    }
+
+    /// Measures every rival in every round; `measure` gets the number of the rival and gives one
+    /// value for each metric. Nothing if not one round was finished.
+    pub(super) fn interleave(
+        &mut self,
+        mut case: Case,
+        budget: Duration,
+        mut measure: impl FnMut(usize) -> Vec<f64>,
+    ) -> Result<Option<Case>, Failure> {
+        let mut order: Vec<usize> = (0..case.rivals.len()).collect();
+        for _ in 0..self.rounds {
+            order.shuffle(&mut self.generator);
+            let mut round = vec![Vec::new(); case.rivals.len()];
+            for &number in &order {
+                if self.output.interrupt().requested() {
+                    return Ok(case.finished());
+                }
+                self.output.check_reader()?;
+                self.progress
+                    .announce(format_args!("{}: {}", case.title, case.rivals[number].name));
+                round[number] = measure(number);
+                self.progress.advance(budget);
+            }
+            for (rival, values) in case.rivals.iter_mut().zip(round) {
+                rival.add(&values);
+            }
+        }
+        Ok(case.finished())
+    }
+}
+
+impl Case {
+    fn finished(self) -> Option<Case> {
+        let measured = self
+            .rivals
+            .iter()
+            .all(|rival| rival.values.iter().all(|v| !v.is_empty()));
+        (measured && !self.rivals.is_empty()).then_some(self)
+    }
+}
+
+impl Series {
+    /// A rival of which nothing was measured yet.
+    pub(super) fn new(name: &'static str, ours: bool, metrics: &[Metric]) -> Series {
+        Series {
+            name,
+            ours,
+            values: vec![Vec::new(); metrics.len()],
+        }
+    }
+
+    fn add(&mut self, values: &[f64]) {
+        assert_eq!(values.len(), self.values.len(), "one value for each metric");
+        for (all, value) in self.values.iter_mut().zip(values) {
+            all.push(*value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interrupt::Interrupt;
+    use crate::output::OutputArgs;
+
+    const METRICS: &[Metric] = &[
+        Metric {
+            name: "time",
+            unit: Unit::Nanoseconds,
+        },
+        Metric {
+            name: "peak",
+            unit: Unit::Objects,
+        },
+    ];
+
+    fn case() -> Case {
+        let rivals = ["a", "b", "c"].map(|name| Series::new(name, false, METRICS));
+        Case {
+            id: "case",
+            title: "case",
+            metrics: METRICS,
+            rivals: rivals.into(),
+        }
+    }
+
+    /// Runs four rounds; the order of all measurements and the case.
+    fn run(seed: u64, stop_after: usize) -> (Vec<usize>, Option<Case>) {
+        let interrupt = Interrupt::install().unwrap();
+        let mut output = Output::new(&OutputArgs::default(), interrupt).unwrap();
+        let flag = output.interrupt().flag();
+        let progress = output.progress(Duration::ZERO);
+        let mut order = Vec::new();
+        let case = Session::new(&mut output, progress, 4, seed)
+            .interleave(case(), Duration::ZERO, |number| {
+                order.push(number);
+                if order.len() == stop_after {
+                    flag.store(true, std::sync::atomic::Ordering::Relaxed);
+                }
+                vec![(number + 1) as f64, order.len() as f64]
+            })
+            .unwrap();
+        (order, case)
+    }
+
+    #[test]
+    fn every_round_measures_every_rival_once_and_the_seed_decides_the_order() {
+        let (order, case) = run(5, usize::MAX);
+        for round in order.chunks(3) {
+            let mut sorted = round.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2]);
+        }
+        assert_eq!(run(5, usize::MAX).0, order);
+        assert!((6..16).any(|seed| run(seed, usize::MAX).0 != order));
+        let case = case.unwrap();
+        assert_eq!(case.rivals[1].values[0], [2.0; 4]);
+        assert_eq!(case.ratio("b", "a", 0).unwrap().median, 2.0);
+        assert_eq!(case.ratio("b", "nobody", 0), None);
+    }
+
+    #[test]
+    fn a_round_that_is_cut_short_is_dropped() {
+        let (order, case) = run(1, 5);
+        assert_eq!(order.len(), 5);
+        assert!(
+            case.unwrap()
+                .rivals
+                .iter()
+                .all(|rival| rival.values[0].len() == 1)
+        );
+        assert!(run(1, 2).1.is_none(), "no round was finished");
+    }
+}
