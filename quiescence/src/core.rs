@@ -73,13 +73,23 @@ pub(crate) struct Me {
     pub(crate) quiescent_slots: usize,
 }
 
+/// Loom is to see the sleep, not two hundred looks.
+const POLICY: Poll = if cfg!(loom) {
+    Poll {
+        looks_max: 1,
+        looks_max_expedited: 2,
+    }
+} else {
+    Poll::DEFAULT
+};
+
 macro_rules! new_core {
     ($start:expr) => {
         Self {
             gp: Line(AtomicU64::new(word::entered($start.number))),
             wake: Line(AtomicU32::new(0)),
             state: Mutex::new(State {
-                machine: Machine::new(Poll::DEFAULT, $start),
+                machine: Machine::new(POLICY, $start),
                 driven: false,
                 sleepers: 0,
             }),
@@ -128,6 +138,13 @@ impl Core {
         // [GP-5].
         sync::lock(&self.registry).unregister(slot);
         slot.report_quiescent();
+    }
+
+    /// How many threads wait for grace periods now, the driver included.
+    #[cfg(not(loom))]
+    pub(crate) fn waiters(&self) -> usize {
+        let state = sync::lock(&self.state);
+        state.sleepers + usize::from(state.driven)
     }
 
     /// How many readers are registered.

@@ -1,1 +1,340 @@
-//! Being written.
+//! The real code under loom: every interleaving (up to a bound on preemptions) of readers, drivers,
+//! sleepers, registrations and callback queues, with membarrier modelled by fence cells.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p quiescence --lib`; with `--features chaos` the
+//! test `mutants` also removes one step at a time and expects a model to fail.
+
+use std::panic::Location;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+use grace::{Start, Urgency};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::AtomicUsize;
+use loom::thread;
+
+use crate::core::{Core, Me};
+use crate::queue::{Callback, Queue};
+use crate::slot::Slot;
+
+/// The calling thread has no slot of its own.
+const STRANGER: Me = Me { quiescent_slots: 0 };
+
+/// A pointer (an index) to one of some objects, and what has been done to them.
+struct World {
+    core: Core,
+    current: AtomicUsize,
+    objects: [UnsafeCell<u32>; 3],
+}
+
+// SAFETY: the cells are what the model checks: loom fails if an exclusive access meets another one.
+unsafe impl Sync for World {}
+// SAFETY: as above.
+unsafe impl Send for World {}
+
+impl World {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            core: Core::new(Start::ZERO),
+            current: AtomicUsize::new(0),
+            objects: [UnsafeCell::new(7), UnsafeCell::new(7), UnsafeCell::new(7)],
+        })
+    }
+
+    /// Loads the pointer and looks at the object.
+    fn look(&self) {
+        let object = self.current.load(Acquire);
+        // SAFETY: a read; that no writer is near is what is tested.
+        self.objects[object].with(|object| assert_eq!(unsafe { *object }, 7));
+    }
+
+    /// Replaces the object and destroys the old one after a grace period.
+    fn replace(&self, new: usize) {
+        let old = self.current.swap(new, AcqRel);
+        self.core.synchronize(Urgency::Normal, STRANGER);
+        // SAFETY: a write; that no reader is near is what is tested.
+        self.objects[old].with_mut(|object| unsafe { *object = 0xdead });
+    }
+}
+
+fn enter(core: &Core, slot: &Slot) {
+    slot.enter_slow(&core.gp.0, Location::caller());
+}
+
+fn model(f: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(3);
+    builder.max_branches = 20_000;
+    builder.check(f);
+}
+
+fn reader_and_updater(sections: usize, nested: bool, grace_periods: usize) {
+    model(move || {
+        let world = World::new();
+        let slot = world.core.register(1, false) as *const Slot as usize;
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                // SAFETY: the registry keeps the slot while `world` lives.
+                let slot = unsafe { &*(slot as *const Slot) };
+                for _ in 0..sections {
+                    enter(&world.core, slot);
+                    if nested {
+                        enter(&world.core, slot);
+                        slot.leave();
+                    }
+                    world.look();
+                    slot.leave();
+                }
+            }
+        });
+        for new in 1..=grace_periods {
+            world.replace(new);
+        }
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn one_section_one_grace_period() {
+    reader_and_updater(1, false, 1);
+}
+
+#[test]
+fn two_sections_one_grace_period() {
+    reader_and_updater(2, false, 1);
+}
+
+#[test]
+fn one_section_two_grace_periods() {
+    reader_and_updater(1, false, 2);
+}
+
+#[test]
+fn nested_sections() {
+    reader_and_updater(1, true, 1);
+}
+
+#[test]
+fn registration_during_a_grace_period() {
+    model(|| {
+        let world = World::new();
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                let slot = world.core.register(1, false);
+                enter(&world.core, slot);
+                world.look();
+                slot.leave();
+                world.core.unregister(slot);
+            }
+        });
+        world.replace(1);
+        reader.join().unwrap();
+        assert_eq!(world.core.readers(), 0);
+    });
+}
+
+#[test]
+fn two_updaters_share_and_are_both_served() {
+    model(|| {
+        let world = World::new();
+        let slot = world.core.register(1, false) as *const Slot as usize;
+        let updater = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.replace(1)
+        });
+        // SAFETY: the registry keeps the slot while `world` lives.
+        let slot = unsafe { &*(slot as *const Slot) };
+        enter(&world.core, slot);
+        world.look();
+        slot.leave();
+        world.replace(2);
+        updater.join().unwrap();
+        assert!(world.core.sequence().ended() <= 2);
+    });
+}
+
+/// A section that begins after the announcement of one grace period holds up the next one only; so
+/// an updater that comes in between must get the next one.
+#[test]
+fn a_request_in_mid_grace_period() {
+    model(|| {
+        let world = World::new();
+        let slot = world.core.register(1, false) as *const Slot as usize;
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                // SAFETY: the registry keeps the slot while `world` lives.
+                let slot = unsafe { &*(slot as *const Slot) };
+                enter(&world.core, slot);
+                world.look();
+                slot.leave();
+            }
+        });
+        let driver = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                world.core.request(Urgency::Normal);
+                world.core.advance(STRANGER);
+            }
+        });
+        world.replace(1);
+        reader.join().unwrap();
+        driver.join().unwrap();
+    });
+}
+
+#[test]
+fn qsbr_reader() {
+    model(|| {
+        let world = World::new();
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                let slot = world.core.register(1, true);
+                slot.online(&world.core.gp.0, Location::caller());
+                world.look();
+                slot.renew(&world.core.gp.0);
+                world.look();
+                slot.leave();
+                world.core.unregister(slot);
+            }
+        });
+        world.replace(1);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn a_grace_period_driven_in_steps() {
+    model(|| {
+        let world = World::new();
+        let slot = world.core.register(1, false) as *const Slot as usize;
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                // SAFETY: the registry keeps the slot while `world` lives.
+                let slot = unsafe { &*(slot as *const Slot) };
+                enter(&world.core, slot);
+                world.look();
+                slot.leave();
+            }
+        });
+        let old = world.current.swap(1, AcqRel);
+        let cookie = world.core.request(Urgency::Normal);
+        world.core.advance(STRANGER);
+        world.core.wait(cookie, Urgency::Normal, STRANGER);
+        assert!(world.core.sequence().is_done(cookie));
+        // SAFETY: a write; that no reader is near is what is tested.
+        world.objects[old].with_mut(|object| unsafe { *object = 0xdead });
+        reader.join().unwrap();
+    });
+}
+
+/// What callbacks of the queue model count.
+static RUN: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+/// A callback that notes its place in the order.
+fn numbered(number: usize) -> Callback {
+    unsafe fn run(data: *mut ()) {
+        let before = RUN.fetch_add(1, Relaxed);
+        assert_eq!(before, data.addr(), "out of order");
+    }
+    // SAFETY: `run` takes a number for data.
+    unsafe { Callback::new(std::ptr::without_provenance_mut(number), run, true) }
+}
+
+#[test]
+fn two_threads_run_a_queue_in_order() {
+    model(|| {
+        RUN.store(0, Relaxed);
+        let shared = Arc::new((Core::new(Start::ZERO), Queue::new(1)));
+        for number in 0..2 {
+            shared.1.add(&shared.0, numbered(number));
+        }
+        let runner = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                shared.0.advance(STRANGER);
+                shared.1.run_some(&shared.0, 2, false);
+            }
+        });
+        shared.1.add(&shared.0, numbered(2));
+        shared.1.drain(&shared.0, STRANGER, 1);
+        assert_eq!(RUN.load(Relaxed), 3);
+        runner.join().unwrap();
+        assert!(shared.1.is_empty());
+    });
+}
+
+#[test]
+fn callbacks_wait_for_readers() {
+    model(|| {
+        let world = World::new();
+        let slot = world.core.register(1, false) as *const Slot as usize;
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                // SAFETY: the registry keeps the slot while `world` lives.
+                let slot = unsafe { &*(slot as *const Slot) };
+                enter(&world.core, slot);
+                world.look();
+                slot.leave();
+            }
+        });
+        unsafe fn destroy(data: *mut ()) {
+            // SAFETY: the object of the world below, which outlives its callbacks.
+            let object = unsafe { &*data.cast::<UnsafeCell<u32>>() };
+            // SAFETY: a write; that no reader is near is what is tested.
+            object.with_mut(|object| unsafe { *object = 0xdead });
+        }
+        let queue = Queue::new(2);
+        let old = world.current.swap(1, AcqRel);
+        let object = std::ptr::from_ref(&world.objects[old]).cast_mut().cast();
+        // SAFETY: `destroy` runs once, while `world` lives: `drain` comes before its end.
+        queue.add(&world.core, unsafe { Callback::new(object, destroy, true) });
+        queue.drain(&world.core, STRANGER, 2);
+        reader.join().unwrap();
+    });
+}
+
+/// Removes one step at a time, in a process of its own, and expects some model to fail.
+#[cfg(feature = "chaos")]
+#[test]
+fn mutants() {
+    use crate::chaos::Mutant;
+    let caught_here = [
+        Mutant::NoWait,
+        Mutant::SkipLastReader,
+        Mutant::NoRegistration,
+        Mutant::NoWakeUp,
+        Mutant::NestedUnlock,
+        Mutant::EarlyCookie,
+        Mutant::EarlyCallbacks,
+        Mutant::AlwaysAlone,
+        Mutant::NoSharing,
+    ];
+    if let Ok(name) = std::env::var("QUIESCENCE_LOOM_MUTANT") {
+        let mutant = caught_here
+            .into_iter()
+            .find(|mutant| format!("{mutant:?}") == name);
+        crate::chaos::remove_step(mutant.expect("one of the list"));
+        one_section_one_grace_period();
+        nested_sections();
+        two_updaters_share_and_are_both_served();
+        callbacks_wait_for_readers();
+        a_request_in_mid_grace_period();
+        return;
+    }
+    for mutant in caught_here {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["loom_tests::mutants", "--exact", "--nocapture"])
+            .env("QUIESCENCE_LOOM_MUTANT", format!("{mutant:?}"))
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .status()
+            .unwrap();
+        assert!(!status.success(), "no model noticed {mutant:?}");
+    }
+}

@@ -278,7 +278,7 @@ impl Queue {
         #[cfg(not(loom))]
         let panicked = crate::local::running_callbacks(run);
         #[cfg(loom)]
-        let panicked = run();
+        let panicked = std::iter::once_with(run).sum::<usize>();
         core.queues.panicked.fetch_add(panicked as u64, Relaxed);
         let mut inner = sync::lock(&self.inner);
         // Under the lock: whoever sees the count has the callbacks behind it [DQ-2].

@@ -181,6 +181,7 @@ impl Slot {
         }
         self.report_quiescent();
         // Relaxed: only the owner sets this mark.
+        #[cfg(not(loom))]
         if self.attention.load(Relaxed) & LEAVING != 0 {
             crate::local::left_last_section(self);
         }

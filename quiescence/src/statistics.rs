@@ -25,6 +25,8 @@ pub struct Statistics {
     pub sleeps: u64,
     /// Readers registered now.
     pub readers: u64,
+    /// Threads that wait for a grace period now, or attend to one.
+    pub waiters: u64,
     /// Callbacks queued (objects retired, closures given to `call`).
     pub callbacks_queued: u64,
     /// Callbacks that have run.
@@ -42,6 +44,7 @@ impl Statistics {
             heavy_fences: core.fences.load(Relaxed),
             sleeps: core.sleeps.load(Relaxed),
             readers: core.readers() as u64,
+            waiters: core.waiters() as u64,
             callbacks_queued,
             callbacks_run,
             callbacks_panicked: core.queues.panicked.load(Relaxed),
