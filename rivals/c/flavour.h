@@ -33,7 +33,7 @@ uint64_t NAME(read)(uint64_t batches, uint64_t **slot)
 	return sum;
 }
 
-/* Sections of `steps` dependent multiplications each until told to stop; how many there were. */
+/* Sections of `steps` dependent steps each until told to stop; how many there were. */
 uint64_t NAME(read_until)(const int32_t *stop, uint32_t steps, uint64_t *chain)
 {
 	uint64_t sections = 0;
@@ -42,7 +42,7 @@ uint64_t NAME(read_until)(const int32_t *stop, uint32_t steps, uint64_t *chain)
 	while (!__atomic_load_n(stop, __ATOMIC_RELAXED)) {
 		rcu_read_lock();
 		for (uint32_t i = 0; i < steps; i++)
-			x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+			x = (x ^ (x >> 32)) * 6364136223846793005ULL;
 		/* The section must not be moved out of itself. */
 		__asm__ __volatile__("" : "+r"(x));
 		rcu_read_unlock();

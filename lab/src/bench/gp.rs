@@ -163,10 +163,9 @@ fn oversubscribed(
     let case = empty_case("gp/oversubscribed", title, CONTENTION, rivals);
     session.interleave(case, budget, |number| {
         let contention = company.contend(rivals[number], READERS, steps, budget);
-        let seconds = contention.elapsed.as_secs_f64();
         vec![
-            contention.reads as f64 / seconds,
-            contention.grace_periods as f64 / seconds,
+            contention.reads_per_second,
+            contention.grace_periods_per_second,
         ]
     })
 }

@@ -20,7 +20,7 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
     let ratio_of = format!("{} / {base}", case.metrics[0].name);
     let mut header = vec![""];
     for metric in case.metrics {
-        header.extend([metric.name, "quartiles"]);
+        header.extend([metric.name, "±"]);
     }
     header.extend([ratio_of.as_str(), "95 % interval"]);
     let mut table = output::table(&header);
@@ -36,24 +36,28 @@ fn row(case: &Case, rival: &Series, base: &str) -> Vec<String> {
     for (number, metric) in case.metrics.iter().enumerate() {
         let Spread { median, low, high } = rival.spread(number);
         row.push(number_of(metric, median));
-        row.push(format!(
-            "{} … {}",
-            number_of(metric, low),
-            number_of(metric, high)
-        ));
+        row.push(half_spread(median, low, high));
     }
     match case.ratio(rival.name, base, 0) {
         Some(_) if rival.name == base => row.extend(["1".to_owned(), "the base".to_owned()]),
         Some(ratio) if is_tie(&ratio) => {
             row.extend([
                 units::figures(ratio.median),
-                format!("{}, a tie", interval(&ratio)),
+                format!("{}, tie", interval(&ratio)),
             ]);
         }
         Some(ratio) => row.extend([units::figures(ratio.median), interval(&ratio)]),
         None => row.extend([String::new(), String::new()]),
     }
     row
+}
+
+/// Half of what lies between the quartiles, as a share of the median.
+fn half_spread(median: f64, low: f64, high: f64) -> String {
+    if median == 0.0 {
+        return String::new();
+    }
+    format!("{:.0} %", 50.0 * (high - low) / median)
 }
 
 fn number_of(metric: &Metric, value: f64) -> String {

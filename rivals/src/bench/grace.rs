@@ -7,12 +7,13 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use super::crew::{Crew, StopOnDrop};
 use super::grace_rivals::{Flavour, chain};
 pub use super::grace_rivals::{GraceRival, rivals};
 
@@ -39,12 +40,10 @@ pub struct Latency {
 /// What [`Company::contend`] saw.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contention {
-    /// Sections of all readers.
-    pub reads: u64,
-    /// Grace periods of the one updater.
-    pub grace_periods: u64,
-    /// How long it went on.
-    pub elapsed: Duration,
+    /// Sections of all readers, from the start of the first to the end of the last.
+    pub reads_per_second: f64,
+    /// Grace periods of the one updater, once all readers ran.
+    pub grace_periods_per_second: f64,
 }
 
 /// Idle threads that are registered with every rival, and one domain of each rival.
@@ -123,7 +122,7 @@ impl Company {
     }
 
     /// Waits for grace periods one after another until `budget` is used up, while `readers` threads
-    /// read without pause. The calling thread is registered with the rival meanwhile.
+    /// read without pause. The thread that waits is registered with the rival.
     ///
     /// # Panics
     /// When the company was gathered without this rival.
@@ -153,8 +152,7 @@ impl Company {
         }
     }
 
-    /// Lets `readers` threads read in sections of `steps` multiplications (see
-    /// [`steps_for`]), and one updater wait for grace periods in a loop, all on whatever CPUs
+    /// Lets `readers` threads read in sections of `steps` steps (see [`steps_for`]), and one updater wait for grace periods in a loop, all on whatever CPUs
     /// there are.
     ///
     /// # Panics
@@ -166,20 +164,23 @@ impl Company {
         steps: u32,
         run_for: Duration,
     ) -> Contention {
-        let mut grace_periods = 0;
-        let mut elapsed = Duration::ZERO;
+        let mut grace_periods_per_second = 0.0;
+        let begin = Instant::now();
         let reads = self.beside_readers(rival, readers, steps, |synchronize| {
             let begin = Instant::now();
+            let mut count = 0_u64;
+            let mut elapsed = Duration::ZERO;
             while elapsed < run_for {
                 synchronize();
-                grace_periods += 1;
+                count += 1;
                 elapsed = begin.elapsed();
             }
+            grace_periods_per_second = count as f64 / elapsed.as_secs_f64();
         });
+        let reads_per_second = reads as f64 / begin.elapsed().as_secs_f64();
         Contention {
-            reads,
-            grace_periods,
-            elapsed,
+            reads_per_second,
+            grace_periods_per_second,
         }
     }
 
@@ -189,33 +190,34 @@ impl Company {
         rival: &GraceRival,
         readers: usize,
         steps: u32,
-        update: impl FnOnce(&mut dyn FnMut()),
+        update: impl FnOnce(&mut dyn FnMut()) + Send,
     ) -> u64 {
         let (_, flavour) = self
             .flavours
             .iter()
             .find(|(name, _)| *name == rival.name)
             .expect("the company was gathered for this rival");
+        let crew = Crew::new(readers + 1);
         let stop = AtomicI32::new(0);
-        let start = Barrier::new(readers + 1);
         thread::scope(|scope| {
-            let readers: Vec<_> = (0..readers)
-                .map(|_| {
-                    scope.spawn(|| {
+            let (crew, stop) = (&crew, &stop);
+            let readers: Vec<_> = (1..=readers)
+                .map(|number| {
+                    scope.spawn(move || {
+                        crew.settle(number);
                         let mut member = flavour.enrol();
-                        start.wait();
-                        member.read_until(&stop, steps, &mut 1)
+                        crew.report();
+                        member.read_until(stop, steps, &mut 1)
                     })
                 })
                 .collect();
-            // Registered while waiting for the readers, who do not wait for it in turn.
-            let mut member = flavour.enrol();
-            start.wait();
-            update(&mut || member.synchronize());
-            // Relaxed: it ends loops and publishes nothing.
-            stop.store(1, Ordering::Relaxed);
-            // Not a reader any more, so that nobody who leaves could have to wait for it.
-            drop(member);
+            scope.spawn(move || {
+                crew.settle(0);
+                crew.wait();
+                let mut member = flavour.enrol();
+                let _stop = StopOnDrop(stop);
+                update(&mut || member.synchronize());
+            });
             readers
                 .into_iter()
                 .map(|reader| reader.join().expect("readers do not panic"))
@@ -301,7 +303,7 @@ mod tests {
         let company = Company::gather(&everybody(), 0).unwrap();
         for rival in rivals() {
             let contention = company.contend(rival, 3, 100, Duration::from_nanos(1));
-            assert!(contention.grace_periods >= 1, "{}", rival.name);
+            assert!(contention.grace_periods_per_second > 0.0, "{}", rival.name);
         }
     }
 

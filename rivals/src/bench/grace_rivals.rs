@@ -74,14 +74,12 @@ pub(super) trait Member {
     fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64;
 }
 
-/// The work of a section: multiplications that wait for each other, the same as in C, so that both
-/// take the same time whatever the compilers are.
+/// The work of a section: steps that wait for each other, and that no compiler can do several of
+/// at once, the same as in C: both take the same time whatever the compilers are.
 #[inline(always)]
 pub(super) fn chain(mut x: u64, steps: u32) -> u64 {
     for _ in 0..steps {
-        x = x
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        x = (x ^ (x >> 32)).wrapping_mul(6_364_136_223_846_793_005);
     }
     std::hint::black_box(x)
 }

@@ -89,7 +89,7 @@ impl Registered {
         unsafe { (self.flavour.read)(batches, slot) }
     }
 
-    /// Sections of `steps` multiplications until `stop` is not 0; how many there were.
+    /// Sections of `steps` steps until `stop` is not 0; how many there were.
     pub(super) fn read_until(&mut self, stop: &AtomicI32, steps: u32, chain: &mut u64) -> u64 {
         // SAFETY: this thread is registered; both references outlive the call, and C reads the
         // flag with an atomic load.

@@ -7,6 +7,7 @@
 //! - [`grace`]: how long a grace period takes, and what waiting for it costs the readers.
 //! - [`update`]: replace and retire a small object.
 
+mod crew;
 pub mod grace;
 mod grace_rivals;
 #[cfg(feature = "liburcu")]

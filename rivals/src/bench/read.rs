@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Barrier, LazyLock, RwLock};
+use std::sync::{LazyLock, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use quiescence::{Qsbr, Rcu};
 use seize::Guard;
 
 use super::BATCH;
+use super::crew::Crew;
 
 /// One way to read a shared word.
 #[derive(Debug)]
@@ -31,14 +32,15 @@ impl ReadRival {
     /// Each reads `iterations` times, rounded up to whole batches of 1024, after a short warm-up.
     pub fn measure(&self, threads: usize, iterations: u64) -> f64 {
         let batches = iterations.div_ceil(BATCH).max(1);
-        let start = Barrier::new(threads);
+        let crew = Crew::new(threads);
         let total: Duration = thread::scope(|scope| {
-            let start = &start;
+            let crew = &crew;
             let threads: Vec<_> = (0..threads)
-                .map(|_| {
+                .map(|number| {
                     scope.spawn(move || {
+                        crew.settle(number);
                         (self.run)(1);
-                        start.wait();
+                        crew.meet();
                         (self.run)(batches)
                     })
                 })

@@ -5,13 +5,15 @@
 
 use std::mem;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier, LazyLock, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use quiescence::Rcu;
 use seize::Guard;
+
+use super::crew::{Crew, StopOnDrop};
 
 /// Replacements between two samples of what waits. `BATCH` in `c/update.c` is the same number.
 const BATCH: u64 = 64;
@@ -43,9 +45,16 @@ impl UpdateRival {
     pub fn measure(&self, readers: usize, updates: u64) -> Updates {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        (self.run)(Contest {
+        let contest = Contest {
             readers,
             batches: updates.div_ceil(BATCH).max(1),
+        };
+        // In a thread of its own, since it may be tied to a CPU.
+        thread::scope(|scope| {
+            scope
+                .spawn(|| (self.run)(contest))
+                .join()
+                .expect("an updater does not panic")
         })
     }
 }
@@ -127,15 +136,19 @@ impl Contest {
         read_until: impl Fn(&AtomicI32) -> u64 + Sync,
     ) -> Updates {
         let stop = AtomicI32::new(0);
-        let start = Barrier::new(self.readers + 1);
+        let crew = Crew::new(self.readers + 1);
         thread::scope(|scope| {
-            for _ in 0..self.readers {
-                scope.spawn(|| {
-                    start.wait();
-                    std::hint::black_box(read_until(&stop));
+            for number in 1..=self.readers {
+                let (crew, stop, read_until) = (&crew, &stop, &read_until);
+                scope.spawn(move || {
+                    crew.settle(number);
+                    crew.report();
+                    std::hint::black_box(read_until(stop));
                 });
             }
-            start.wait();
+            let _stop = StopOnDrop(&stop);
+            crew.settle(0);
+            crew.wait();
             let freed_before = freed();
             let mut unreclaimed_peak = 0;
             let begin = Instant::now();
@@ -146,8 +159,6 @@ impl Contest {
                 unreclaimed_peak = unreclaimed_peak.max(waiting);
             }
             let elapsed = begin.elapsed();
-            // Relaxed: it ends loops and publishes nothing.
-            stop.store(1, Ordering::Relaxed);
             let updates = self.batches * BATCH;
             let ns_per_update = elapsed.as_nanos() as f64 / updates as f64;
             Updates {
