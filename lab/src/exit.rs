@@ -46,9 +46,11 @@ pub(crate) enum Failure {
         error: io::Error,
     },
     /// The machine cannot do this.
+    #[allow(
+        dead_code,
+        reason = "for commands that need more of a machine than advise and costs"
+    )]
     Unsupported(String),
-    /// Ctrl-C, before there was anything to write.
-    Interrupted,
     /// Nobody reads standard output any more. Not an error.
     BrokenPipe,
 }
@@ -75,14 +77,13 @@ impl Failure {
         match self {
             Failure::Usage(_) | Failure::Io { .. } => Exit::Usage,
             Failure::Unsupported(_) => Exit::Unsupported,
-            Failure::Interrupted => Exit::Interrupted,
             Failure::BrokenPipe => Exit::Ok,
         }
     }
 
-    /// Whether there is something to tell the user. Who pressed Ctrl-C or closed the pipe knows.
+    /// Whether there is nothing to tell: the user closed the pipe, and knows.
     pub(crate) fn is_silent(&self) -> bool {
-        matches!(self, Failure::Interrupted | Failure::BrokenPipe)
+        matches!(self, Failure::BrokenPipe)
     }
 }
 
@@ -91,7 +92,6 @@ impl fmt::Display for Failure {
         match self {
             Failure::Usage(message) | Failure::Unsupported(message) => f.write_str(message),
             Failure::Io { doing, error } => write!(f, "{doing}: {error}"),
-            Failure::Interrupted => f.write_str("interrupted"),
             Failure::BrokenPipe => f.write_str("the reader of standard output has gone"),
         }
     }

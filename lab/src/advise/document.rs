@@ -14,13 +14,15 @@ use crate::machine::Machine;
 use crate::statistics::{Ratio, Spread};
 use crate::workload::{Kind, Popularity, Workload};
 
-const SCHEMA: &str = "quiescence/advise/1";
+const SCHEMA: &str = "quiescence/advise";
+const VERSION: u32 = 1;
 
 /// The whole document.
 #[derive(Debug, Serialize)]
 pub(super) struct Document<'a> {
     schema: &'static str,
-    version: &'static str,
+    version: u32,
+    rcu: &'static str,
     seed: u64,
     interrupted: bool,
     too_noisy: bool,
@@ -91,7 +93,8 @@ pub(super) fn document(report: &Report) -> Document<'_> {
     let may_recommend = !too_noisy && report.checksum_errors() == 0;
     Document {
         schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
+        version: VERSION,
+        rcu: env!("CARGO_PKG_VERSION"),
         seed: report.seed,
         interrupted: report.interrupted,
         too_noisy,

@@ -75,7 +75,10 @@ struct Run<'a> {
 /// Runs `rcu advise`.
 pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit, Failure> {
     let machine = Machine::detect();
-    let defaults = Defaults { cpus: machine.cpus.len() as u32, quick: args.quick };
+    let defaults = Defaults {
+        cpus: machine.cpus.len() as u32,
+        quick: args.quick,
+    };
     let workload = Workload::resolve(&args.workload, defaults)?;
     let mut page = match &args.html {
         None => None,
@@ -87,7 +90,12 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit, Failur
     machine.print(output)?;
     let keys = keys::read(&workload.keys, workload.keys_max)?;
     check_memory(&machine, &workload, &keys)?;
-    let run = Run { args, machine: &machine, workload, keys };
+    let run = Run {
+        args,
+        machine: &machine,
+        workload,
+        keys,
+    };
     let report = run.measure(output)?;
     report.print(output)?;
     output.json(&document::document(&report))?;
@@ -175,7 +183,11 @@ impl Run<'_> {
         progress: &mut Progress,
     ) -> Result<(), Failure> {
         let generator = ChaCha8Rng::seed_from_u64(self.args.seed);
-        let mut track = Track { output, progress, generator };
+        let mut track = Track {
+            output,
+            progress,
+            generator,
+        };
         let plan = self.plan(self.workload.threads, self.workload.reads_percent, &track);
         let kind = self.workload.kind.into();
         let mut contenders = track.prepare(rivals::designs(kind), kind, &plan)?;
@@ -190,10 +202,22 @@ impl Run<'_> {
             return Ok(());
         }
         let over_reads = sweep::read_shares(self.workload.reads_percent);
-        self.sweep(Over::ReadsPercent, &over_reads, report, &mut contenders, &mut track)?;
+        self.sweep(
+            Over::ReadsPercent,
+            &over_reads,
+            report,
+            &mut contenders,
+            &mut track,
+        )?;
         if !self.args.quick {
             let over_threads = self.thread_counts();
-            self.sweep(Over::Threads, &over_threads, report, &mut contenders, &mut track)?;
+            self.sweep(
+                Over::Threads,
+                &over_threads,
+                report,
+                &mut contenders,
+                &mut track,
+            )?;
         }
         Ok(())
     }
@@ -218,13 +242,26 @@ impl Run<'_> {
             if track.output.interrupt().requested() {
                 break;
             }
-            let plan = Plan { run_for, ..self.plan(threads, reads, track) };
-            let series =
-                track.race(contenders, Some(&leaders), &plan, rounds, &over.setting(value))?;
-            report.checksum_errors_in_sweeps +=
-                series.iter().map(|series: &Series| series.checksum_errors).sum::<u64>();
+            let plan = Plan {
+                run_for,
+                ..self.plan(threads, reads, track)
+            };
+            let series = track.race(
+                contenders,
+                Some(&leaders),
+                &plan,
+                rounds,
+                &over.setting(value),
+            )?;
+            report.checksum_errors_in_sweeps += series
+                .iter()
+                .map(|series: &Series| series.checksum_errors)
+                .sum::<u64>();
             if !track.output.interrupt().requested() {
-                points.push(Point { value, places: rank::rank(&series) });
+                points.push(Point {
+                    value,
+                    places: rank::rank(&series),
+                });
             }
         }
         let own = match over {
@@ -255,14 +292,20 @@ impl Run<'_> {
 
     fn thread_counts(&self) -> Vec<f64> {
         let cpus = self.machine.cpus.len() as u32;
-        sweep::thread_counts(self.workload.threads, cpus).into_iter().map(f64::from).collect()
+        sweep::thread_counts(self.workload.threads, cpus)
+            .into_iter()
+            .map(f64::from)
+            .collect()
     }
 
     /// Rounds of a sweep are fewer and shorter than those of the ranking: there are many points.
     fn sweep_rounds(&self) -> (Duration, u32) {
         const ROUNDS: u32 = 5;
         let shorter = if self.args.quick { 2 } else { 3 };
-        (self.workload.run_for / shorter, ROUNDS.min(self.workload.rounds))
+        (
+            self.workload.run_for / shorter,
+            ROUNDS.min(self.workload.rounds),
+        )
     }
 
     /// About how long everything takes.
@@ -273,7 +316,11 @@ impl Run<'_> {
             total += costs::duration(self.args.quick);
         }
         if !self.args.skip.contains(&Part::Sweep) {
-            let threads = if self.args.quick { 0 } else { self.thread_counts().len() };
+            let threads = if self.args.quick {
+                0
+            } else {
+                self.thread_counts().len()
+            };
             let points = sweep::read_shares(self.workload.reads_percent).len() + threads;
             let (run_for, rounds) = self.sweep_rounds();
             let leaders = sweep::leaders_at_most(self.args.quick);

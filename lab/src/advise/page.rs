@@ -29,7 +29,7 @@ pub(super) fn page(report: &Report) -> String {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                h1 { "Which synchronisation for " (report.workload.name) "?" }
+                h1 { "Which synchronisation fits: " (report.workload.name) }
                 p class="soft" { (report.workload) "." }
                 (recommendation(report))
                 @if !report.places.is_empty() { (ranking(report)) }
@@ -183,7 +183,10 @@ fn sweep_lines(sweep: &Sweep) -> Vec<Line> {
             ours,
         }
     };
-    sweep.designs().into_iter().map(line).collect()
+    let mut lines: Vec<Line> = sweep.designs().into_iter().map(line).collect();
+    // The same order, and so the same colours, in every plot of the page.
+    lines.sort_by(|a, b| b.ours.cmp(&a.ours).then_with(|| a.name.cmp(&b.name)));
+    lines
 }
 
 fn surroundings(report: &Report) -> Markup {

@@ -157,7 +157,7 @@ mod tests {
     fn the_faster_is_first_and_ties_share_a_rank() {
         let slow = series(0, &[1.0, 1.1, 0.9, 1.0]);
         let fast = series(1, &[9.0, 9.1, 9.0, 9.2]);
-        let also_fast = series(2, &[9.1, 9.0, 8.9, 9.1]);
+        let also_fast = series(2, &[9.1, 8.9, 8.9, 8.9]);
         let places = rank(&[slow, fast, also_fast]);
         assert_eq!(
             places.iter().map(|place| place.rank).collect::<Vec<_>>(),

@@ -143,6 +143,7 @@ impl Report {
             output.heading("Where the answer flips")?;
             for sweep in self.sweeps.iter().filter(|sweep| !sweep.points.is_empty()) {
                 output.table(sweep_table(sweep))?;
+                output.line("")?;
             }
             output
                 .paragraph("Millions of operations a second; * is first, or within noise of it.")?;

@@ -271,7 +271,7 @@ mod tests {
         let sweep = sweep(vec![
             (99.9, vec![place(1, 1, 9.0), place(0, 1, 8.9)]),
             (99.0, vec![place(0, 1, 8.0), place(1, 2, 4.0)]),
-            (50.0, vec![place(1, 1, 6.0), place(0, 2, 3.0)]),
+            (50.0, vec![place(1, 1, 6.0e6), place(0, 2, 3.0e6)]),
         ]);
         let flips = sweep.flips();
         assert_eq!(flips.len(), 1, "{flips:?}");

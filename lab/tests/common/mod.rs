@@ -1,0 +1,76 @@
+//! Runs the command `rcu` as a user would, on workloads small enough for a test.
+
+#![allow(dead_code, reason = "each test file uses the part that it needs")]
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// Flags that make a run as short as a run can be. The limit of noise is out of the way: whether
+/// the machine is quiet is not what these tests are about.
+pub(crate) const TINY: [&str; 8] = [
+    "--run-ms",
+    "1",
+    "--rounds",
+    "3",
+    "--max-keys",
+    "50",
+    "--noise-limit",
+    "100000",
+];
+
+/// The command, not yet run.
+pub(crate) fn rcu<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rcu"));
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .env_remove("NO_COLOR")
+        .env_remove("COLUMNS");
+    command
+}
+
+/// Runs the command to its end.
+pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
+    rcu(args).output().expect("the command starts")
+}
+
+/// A tiny run of `rcu advise` with nothing but the ranking.
+pub(crate) fn tiny(args: &[&str]) -> Command {
+    rcu(TINY
+        .iter()
+        .chain(["--skip", "costs", "--skip", "sweep"].iter())
+        .chain(args))
+}
+
+/// Its exit code, standard output and standard error.
+pub(crate) fn told(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("the command writes UTF-8");
+    let code = output.status.code().expect("the command was not killed");
+    (code, text(&output.stdout), text(&output.stderr))
+}
+
+/// Fails unless the command ended with this code; shows what it said.
+pub(crate) fn expect_code(output: &Output, code: i32) -> (String, String) {
+    let (found, stdout, stderr) = told(output);
+    assert_eq!(
+        found, code,
+        "standard output:\n{stdout}\nstandard error:\n{stderr}"
+    );
+    (stdout, stderr)
+}
+
+/// A file with these bytes in a directory of the test's own.
+pub(crate) fn file(directory: &Path, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+    let path = directory.join(name);
+    std::fs::write(&path, bytes).expect("the file can be written");
+    path
+}
+
+/// A JSON file.
+pub(crate) fn json(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path).expect("the file is there");
+    serde_json::from_str(&text).expect("the file is JSON")
+}

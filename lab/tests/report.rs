@@ -1,0 +1,345 @@
+//! What a run tells: on the terminal, as JSON, as a page; and when it is stopped.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use common::{TINY, expect_code, file, json, rcu, run, tiny};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+fn names(designs: &Value) -> BTreeSet<&str> {
+    designs
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|design| design["name"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn json_on_standard_output_is_alone_there_and_has_every_design() {
+    for (kind, workload) in [
+        ("table", rivals::Workload::Table),
+        ("config", rivals::Workload::Config),
+    ] {
+        let (stdout, _) = expect_code(&tiny(&["--kind", kind, "--json", "-"]).output().unwrap(), 0);
+        let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+        assert_eq!(
+            (&report["schema"], &report["version"]),
+            (&"quiescence/advise".into(), &1.into())
+        );
+        let expected = rivals::designs(workload)
+            .iter()
+            .map(|design| design.name)
+            .collect();
+        assert_eq!(names(&report["designs"]), expected);
+        assert_eq!(report["workload"]["kind"], kind);
+        assert_eq!(
+            (&report["checksum_errors"], &report["interrupted"]),
+            (&0.into(), &false.into())
+        );
+        for design in report["designs"].as_array().unwrap() {
+            assert_eq!(design["rounds"], 3, "{design}");
+            assert!(
+                design["operations_per_second"]["median"].as_f64().unwrap() > 0.0,
+                "{design}"
+            );
+        }
+        assert_eq!(report["designs"][0]["rank"], 1);
+        assert!(!report["recommendation"].as_array().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_whole_run_has_costs_a_ranking_sweeps_and_a_recommendation() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out.json");
+    let args = TINY
+        .iter()
+        .copied()
+        .chain(["--quick", "--json", out.to_str().unwrap()]);
+    let (stdout, stderr) = expect_code(&run(args), 0);
+    for expected in [
+        "Machine",
+        "2005",
+        "Workload: built-in",
+        "Ranking",
+        "Where the answer flips",
+        "Recommendation",
+    ] {
+        assert!(
+            stdout.contains(expected),
+            "{expected} is missing:\n{stdout}"
+        );
+    }
+    assert!(
+        !(stdout.clone() + &stderr).contains('\u{1b}'),
+        "escape codes in a pipe:\n{stdout}"
+    );
+    assert!(
+        !stderr.contains("left"),
+        "a progress bar in a pipe: {stderr}"
+    );
+    let report = json(&out);
+    assert_eq!(report["costs"]["rows"][0]["id"], "instruction");
+    let points = report["sweeps"][0]["points"].as_array().unwrap();
+    let shares: Vec<f64> = points
+        .iter()
+        .map(|point| point["value"].as_f64().unwrap())
+        .collect();
+    assert_eq!(shares, [100.0, 99.9, 99.0, 90.0, 50.0]);
+    assert!(
+        points
+            .iter()
+            .all(|point| names(&point["designs"]).len() >= 3)
+    );
+}
+
+#[test]
+fn threads_are_swept_too_unless_in_a_hurry() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out.json");
+    let args = [
+        "--skip",
+        "costs",
+        "--threads",
+        "3",
+        "--json",
+        out.to_str().unwrap(),
+    ];
+    expect_code(&run(TINY.iter().copied().chain(args)), 0);
+    let sweep = &json(&out)["sweeps"][1];
+    assert_eq!(
+        (&sweep["over"], sweep["own"].as_f64()),
+        (&"threads".into(), Some(3.0))
+    );
+    let counts: BTreeSet<u64> = sweep["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["value"].as_f64().unwrap() as u64)
+        .collect();
+    assert!(counts.contains(&1) && counts.contains(&3), "{counts:?}");
+}
+
+#[test]
+fn the_page_is_self_contained_and_light_and_dark() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("page.html");
+    let args = ["--skip", "costs", "--html", path.to_str().unwrap()];
+    expect_code(&run(TINY.iter().copied().chain(args)), 0);
+    let page = std::fs::read_to_string(path).unwrap();
+    for design in rivals::designs(rivals::Workload::Table) {
+        assert!(page.contains(design.name), "{} is missing", design.name);
+    }
+    for absent in [
+        "http:", "https:", "<script", "src=", "href=", "@import", "url(",
+    ] {
+        assert!(
+            !page.contains(absent),
+            "{absent} in a page that should need nothing"
+        );
+    }
+    assert!(page.contains("prefers-color-scheme: dark"));
+    assert!(
+        page.matches("<svg").count() >= 4,
+        "throughput, latency, and two sweeps"
+    );
+    assert!(
+        !page.contains("NaN") && !page.contains("inf\""),
+        "a plot without a number"
+    );
+}
+
+#[test]
+fn names_from_the_user_are_text_and_not_markup() {
+    let directory = tempfile::tempdir().unwrap();
+    let workload = file(directory.path(), "w.toml", "name = \"<script>&\"\n");
+    let path = directory.path().join("page.html");
+    let args = [
+        "--workload",
+        workload.to_str().unwrap(),
+        "--html",
+        path.to_str().unwrap(),
+    ];
+    expect_code(&tiny(&args).output().unwrap(), 0);
+    let page = std::fs::read_to_string(path).unwrap();
+    assert!(page.contains("&lt;script&gt;&amp;") && !page.contains("<script>"));
+}
+
+#[test]
+fn without_updates_there_is_no_latency_and_that_is_fine() {
+    let directory = tempfile::tempdir().unwrap();
+    let (out, page) = (
+        directory.path().join("o.json"),
+        directory.path().join("o.html"),
+    );
+    let args = [
+        "--reads",
+        "100",
+        "--json",
+        out.to_str().unwrap(),
+        "--html",
+        page.to_str().unwrap(),
+    ];
+    expect_code(&tiny(&args).output().unwrap(), 0);
+    assert_eq!(json(&out)["designs"][0]["update_latency_ns"], Value::Null);
+}
+
+#[test]
+fn a_tiny_limit_of_noise_is_exceeded_and_recommends_nothing() {
+    let (stdout, _) = expect_code(
+        &tiny(&["--noise-limit", "0.000001", "--json", "-"])
+            .output()
+            .unwrap(),
+        3,
+    );
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(
+        (&report["too_noisy"], &report["recommended"]),
+        (&true.into(), &Value::Null)
+    );
+    assert!(
+        report["recommendation"][0]
+            .as_str()
+            .unwrap()
+            .contains("too noisy")
+    );
+}
+
+#[test]
+fn every_shipped_workload_runs() {
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../workloads");
+    let mut count = 0;
+    for entry in std::fs::read_dir(shipped).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            text.starts_with('#'),
+            "{} says nothing about itself",
+            path.display()
+        );
+        expect_code(
+            &tiny(&["--workload", path.to_str().unwrap()])
+                .output()
+                .unwrap(),
+            0,
+        );
+        count += 1;
+    }
+    assert!(count >= 6, "{count} workloads");
+}
+
+/// Runs for hours, unless something ends it.
+fn endless(args: &[&str]) -> std::process::Command {
+    let mut all = vec!["--run-ms", "1000", "--rounds", "1000", "--skip", "costs"];
+    all.extend(args);
+    rcu(all)
+}
+
+#[test]
+fn ctrl_c_writes_what_there_is_and_exits_130() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out.json");
+    let page = directory.path().join("out.html");
+    let mut child = endless(&[
+        "--json",
+        out.to_str().unwrap(),
+        "--html",
+        page.to_str().unwrap(),
+    ])
+    .stdout(Stdio::piped())
+    .spawn()
+    .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines
+        .find(|line| line.as_ref().unwrap().starts_with("Workload"))
+        .expect("a heading")
+        .unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+    assert!(
+        rest.iter().any(|line| line.starts_with("Interrupted")),
+        "{rest:?}"
+    );
+    let report = json(&out);
+    assert_eq!(report["interrupted"], true);
+    assert_eq!(
+        report["keys"]["count"],
+        100_000.min(report["keys"]["count"].as_u64().unwrap())
+    );
+    assert!(
+        std::fs::read_to_string(page)
+            .unwrap()
+            .contains("Interrupted")
+    );
+}
+
+#[test]
+fn a_closed_pipe_is_no_error_and_ends_the_run() {
+    let mut child = endless(&[])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    // As `head` does: reads something, and goes.
+    while first.trim().is_empty() {
+        first.clear();
+        assert_ne!(
+            reader.read_line(&mut first).unwrap(),
+            0,
+            "it ended before its first line"
+        );
+    }
+    drop(reader);
+    let output = child.wait_with_output().unwrap();
+    let (_, stderr) = expect_code(&output, 0);
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn a_closed_pipe_does_not_cost_the_file_that_was_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out.json");
+    let mut child = tiny(&["--json", out.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(json(&out)["designs"][0]["rounds"], 3);
+}
+
+#[test]
+fn results_replace_an_older_longer_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = file(directory.path(), "out.json", vec![b'x'; 1 << 20]);
+    expect_code(
+        &tiny(&["--json", out.to_str().unwrap()]).output().unwrap(),
+        0,
+    );
+    assert_eq!(json(&out)["schema"], "quiescence/advise");
+}
+
+#[test]
+fn costs_alone_have_json_too() {
+    let (stdout, _) = expect_code(&run(["costs", "--quick", "--json", "-"]), 0);
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(report["schema"], "quiescence/costs");
+    for row in report["costs"]["rows"].as_array().unwrap() {
+        let (ns, missing) = (&row["ns"], &row["missing"]);
+        assert!(
+            ns.is_null() != missing.is_null(),
+            "measured or missing: {row}"
+        );
+        if !ns.is_null() {
+            assert!(ns["median"].as_f64().unwrap() > 0.0, "{row}");
+        }
+    }
+}
