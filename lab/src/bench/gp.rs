@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rivals::bench::grace::{Company, GraceRival, rivals, steps_for};
 
-use super::rounds::{Case, Metric, Series, Session, Unit};
+use super::rounds::{Case, Metric, Sample, Series, Session, Unit};
 use super::{Bench, Options};
 use crate::exit::Failure;
 
@@ -148,7 +148,10 @@ fn latency(
     let case = empty_case(of.id, of.title, LATENCY, rivals);
     session.interleave(case, budget, |number| {
         let latency = company.measure(rivals[number], of.readers, budget);
-        vec![latency.p50_ns, latency.p99_ns]
+        Sample {
+            values: vec![latency.p50_ns, latency.p99_ns],
+            readers_share: latency.readers_share,
+        }
     })
 }
 
@@ -163,10 +166,14 @@ fn oversubscribed(
     let case = empty_case("gp/oversubscribed", title, CONTENTION, rivals);
     session.interleave(case, budget, |number| {
         let contention = company.contend(rivals[number], READERS, steps, budget);
-        vec![
-            contention.reads_per_second,
-            contention.grace_periods_per_second,
-        ]
+        // Readers waiting for a CPU are the point here.
+        Sample {
+            values: vec![
+                contention.reads_per_second,
+                contention.grace_periods_per_second,
+            ],
+            readers_share: 1.0,
+        }
     })
 }
 
@@ -184,5 +191,6 @@ fn empty_case(
         title,
         metrics,
         rivals: series.collect(),
+        disturbed: 0,
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rivals::bench::read::{ReadRival, rivals};
 
-use super::rounds::{Case, Metric, Series, Session, Unit};
+use super::rounds::{Case, Metric, Sample, Series, Session, Unit};
 use super::{Bench, Options};
 use crate::exit::Failure;
 
@@ -68,9 +68,11 @@ fn measure(
         title,
         metrics: METRICS,
         rivals: series.collect(),
+        disturbed: 0,
     };
-    session.interleave(case, budget, |number| {
-        vec![rivals[number].measure(threads, reads[number])]
+    session.interleave(case, budget, |number| Sample {
+        values: vec![rivals[number].measure(threads, reads[number])],
+        readers_share: 1.0,
     })
 }
 

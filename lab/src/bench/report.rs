@@ -28,7 +28,15 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
     for rival in &case.rivals {
         table.add_row(row(case, rival, base));
     }
-    output.table(table)
+    output.table(table)?;
+    if case.disturbed > 0 {
+        let all = rounds * case.rivals.len();
+        output.note(format_args!(
+            "{}: in {} of {all} measurements the readers were kept from their CPUs",
+            case.title, case.disturbed
+        ));
+    }
+    Ok(())
 }
 
 fn row(case: &Case, rival: &Series, base: &str) -> Vec<String> {
@@ -142,6 +150,7 @@ pub(super) struct Document<'a> {
 struct CaseOut {
     id: &'static str,
     title: &'static str,
+    disturbed: u32,
     rivals: Vec<RivalOut>,
 }
 
@@ -231,6 +240,7 @@ fn case_out(case: &Case, base: &str) -> CaseOut {
     CaseOut {
         id: case.id,
         title: case.title,
+        disturbed: case.disturbed,
         rivals: rivals.collect(),
     }
 }
@@ -291,6 +301,7 @@ mod tests {
             title: "x",
             metrics: METRICS,
             rivals,
+            disturbed: 0,
         };
         let header = Header {
             bench: "read",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rivals::bench::update::{UpdateRival, rivals};
 
-use super::rounds::{Case, Metric, Series, Session, Unit};
+use super::rounds::{Case, Metric, Sample, Series, Session, Unit};
 use super::{Bench, Options};
 use crate::exit::Failure;
 
@@ -75,13 +75,14 @@ fn measure(
         title,
         metrics: METRICS,
         rivals: series.collect(),
+        disturbed: 0,
     };
     session.interleave(case, ABOUT * updates as u32, |number| {
         let seen = rivals[number].measure(readers, updates);
-        vec![
-            seen.ns_per_update,
-            1e9 / seen.ns_per_update,
-            seen.unreclaimed_peak as f64,
-        ]
+        let per_second = 1e9 / seen.ns_per_update;
+        Sample {
+            values: vec![seen.ns_per_update, per_second, seen.unreclaimed_peak as f64],
+            readers_share: seen.readers_share,
+        }
     })
 }

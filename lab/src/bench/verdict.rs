@@ -179,6 +179,7 @@ mod tests {
             title: "one thread",
             metrics: METRICS,
             rivals,
+            disturbed: 0,
         };
         let verdicts = judge(&[case]);
         assert_eq!(verdicts.len(), 1);

@@ -4,9 +4,11 @@
 //! reader. So an updater waits until its readers run, and where there are CPUs for all, each
 //! thread has one of its own.
 
+use std::fs;
 use std::hint;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Instant;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -75,6 +77,40 @@ impl Crew {
     }
 }
 
+/// How much of the time the calling thread was not kept waiting for a CPU: what tells a measurement
+/// beside a reader from one beside a reader that was not there. A thread that sleeps of its own
+/// accord, as for a lock, is not kept waiting.
+pub(super) struct Presence {
+    begin: Instant,
+    delay_ns: u64,
+}
+
+impl Presence {
+    pub(super) fn new() -> Self {
+        Self {
+            begin: Instant::now(),
+            delay_ns: run_delay_ns(),
+        }
+    }
+
+    /// The share since `new`, from 0 to 1.
+    pub(super) fn share(&self) -> f64 {
+        let elapsed_ns = self.begin.elapsed().as_nanos().max(1) as f64;
+        let delay_ns = run_delay_ns().saturating_sub(self.delay_ns) as f64;
+        (1.0 - delay_ns / elapsed_ns).max(0.0)
+    }
+}
+
+/// How long the calling thread has waited in the run queue: the second number of the kernel's
+/// `schedstat`. 0 where the kernel does not count it, and then nothing looks disturbed.
+fn run_delay_ns() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace()
+        .nth(1)
+        .and_then(|field| field.parse().ok())
+        .unwrap_or(0)
+}
+
 /// Tells readers to end when it is dropped, also when the updater panics: nobody waits for ever.
 pub(super) struct StopOnDrop<'a>(pub(super) &'a AtomicI32);
 
@@ -88,6 +124,18 @@ impl Drop for StopOnDrop<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_waits_of_its_own_accord_is_present() {
+        let presence = Presence::new();
+        let share = presence.share();
+        assert!((0.0..=1.0).contains(&share), "{share}");
+        let long_ago = Presence {
+            begin: Instant::now(),
+            delay_ns: u64::MAX,
+        };
+        assert_eq!(long_ago.share(), 1.0, "nothing was waited for since");
+    }
 
     #[test]
     fn a_crew_meets_whether_there_are_cpus_for_all_or_not() {

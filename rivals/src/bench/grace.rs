@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use super::crew::{Crew, StopOnDrop};
+use super::crew::{Crew, Presence, StopOnDrop};
 use super::grace_rivals::{Flavour, chain};
 pub use super::grace_rivals::{GraceRival, rivals};
 
@@ -35,6 +35,9 @@ pub struct Latency {
     pub p50_ns: f64,
     /// Exceeded by one grace period in a hundred.
     pub p99_ns: f64,
+    /// The share of the time that no reader was kept waiting for a CPU; 1 without readers. Far below 1, it was
+    /// not the readers who were measured but whoever took their CPU.
+    pub readers_share: f64,
 }
 
 /// What [`Company::contend`] saw.
@@ -129,7 +132,7 @@ impl Company {
     pub fn measure(&self, rival: &GraceRival, readers: usize, budget: Duration) -> Latency {
         let mut waits = Histogram::<u64>::new_with_bounds(1, LATENCY_MAX_NS, 3)
             .expect("the bounds are constants in range");
-        self.beside_readers(rival, readers, 0, |synchronize| {
+        let (_, readers_share) = self.beside_readers(rival, readers, 0, |synchronize| {
             for _ in 0..WARM_UP {
                 synchronize();
             }
@@ -149,6 +152,7 @@ impl Company {
             count: waits.len(),
             p50_ns: without_clock(waits.value_at_quantile(0.50)),
             p99_ns: without_clock(waits.value_at_quantile(0.99)),
+            readers_share,
         }
     }
 
@@ -166,7 +170,7 @@ impl Company {
     ) -> Contention {
         let mut grace_periods_per_second = 0.0;
         let begin = Instant::now();
-        let reads = self.beside_readers(rival, readers, steps, |synchronize| {
+        let (reads, _) = self.beside_readers(rival, readers, steps, |synchronize| {
             let begin = Instant::now();
             let mut count = 0_u64;
             let mut elapsed = Duration::ZERO;
@@ -184,14 +188,15 @@ impl Company {
         }
     }
 
-    /// Runs `update` beside so many readers, and counts their sections.
+    /// Runs `update` beside so many readers; counts their sections, and tells the least share of
+    /// the time that one of them was not kept waiting for a CPU.
     fn beside_readers(
         &self,
         rival: &GraceRival,
         readers: usize,
         steps: u32,
         update: impl FnOnce(&mut dyn FnMut()) + Send,
-    ) -> u64 {
+    ) -> (u64, f64) {
         let (_, flavour) = self
             .flavours
             .iter()
@@ -207,7 +212,9 @@ impl Company {
                         crew.settle(number);
                         let mut member = flavour.enrol();
                         crew.report();
-                        member.read_until(stop, steps, &mut 1)
+                        let presence = Presence::new();
+                        let sections = member.read_until(stop, steps, &mut 1);
+                        (sections, presence.share())
                     })
                 })
                 .collect();
@@ -218,10 +225,12 @@ impl Company {
                 let _stop = StopOnDrop(stop);
                 update(&mut || member.synchronize());
             });
-            readers
+            let readers = readers
                 .into_iter()
-                .map(|reader| reader.join().expect("readers do not panic"))
-                .sum()
+                .map(|r| r.join().expect("readers do not panic"));
+            readers.fold((0, 1.0), |(sum, least), (sections, share)| {
+                (sum + sections, share.min(least))
+            })
         })
     }
 }

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use quiescence::Rcu;
 use seize::Guard;
 
-use super::crew::{Crew, StopOnDrop};
+use super::crew::{Crew, Presence, StopOnDrop};
 
 /// Replacements between two samples of what waits. `BATCH` in `c/update.c` is the same number.
 const BATCH: u64 = 64;
@@ -35,6 +35,8 @@ pub struct Updates {
     pub ns_per_update: f64,
     /// Objects replaced and not yet freed, the most that was seen.
     pub unreclaimed_peak: u64,
+    /// The share of the time that no reader was kept waiting for a CPU; 1 without readers.
+    pub readers_share: f64,
 }
 
 impl UpdateRival {
@@ -138,15 +140,18 @@ impl Contest {
         let stop = AtomicI32::new(0);
         let crew = Crew::new(self.readers + 1);
         thread::scope(|scope| {
+            let mut readers = Vec::new();
             for number in 1..=self.readers {
                 let (crew, stop, read_until) = (&crew, &stop, &read_until);
-                scope.spawn(move || {
+                readers.push(scope.spawn(move || {
                     crew.settle(number);
                     crew.report();
+                    let presence = Presence::new();
                     std::hint::black_box(read_until(stop));
-                });
+                    presence.share()
+                }));
             }
-            let _stop = StopOnDrop(&stop);
+            let end = StopOnDrop(&stop);
             crew.settle(0);
             crew.wait();
             let freed_before = freed();
@@ -159,11 +164,17 @@ impl Contest {
                 unreclaimed_peak = unreclaimed_peak.max(waiting);
             }
             let elapsed = begin.elapsed();
+            drop(end);
+            let shares = readers
+                .into_iter()
+                .map(|r| r.join().expect("readers do not panic"));
+            let readers_share = shares.fold(1.0, f64::min);
             let updates = self.batches * BATCH;
             let ns_per_update = elapsed.as_nanos() as f64 / updates as f64;
             Updates {
                 ns_per_update,
                 unreclaimed_peak,
+                readers_share,
             }
         })
     }
