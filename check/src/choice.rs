@@ -1,0 +1,50 @@
+//! The choices inside a step, enumerated.
+//!
+//! A step that may go several ways (a load that may return several values, a fence that may reach
+//! any reader next) asks [`Choice::choose`]. The explorer runs the step once for every answer, so
+//! that a step reads as straight code.
+
+/// The answers given to a step, and how many there were to give.
+#[derive(Debug, Default)]
+pub(crate) struct Choice {
+    path: Vec<(usize, usize)>,
+    asked: usize,
+}
+
+impl Choice {
+    /// Repeats the answers of an earlier run.
+    pub(crate) fn replay(answers: &[u8]) -> Self {
+        let path = answers.iter().map(|answer| (usize::from(*answer), usize::MAX)).collect();
+        Self { path, asked: 0 }
+    }
+
+    /// One of `0..options`; every one of them in some run.
+    pub(crate) fn choose(&mut self, options: usize) -> usize {
+        debug_assert!(options > 0, "a choice among nothing");
+        if options == 1 {
+            return 0;
+        }
+        if self.asked == self.path.len() {
+            self.path.push((0, options));
+        }
+        let (answer, _) = self.path[self.asked];
+        self.asked += 1;
+        answer
+    }
+
+    /// The answers given, to [`replay`](Self::replay) them.
+    pub(crate) fn answers(&self) -> Box<[u8]> {
+        self.path.iter().map(|(answer, _)| *answer as u8).collect()
+    }
+
+    /// The answers of the next run; `None` after the last.
+    pub(crate) fn next(mut self) -> Option<Self> {
+        while let Some((answer, options)) = self.path.pop() {
+            if answer + 1 < options {
+                self.path.push((answer + 1, options));
+                return Some(Self { path: self.path, asked: 0 });
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,153 @@
+//! What shared memory may do: one trait, two models.
+//!
+//! [`tso`] is what x86 does; [`weak`] also reorders loads and stores of different locations. The
+//! transcriptions of the readers and the updater are written once, against [`Memory`].
+
+pub(crate) mod tso;
+pub(crate) mod weak;
+
+use core::hash::Hash;
+use core::sync::atomic::Ordering;
+
+use crate::choice::Choice;
+
+/// Threads of a scenario, at most; also slots of readers.
+pub(crate) const THREADS: usize = 4;
+/// Objects of a scenario, at most.
+pub(crate) const OBJECTS: usize = 6;
+/// Plain variables of a litmus test, at most.
+pub(crate) const VARIABLES: usize = 3;
+
+/// A shared atomic word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Location {
+    /// The published pointer: the number of an object.
+    Pointer,
+    /// `gp.ctr`.
+    GpCtr,
+    /// The sequence as last made visible.
+    Completed,
+    /// How many hold-outs the sleeping driver waits for.
+    Wake,
+    /// A variable of a litmus test.
+    Variable(u8),
+    /// The word of a reader's slot.
+    Word(u8),
+    /// The marks of a reader's slot.
+    Attention(u8),
+}
+
+/// How many [`Location`]s there are.
+pub(crate) const LOCATIONS: usize = 4 + VARIABLES + 2 * THREADS;
+
+impl Location {
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::Pointer => 0,
+            Self::GpCtr => 1,
+            Self::Completed => 2,
+            Self::Wake => 3,
+            Self::Variable(variable) => 4 + usize::from(variable),
+            Self::Word(slot) => 4 + VARIABLES + usize::from(slot),
+            Self::Attention(slot) => 4 + VARIABLES + THREADS + usize::from(slot),
+        }
+    }
+}
+
+impl core::fmt::Display for Location {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Pointer => write!(f, "ptr"),
+            Self::GpCtr => write!(f, "gp.ctr"),
+            Self::Completed => write!(f, "completed"),
+            Self::Wake => write!(f, "wake"),
+            Self::Variable(variable) => write!(f, "{}", char::from(b'x' + variable)),
+            Self::Word(slot) => write!(f, "word[{slot}]"),
+            Self::Attention(slot) => write!(f, "attention[{slot}]"),
+        }
+    }
+}
+
+/// The locks whose sections order memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Lock {
+    Machine,
+    Registry,
+}
+
+/// What a memory needs to know of a scenario.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) threads: usize,
+    /// The value of each location at the start.
+    pub(crate) initial: [u64; LOCATIONS],
+    /// For each location the threads that ever load it, as a set of bits.
+    pub(crate) loaders: [u8; LOCATIONS],
+}
+
+/// A model of shared memory. All state is in the value, so that states can be told apart.
+///
+/// Objects are not locations: an access to one is not atomic, so a model says whether the access
+/// was ordered, not what it returned.
+pub(crate) trait Memory: Clone + Eq + Hash {
+    fn new(layout: &Layout) -> Self;
+
+    fn load(&mut self, me: usize, at: Location, order: Ordering, choice: &mut Choice) -> u64;
+
+    fn store(&mut self, me: usize, at: Location, value: u64, order: Ordering);
+
+    /// An atomic read-modify-write; answers the value before.
+    fn update(
+        &mut self,
+        me: usize,
+        at: Location,
+        order: Ordering,
+        f: fn(u64, u64) -> u64,
+        by: u64,
+    ) -> u64;
+
+    /// A sequentially consistent fence.
+    fn fence(&mut self, me: usize);
+
+    /// A heavy fence begins: a full fence of the caller.
+    fn heavy_begin(&mut self, me: usize);
+
+    /// The heavy fence of `me` interrupts `reader` where it stands.
+    fn heavy_arrives(&mut self, me: usize, reader: usize);
+
+    /// All readers have answered.
+    fn heavy_end(&mut self, me: usize);
+
+    /// What taking a lock does to memory; mutual exclusion is the world's.
+    fn lock(&mut self, me: usize, lock: Lock);
+
+    fn unlock(&mut self, me: usize, lock: Lock);
+
+    /// What entering the kernel does to memory.
+    fn system_call(&mut self, me: usize);
+
+    /// The value that all threads will agree on, as a futex compares it.
+    fn newest(&self, at: Location) -> u64;
+
+    /// Whether a load could return a value such as `wanted`.
+    fn may_load(&self, me: usize, at: Location, wanted: impl Fn(u64) -> bool) -> bool;
+
+    /// Lets time pass until a load could not return an older value than the first that is `wanted`.
+    fn skip_to(&mut self, me: usize, at: Location, wanted: impl Fn(u64) -> bool);
+
+    /// A step of the memory itself on behalf of `me`: the store that became visible, if any.
+    fn drain(&mut self, me: usize) -> Option<(Location, u64)>;
+
+    /// `me` writes a new object, before it publishes it.
+    fn initialise(&mut self, me: usize, object: u8);
+
+    /// `me` reads an object; answers whether it was sure to see it initialised.
+    fn read_object(&mut self, me: usize, object: u8) -> bool;
+
+    /// Of whose reads of the object `me` cannot be sure that they are over.
+    fn racing_reader(&self, me: usize, object: u8) -> Option<usize>;
+
+    /// Forgets what no thread can observe any more, so that equal states look equal. `active` are
+    /// the threads that still run, as a set of bits.
+    fn settle(&mut self, active: u8);
+}

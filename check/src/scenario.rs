@@ -1,0 +1,161 @@
+//! What threads do: a scenario is a handful of short programs and where the counters start.
+
+use grace::{Number, Sequence, Start};
+
+/// A few threads and what each of them does, once.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Short and unique.
+    pub name: &'static str,
+    /// What it is there for.
+    pub about: &'static str,
+    /// Light and heavy fences are both sequentially consistent fences.
+    pub portable: bool,
+    /// At most four.
+    pub threads: Vec<Thread>,
+    /// Where the machine's counters start, and how wide a number is.
+    pub start: Start,
+    /// Looks at the hold-outs before the driver sleeps: 1 sleeps at once, `u32::MAX` never does.
+    pub looks_max: u32,
+    /// This thread may vanish at any step at which it drives and holds no lock, and the machine is told so
+    /// ([`grace::Event::Abandoned`]).
+    pub may_vanish: Option<usize>,
+    /// For litmus tests: the outcome that is looked for, if it is not the freeing of an object.
+    pub outcome: Vec<Outcome>,
+}
+
+/// One thread.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    /// For traces.
+    pub name: &'static str,
+    /// Which fences its reader uses.
+    pub flavour: Flavour,
+    /// Its reader is registered when the scenario begins.
+    pub registered: bool,
+    /// What it does, in order.
+    pub program: Vec<Op>,
+}
+
+/// How a thread reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// Light fences at the ends of sections.
+    Light,
+    /// Quiescent states, announced.
+    Qsbr,
+}
+
+/// One thing that a thread does; most take several steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Registers the thread's reader.
+    Register,
+    /// Takes it out again.
+    Unregister,
+    /// Begins a section, nested or not.
+    Lock,
+    /// Ends one.
+    Unlock,
+    /// Loads the pointer and looks at the object.
+    Read,
+    /// Looks at the object again.
+    ReadAgain,
+    /// QSBR: begins to hold references.
+    Online,
+    /// QSBR: holds none, and begins again.
+    QuiescentState,
+    /// QSBR: holds none until it comes online.
+    Offline,
+    /// Writes a new object and swaps it for the published one.
+    Swap(u8),
+    /// The same by a plain store: for one who is the only updater.
+    Store(u8),
+    /// Requests a grace period.
+    Request,
+    /// Waits until the request is served, driving the machine if nobody does.
+    Wait,
+    /// Drives the machine as far as is possible without waiting, if nobody does.
+    Advance,
+    /// Looks once whether the request is served; if not, the next operation is left out.
+    Poll,
+    /// Frees the object that was published before.
+    Free,
+    /// Sets a variable of a litmus test to 1.
+    Set(u8),
+    /// Loads a variable of a litmus test.
+    Get(u8),
+}
+
+/// One condition on the end of a litmus test: what a thread's load of a variable returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Which thread.
+    pub thread: usize,
+    /// Which variable.
+    pub variable: u8,
+    /// What its last [`Op::Get`] of it returned.
+    pub value: u8,
+}
+
+impl Scenario {
+    /// A scenario with membarrier, 32-bit numbers from zero, and a driver that never sleeps.
+    pub fn new(name: &'static str, about: &'static str, threads: Vec<Thread>) -> Self {
+        Self {
+            name,
+            about,
+            portable: false,
+            threads,
+            start: Start::ZERO,
+            looks_max: u32::MAX,
+            may_vanish: None,
+            outcome: Vec::new(),
+        }
+    }
+
+    /// The portable twin: fences are instructions.
+    #[must_use]
+    pub fn portable(mut self) -> Self {
+        self.portable = true;
+        self
+    }
+
+    /// The driver sleeps as soon as it has found hold-outs.
+    #[must_use]
+    pub fn sleeping(mut self) -> Self {
+        self.looks_max = 1;
+        self
+    }
+
+    /// Numbers of this many bits.
+    #[must_use]
+    pub fn number_bits(mut self, bits: u32) -> Self {
+        self.start.number_bits = bits;
+        self
+    }
+
+    /// Sequence and number start one grace period before their wrap.
+    #[must_use]
+    pub fn before_the_wrap(mut self) -> Self {
+        self.start.sequence = Sequence::after(u64::MAX >> 1);
+        self.start.number = Number(u32::MAX);
+        self
+    }
+}
+
+impl Thread {
+    /// A reader with light fences, registered from the start.
+    pub fn reader(name: &'static str, program: &[Op]) -> Self {
+        Self { name, flavour: Flavour::Light, registered: true, program: program.to_vec() }
+    }
+
+    /// A QSBR reader, registered from the start, offline.
+    pub fn qsbr(name: &'static str, program: &[Op]) -> Self {
+        Self { flavour: Flavour::Qsbr, ..Self::reader(name, program) }
+    }
+
+    /// A thread that is not registered.
+    pub fn other(name: &'static str, program: &[Op]) -> Self {
+        Self { registered: false, ..Self::reader(name, program) }
+    }
+}

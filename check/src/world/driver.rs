@@ -1,0 +1,503 @@
+//! The driver of the machine, step by step. Mirrors `Core::drive` and what it calls in
+//! `quiescence/src/core.rs`. The machine is the real one.
+//!
+//! ```text
+//! Fence:      machine's lock held; registry's lock: is nobody else registered?     [GP-5]
+//!             then Alone. Else, the machine's lock released:
+//!             registry's lock: is some reader not QSBR?
+//!             heavy fence, or if all are QSBR a full fence                 [GP-1] [GP-8]
+//! Announce:   machine's lock held; forget the hold-outs; gp.ctr = number (Release) [GP-3]
+//! Scan:       registry's lock: each reader's word (Acquire), the second time
+//!             only those of the hold-outs                                          [GP-2]
+//! Wait Again: until a hold-out's word may have changed
+//! Wait Sleep: registry's lock: wake = number of hold-outs (Relaxed);
+//!                each hold-out: attention |= mark (Relaxed)
+//!             heavy fence                                                          [GP-6]
+//!             registry's lock: each hold-out's word (Acquire); if it has left:
+//!                attention &= !mark (AcqRel); if it was marked: wake -= 1 (AcqRel) [GP-7]
+//!             until wake (Acquire) = 0: futex_wait(wake)                           [GP-7]
+//! Complete:   machine's lock held; completed = sequence (Release), notify          [GP-4]
+//! leave:      machine's lock held; nobody drives; notify
+//! ```
+//!
+//! A look after `Again` that finds the same hold-outs is left out: it changes nothing but the count
+//! of looks, which only the policy reads, and without bound.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use grace::{Action, Cookie, Event, Hint, Number, Sequence, word};
+
+use super::reader::WAITED_FOR;
+use super::{Asleep, At, Outcome, Setup, Turn, World, members};
+use crate::memory::{Location, Lock, Memory};
+use crate::mutant::Mutant;
+use crate::scenario::Flavour;
+
+/// How far a driver goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Until {
+    Done(Cookie),
+    MustWait,
+}
+
+/// A step of the driver, named by what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Step {
+    Alone,
+    ChooseFence,
+    FenceReaders {
+        sleeping: bool,
+    },
+    FenceEnd {
+        sleeping: bool,
+    },
+    Announce(Number),
+    LateFence,
+    ScanBegin(Number),
+    ScanLook(Number),
+    LookAgain(Number),
+    MarkBegin,
+    Mark,
+    SecondLookBegin,
+    SecondLook,
+    TakeMark(u8),
+    CountDown,
+    LoadWake,
+    Sleep(u64),
+    Complete(Sequence),
+    /// Takes the machine's lock to report.
+    Report(Event),
+}
+
+/// What a driver keeps in mind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Drive {
+    until: Option<Until>,
+    looked: bool,
+    /// Threads or slots still to be dealt with in the loop it is in.
+    todo: u8,
+}
+
+impl Drive {
+    pub(super) const NONE: Self = Self { until: None, looked: false, todo: 0 };
+}
+
+/// The bits that a mutant leaves of a number.
+pub(super) fn number_mask(setup: &Setup) -> Option<u32> {
+    match setup.mutant {
+        Some(Mutant::OnePassAfterATurn) => Some((1 << setup.scenario.start.number_bits) - 1),
+        Some(Mutant::PhaseBit) => Some(1),
+        _ => None,
+    }
+}
+
+fn cut(setup: &Setup, number: Number) -> Number {
+    Number(number.0 & number_mask(setup).unwrap_or(u32::MAX))
+}
+
+impl<M: Memory> World<M> {
+    /// Under the machine's lock, which is held on.
+    pub(super) fn begin_to_drive(&mut self, turn: &mut Turn<'_>, until: Until) -> Outcome {
+        turn.tell(|| "becomes the driver".into());
+        self.driven = true;
+        self.threads[turn.me].drive = Drive { until: Some(until), ..Drive::NONE };
+        self.next_action(turn)
+    }
+
+    /// Asks the machine what to do next; releases its lock unless that is done under it.
+    fn next_action(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let me = turn.me;
+        let drive = self.threads[me].drive;
+        let action = self.machine.poll();
+        turn.tell(|| format!("{action:?}"));
+        let step = match action {
+            Action::Idle => return self.leave_driving(turn),
+            Action::Fence => Step::Alone,
+            Action::Announce(number) => Step::Announce(cut(turn.setup, number)),
+            Action::Scan(number) => Step::ScanBegin(cut(turn.setup, number)),
+            Action::Wait(_) if drive.until == Some(Until::MustWait) => {
+                if drive.looked {
+                    return self.leave_driving(turn);
+                }
+                return self.report_event(turn, Event::Woken);
+            }
+            Action::Wait(Hint::Again) => Step::LookAgain(cut(turn.setup, self.machine.number())),
+            Action::Wait(Hint::Sleep) => Step::MarkBegin,
+            Action::Complete(sequence) => Step::Complete(sequence),
+        };
+        let locked = matches!(step, Step::Alone | Step::Announce(_) | Step::Complete(_));
+        self.held_by = locked.then_some(me as u8);
+        if !locked {
+            self.memory.unlock(me, Lock::Machine);
+        }
+        self.goto(me, At::Drive(step))
+    }
+
+    /// Under the machine's lock.
+    fn report_event(&mut self, turn: &mut Turn<'_>, event: Event) -> Outcome {
+        if let Err(refused) = self.machine.observe(event) {
+            return Outcome::Violation(refused.to_string());
+        }
+        if event == Event::Completed {
+            let is_reached = match self.threads[turn.me].drive.until {
+                Some(Until::Done(cookie)) => self.machine.sequence().is_done(cookie),
+                _ => true,
+            };
+            if is_reached {
+                return self.leave_driving(turn);
+            }
+        }
+        self.next_action(turn)
+    }
+
+    /// Under the machine's lock, which is released.
+    fn leave_driving(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        turn.tell(|| "drives no longer".into());
+        self.driven = false;
+        if !turn.is(Mutant::NobodyIsNotified) {
+            self.notify();
+        }
+        self.held_by = None;
+        self.memory.unlock(turn.me, Lock::Machine);
+        self.finish(turn.me)
+    }
+
+    pub(super) fn drive(&mut self, turn: &mut Turn<'_>, step: Step) -> Outcome {
+        match step {
+            Step::Alone => self.is_alone(turn),
+            Step::ChooseFence => self.choose_fence(turn),
+            Step::FenceReaders { sleeping } => self.fence_readers(turn, sleeping),
+            Step::FenceEnd { sleeping } => self.fence_end(turn, sleeping),
+            Step::Announce(number) => self.announce(turn, number),
+            Step::LateFence => self.begin_fence(turn, false),
+            Step::ScanBegin(number) => self.scan_begin(turn, number),
+            Step::ScanLook(number) => self.scan_look(turn, number),
+            Step::LookAgain(number) => self.look_again(turn, number),
+            Step::MarkBegin => self.mark_begin(turn),
+            Step::Mark => self.mark(turn),
+            Step::SecondLookBegin => self.second_look_begin(turn),
+            Step::SecondLook => self.second_look(turn),
+            Step::TakeMark(slot) => {
+                let took = self.take_mark(turn, slot);
+                let took = took || turn.is(Mutant::MarkCountedTwice);
+                self.goto_step(turn, if took { Step::CountDown } else { Step::SecondLook })
+            }
+            Step::CountDown => {
+                self.count_down(turn);
+                self.goto_step(turn, Step::SecondLook)
+            }
+            Step::LoadWake => self.load_wake(turn),
+            Step::Sleep(seen) => self.sleep(turn, seen),
+            Step::Complete(sequence) => self.complete(turn, sequence),
+            Step::Report(event) => self.lock_and_report(turn, event),
+        }
+    }
+
+    fn goto_step(&mut self, turn: &Turn<'_>, step: Step) -> Outcome {
+        self.goto(turn.me, At::Drive(step))
+    }
+
+    fn todo(&mut self, me: usize) -> &mut u8 {
+        &mut self.threads[me].drive.todo
+    }
+
+    fn lock_and_report(&mut self, turn: &mut Turn<'_>, event: Event) -> Outcome {
+        if self.held_by.is_some() {
+            return Outcome::Blocked;
+        }
+        self.memory.lock(turn.me, Lock::Machine);
+        turn.tell(|| format!("reports {event:?}"));
+        self.report_event(turn, event)
+    }
+
+    // ---- Fence --------------------------------------------------------------------------------
+
+    fn is_alone(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let me = turn.me;
+        if self.registry.held_by.is_some() {
+            return Outcome::Blocked;
+        }
+        let own = u32::from(self.threads[me].registered);
+        let alone = turn.is(Mutant::AlwaysAlone) || self.registry.readers.count_ones() <= own;
+        if !turn.is(Mutant::AloneWithoutLock) {
+            self.memory.lock(me, Lock::Registry);
+            self.memory.unlock(me, Lock::Registry);
+        }
+        turn.tell(|| if alone { "is alone".into() } else { "is not alone".into() });
+        if alone {
+            return self.report_event(turn, Event::Alone);
+        }
+        self.held_by = None;
+        self.memory.unlock(me, Lock::Machine);
+        let skip = matches!(
+            turn.setup.mutant,
+            Some(
+                Mutant::NoHeavyFence | Mutant::FenceBeforePublication | Mutant::AnnounceBeforeFence
+            )
+        );
+        self.goto_step(turn, if skip { Step::Report(Event::Fenced) } else { Step::ChooseFence })
+    }
+
+    fn choose_fence(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        if self.registry.held_by.is_some() {
+            return Outcome::Blocked;
+        }
+        self.memory.lock(turn.me, Lock::Registry);
+        self.memory.unlock(turn.me, Lock::Registry);
+        self.begin_fence(turn, false)
+    }
+
+    /// The heavy fence, or what does in its place.
+    fn begin_fence(&mut self, turn: &mut Turn<'_>, sleeping: bool) -> Outcome {
+        let me = turn.me;
+        let registered: Vec<usize> = (0..self.threads.len())
+            .filter(|thread| *thread != me && self.threads[*thread].registered)
+            .collect();
+        let flavour = |thread: &usize| turn.setup.scenario.threads[*thread].flavour;
+        let all_qsbr = registered.iter().all(|thread| flavour(thread) == Flavour::Qsbr);
+        let own_only = turn.is_portable()
+            || turn.is(Mutant::OwnFenceOnly) && !sleeping
+            || all_qsbr && (!sleeping || turn.is(Mutant::OwnFenceBeforeSleep));
+        *self.todo(me) =
+            if own_only { 0 } else { registered.iter().fold(0, |set, t| set | 1 << t) };
+        self.memory.heavy_begin(me);
+        turn.tell(|| if own_only { "full fence".into() } else { "heavy fence begins".into() });
+        if *self.todo(me) == 0 {
+            return self.goto_step(turn, Step::FenceEnd { sleeping });
+        }
+        self.goto_step(turn, Step::FenceReaders { sleeping })
+    }
+
+    fn fence_readers(&mut self, turn: &mut Turn<'_>, sleeping: bool) -> Outcome {
+        let me = turn.me;
+        let todo: Vec<u8> = members(*self.todo(me)).collect();
+        let reader = todo[turn.choice.choose(todo.len())];
+        self.memory.heavy_arrives(me, usize::from(reader));
+        turn.tell(|| format!("heavy fence at {}", turn_name(turn.setup, reader)));
+        *self.todo(me) &= !(1 << reader);
+        if *self.todo(me) == 0 {
+            return self.goto_step(turn, Step::FenceEnd { sleeping });
+        }
+        Outcome::Moved
+    }
+
+    fn fence_end(&mut self, turn: &mut Turn<'_>, sleeping: bool) -> Outcome {
+        let step = if sleeping {
+            Step::SecondLookBegin
+        } else if turn.is(Mutant::AnnounceBeforeFence) {
+            Step::ScanBegin(self.machine.number())
+        } else {
+            Step::Report(Event::Fenced)
+        };
+        if let Step::Report(event) = step {
+            if self.held_by.is_some() {
+                return Outcome::Blocked;
+            }
+            self.memory.heavy_end(turn.me);
+            return self.lock_and_report(turn, event);
+        }
+        self.memory.heavy_end(turn.me);
+        turn.tell(|| "heavy fence ends".into());
+        self.goto_step(turn, step)
+    }
+
+    // ---- Announce and Scan --------------------------------------------------------------------
+
+    fn announce(&mut self, turn: &mut Turn<'_>, number: Number) -> Outcome {
+        let me = turn.me;
+        if self.registry.held_by.is_some() {
+            return Outcome::Blocked;
+        }
+        self.memory.lock(me, Lock::Registry);
+        self.registry.holdouts = 0;
+        self.registry.scanned = false;
+        self.memory.unlock(me, Lock::Registry);
+        let order = if turn.is(Mutant::RelaxedAnnounce) { Relaxed } else { Release };
+        self.memory.store(me, Location::GpCtr, word::entered(number), order);
+        turn.tell(|| format!("gp.ctr = {:#x}", word::entered(number)));
+        if turn.is(Mutant::CompletedBeforeScan) {
+            let sequence = self.machine.sequence().end();
+            self.memory.store(me, Location::Completed, sequence.to_bits(), Release);
+        }
+        let outcome = self.report_event(turn, Event::Announced);
+        if turn.is(Mutant::AnnounceBeforeFence) {
+            return self.goto_step(turn, Step::LateFence);
+        }
+        outcome
+    }
+
+    fn scan_begin(&mut self, turn: &mut Turn<'_>, number: Number) -> Outcome {
+        let me = turn.me;
+        if self.registry.held_by.is_some() {
+            return Outcome::Blocked;
+        }
+        self.memory.lock(me, Lock::Registry);
+        self.registry.held_by = Some(me as u8);
+        let looks =
+            if self.registry.scanned { self.registry.holdouts } else { self.registry.readers };
+        let first = looks & looks.wrapping_neg();
+        *self.todo(me) = match turn.setup.mutant {
+            Some(Mutant::ScanFirstReaderOnly) => first,
+            Some(Mutant::NoScan) => 0,
+            _ => looks,
+        };
+        self.registry.holdouts = 0;
+        turn.tell(|| format!("scans slots {looks:#b}"));
+        if *self.todo(me) == 0 {
+            return self.scan_end(turn);
+        }
+        self.goto_step(turn, Step::ScanLook(number))
+    }
+
+    fn load_word(&mut self, turn: &mut Turn<'_>, slot: u8) -> u64 {
+        let order = if turn.is(Mutant::RelaxedScan) { Relaxed } else { Acquire };
+        let value = self.memory.load(turn.me, Location::Word(slot), order, turn.choice);
+        turn.tell(|| format!("load {}: {value:#x}", Location::Word(slot)));
+        value
+    }
+
+    fn scan_look(&mut self, turn: &mut Turn<'_>, number: Number) -> Outcome {
+        let slot = members(*self.todo(turn.me)).next().expect("else the scan had ended");
+        if word::is_holdout(self.load_word(turn, slot), number) {
+            self.registry.holdouts |= 1 << slot;
+        }
+        *self.todo(turn.me) &= !(1 << slot);
+        if *self.todo(turn.me) == 0 { self.scan_end(turn) } else { Outcome::Moved }
+    }
+
+    fn scan_end(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        self.registry.scanned = true;
+        self.registry.held_by = None;
+        self.memory.unlock(turn.me, Lock::Registry);
+        self.threads[turn.me].drive.looked = true;
+        let holdouts = self.registry.holdouts.count_ones() as usize;
+        self.goto_step(turn, Step::Report(Event::Scanned { holdouts }))
+    }
+
+    fn look_again(&mut self, turn: &mut Turn<'_>, number: Number) -> Outcome {
+        let me = turn.me;
+        let left = |value| !word::is_holdout(value, number);
+        let leavers: Vec<Location> = members(self.registry.holdouts)
+            .map(Location::Word)
+            .filter(|at| self.memory.may_load(me, *at, left))
+            .collect();
+        if self.held_by.is_some() || leavers.is_empty() {
+            return Outcome::Blocked;
+        }
+        let leaver = leavers[turn.choice.choose(leavers.len())];
+        self.memory.skip_to(me, leaver, left);
+        self.lock_and_report(turn, Event::Woken)
+    }
+
+    // ---- Wait, asleep -------------------------------------------------------------------------
+
+    fn mark_begin(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let me = turn.me;
+        if turn.is(Mutant::MarkAfterFence) && *self.todo(me) == 0 {
+            *self.todo(me) = u8::MAX; // the fence, all at once, comes first
+            self.memory.heavy_begin(me);
+            for reader in 0..self.threads.len() {
+                if reader != me && self.threads[reader].registered {
+                    self.memory.heavy_arrives(me, reader);
+                }
+            }
+            self.memory.heavy_end(me);
+            turn.tell(|| "heavy fence, too early".into());
+            return Outcome::Moved;
+        }
+        if self.registry.held_by.is_some() {
+            return Outcome::Blocked;
+        }
+        self.memory.lock(me, Lock::Registry);
+        self.registry.held_by = Some(me as u8);
+        let holdouts = self.registry.holdouts;
+        *self.todo(me) = holdouts;
+        self.memory.store(me, Location::Wake, u64::from(holdouts.count_ones()), Relaxed);
+        turn.tell(|| format!("wake = {}", holdouts.count_ones()));
+        self.goto_step(turn, Step::Mark)
+    }
+
+    fn mark(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let me = turn.me;
+        if let Some(slot) = members(*self.todo(me)).next() {
+            let at = Location::Attention(slot);
+            let mark = |marks, mark| marks | mark;
+            self.memory.update(me, at, Relaxed, mark, WAITED_FOR);
+            *self.todo(me) &= !(1 << slot);
+            turn.tell(|| format!("marks {at}"));
+            return Outcome::Moved;
+        }
+        self.registry.held_by = None;
+        self.memory.unlock(me, Lock::Registry);
+        match turn.setup.mutant {
+            Some(Mutant::NoFenceBeforeSecondLook | Mutant::MarkAfterFence) => {
+                self.goto_step(turn, Step::SecondLookBegin)
+            }
+            Some(Mutant::NoSecondLook) => self.goto_step(turn, Step::LoadWake),
+            _ => self.begin_fence(turn, true),
+        }
+    }
+
+    fn second_look_begin(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        if self.registry.held_by.is_some() {
+            return Outcome::Blocked;
+        }
+        self.memory.lock(turn.me, Lock::Registry);
+        self.registry.held_by = Some(turn.me as u8);
+        *self.todo(turn.me) = self.registry.holdouts;
+        turn.tell(|| "begins its second look".into());
+        self.goto_step(turn, Step::SecondLook)
+    }
+
+    fn second_look(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let me = turn.me;
+        let Some(slot) = members(*self.todo(me)).next() else {
+            self.registry.held_by = None;
+            self.memory.unlock(me, Lock::Registry);
+            turn.tell(|| "ends its second look".into());
+            return self.goto_step(turn, Step::LoadWake);
+        };
+        *self.todo(me) &= !(1 << slot);
+        let number = cut(turn.setup, self.machine.number());
+        let step = if word::is_holdout(self.load_word(turn, slot), number) {
+            Step::SecondLook
+        } else {
+            Step::TakeMark(slot)
+        };
+        self.goto_step(turn, step)
+    }
+
+    fn load_wake(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let order = if turn.is(Mutant::RelaxedWakeLoad) { Relaxed } else { Acquire };
+        let left = self.memory.load(turn.me, Location::Wake, order, turn.choice);
+        turn.tell(|| format!("load wake: {left}"));
+        let step = if left == 0 { Step::Report(Event::Woken) } else { Step::Sleep(left) };
+        self.goto_step(turn, step)
+    }
+
+    /// `futex_wait`: sleeps unless the value has changed.
+    fn sleep(&mut self, turn: &mut Turn<'_>, seen: u64) -> Outcome {
+        self.memory.system_call(turn.me);
+        if self.memory.newest(Location::Wake) == seen {
+            self.threads[turn.me].asleep = Some(Asleep::Wake);
+            turn.tell(|| "sleeps until the hold-outs have left".into());
+        }
+        self.goto_step(turn, Step::LoadWake)
+    }
+
+    // ---- Complete -----------------------------------------------------------------------------
+
+    fn complete(&mut self, turn: &mut Turn<'_>, sequence: Sequence) -> Outcome {
+        let order = if turn.is(Mutant::RelaxedComplete) { Relaxed } else { Release };
+        self.memory.store(turn.me, Location::Completed, sequence.to_bits(), order);
+        turn.tell(|| format!("completed = {:#x}", sequence.to_bits()));
+        if !turn.is(Mutant::NobodyIsNotified) {
+            self.notify();
+        }
+        self.report_event(turn, Event::Completed)
+    }
+}
+
+fn turn_name(setup: &Setup, thread: u8) -> &'static str {
+    setup.scenario.threads[usize::from(thread)].name
+}

@@ -1,0 +1,288 @@
+//! The reader, step by step. Mirrors `quiescence/src/slot.rs` and `Core::{register, unregister}`.
+//!
+//! ```text
+//! lock, outermost:   g = gp.ctr (Acquire)                                  [GP-3]
+//!                    (may stall here for as long as it likes)
+//!                    word = g (Release)                                    [GP-2]
+//!                    light fence                                           [GP-1]
+//! lock, nested:      word = word + 1 (Release)                             [GP-2]
+//! read:              p = ptr (Acquire)                                     [GP-10]
+//!                    the object p must be initialised and not freed
+//! unlock:            word = word - 1 (Release)                             [GP-2]
+//!                    report, if outermost
+//! online:            g = gp.ctr (Acquire)                                  [GP-3]
+//!                    word = g (Release)                                    [GP-2]
+//!                    full fence                                            [GP-8]
+//! quiescent state:   g = gp.ctr (Acquire); done if word = g                [GP-3]
+//!                    word = g (Release)                                    [GP-2]
+//!                    report
+//! offline:           word = 0 (Release)                                    [GP-2]
+//!                    report
+//! report:            light fence                                           [GP-6]
+//!                    a = attention (Relaxed); done unless marked
+//!                    attention &= !mark (AcqRel); done unless it was marked   [GP-7]
+//!                    wake -= 1 (AcqRel); if that made it 0: wake the driver   [GP-7]
+//! register:          under the registry's lock: take a free slot, join the readers   [GP-5]
+//!                    full fence
+//!                    (the mark of a slot outlives its owner: a sleeper may wait for it)
+//! unregister:        under the registry's lock: leave the readers, give the slot back [GP-5]
+//!                    report, without a fence
+//! ```
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use grace::word;
+
+use super::{Asleep, At, Outcome, Turn, World};
+use crate::memory::{Location, Lock, Memory};
+use crate::mutant::Mutant;
+use crate::scenario::Op;
+
+/// The mark of a reader that a sleeping driver waits for.
+pub(super) const WAITED_FOR: u64 = 1;
+
+/// The steps of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Report {
+    Fence,
+    Look,
+    Take,
+    Count,
+    Wake,
+}
+
+impl<M: Memory> World<M> {
+    pub(super) fn read_side(&mut self, turn: &mut Turn<'_>, op: Op) -> Outcome {
+        let at = self.threads[turn.me].at;
+        if let At::Report(report) = at {
+            return self.report(turn, report);
+        }
+        match op {
+            Op::Lock if at == At::Begin && word::nesting(self.threads[turn.me].word) != 0 => {
+                self.lock_nested(turn)
+            }
+            Op::Lock | Op::Online => self.enter(turn, at),
+            Op::Unlock => self.unlock(turn),
+            Op::Read => self.read(turn, at),
+            Op::ReadAgain => self.read_object(turn),
+            Op::QuiescentState => self.quiescent_state(turn, at),
+            Op::Offline => self.leave(turn, word::QUIESCENT),
+            Op::Register => self.register(turn, at),
+            _ => self.unregister(turn),
+        }
+    }
+
+    fn slot(&self, me: usize) -> u8 {
+        self.threads[me].slot.expect("readers register first")
+    }
+
+    fn store_word(&mut self, turn: &mut Turn<'_>, value: u64, release: bool) {
+        let at = Location::Word(self.slot(turn.me));
+        self.threads[turn.me].word = value;
+        self.memory.store(turn.me, at, value, if release { Release } else { Relaxed });
+        turn.tell(|| format!("{at} = {value:#x}"));
+    }
+
+    fn load_gp_ctr(&mut self, turn: &mut Turn<'_>) -> u64 {
+        let order = if turn.is(Mutant::RelaxedNumberLoad) { Relaxed } else { Acquire };
+        let value = self.memory.load(turn.me, Location::GpCtr, order, turn.choice);
+        turn.tell(|| format!("load gp.ctr: {value:#x}"));
+        self.threads[turn.me].loaded = value;
+        value
+    }
+
+    /// The outermost lock, or a QSBR reader coming online.
+    fn enter(&mut self, turn: &mut Turn<'_>, at: At) -> Outcome {
+        let me = turn.me;
+        let online = matches!(self.op(turn.setup, me), Some(Op::Online));
+        let fenced = if online {
+            !turn.is(Mutant::OnlineWithoutFence)
+        } else {
+            turn.is_portable() && !turn.is(Mutant::NoLightFenceAtLock)
+        };
+        match at {
+            At::Begin => {
+                self.load_gp_ctr(turn);
+                self.goto(me, At::Second)
+            }
+            At::Second => {
+                self.store_word(turn, self.threads[me].loaded, !turn.is(Mutant::RelaxedLock));
+                if fenced { self.goto(me, At::Third) } else { self.finish(me) }
+            }
+            _ => {
+                self.memory.fence(me);
+                turn.tell(|| "full fence".into());
+                self.finish(me)
+            }
+        }
+    }
+
+    fn lock_nested(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let release = !turn.is(Mutant::RelaxedNestedLock);
+        self.store_word(turn, self.threads[turn.me].word + word::COUNT, release);
+        self.finish(turn.me)
+    }
+
+    fn read(&mut self, turn: &mut Turn<'_>, at: At) -> Outcome {
+        if at != At::Begin {
+            return self.read_object(turn);
+        }
+        let order = if turn.is(Mutant::RelaxedPointerLoad) { Relaxed } else { Acquire };
+        let object = self.memory.load(turn.me, Location::Pointer, order, turn.choice);
+        turn.tell(|| format!("load ptr: object {object}"));
+        self.threads[turn.me].object = object as u8;
+        self.goto(turn.me, At::Second)
+    }
+
+    fn read_object(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let object = self.threads[turn.me].object;
+        turn.tell(|| format!("reads object {object}"));
+        if self.freed[usize::from(object)] {
+            return Outcome::Violation(format!("object {object} is read after it was freed"));
+        }
+        if !self.memory.read_object(turn.me, object) {
+            return Outcome::Violation(format!("object {object} is read before it is initialised"));
+        }
+        self.finish(turn.me)
+    }
+
+    fn unlock(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let word = self.threads[turn.me].word;
+        let zeroed = turn.is(Mutant::NestedUnlockEnds);
+        let left = if zeroed { word::QUIESCENT } else { word - word::COUNT };
+        if word::nesting(left) == 0 {
+            return self.leave(turn, word::QUIESCENT | left);
+        }
+        self.store_word(turn, left, true);
+        self.finish(turn.me)
+    }
+
+    /// Stores a word under which nobody need wait for the section before, and reports.
+    fn leave(&mut self, turn: &mut Turn<'_>, left: u64) -> Outcome {
+        self.store_word(turn, left, !turn.is(Mutant::RelaxedUnlock));
+        if turn.is(Mutant::NoWakeUp) {
+            return self.finish(turn.me);
+        }
+        let fenced = turn.is_portable() && !turn.is(Mutant::NoLightFenceAtUnlock);
+        let first = if fenced { Report::Fence } else { Report::Look };
+        self.goto(turn.me, At::Report(first))
+    }
+
+    fn quiescent_state(&mut self, turn: &mut Turn<'_>, at: At) -> Outcome {
+        if at != At::Begin {
+            return self.leave(turn, self.threads[turn.me].loaded);
+        }
+        let word = self.threads[turn.me].word;
+        if self.load_gp_ctr(turn) == word {
+            return self.finish(turn.me);
+        }
+        self.goto(turn.me, At::Second)
+    }
+
+    fn report(&mut self, turn: &mut Turn<'_>, report: Report) -> Outcome {
+        let me = turn.me;
+        let attention = Location::Attention(self.slot(me));
+        let next = match report {
+            Report::Fence => {
+                self.memory.fence(me);
+                turn.tell(|| "full fence".into());
+                Some(Report::Look)
+            }
+            Report::Look => {
+                let value = self.memory.load(me, attention, Relaxed, turn.choice);
+                turn.tell(|| format!("load {attention}: {value}"));
+                (value & WAITED_FOR != 0).then_some(Report::Take)
+            }
+            Report::Take => {
+                let took = self.take_mark(turn, self.slot(me));
+                (took || turn.is(Mutant::MarkCountedTwice)).then_some(Report::Count)
+            }
+            Report::Count => self.count_down(turn).then_some(Report::Wake),
+            Report::Wake => {
+                self.memory.system_call(me);
+                self.wake_driver();
+                turn.tell(|| "wakes the driver".into());
+                None
+            }
+        };
+        match next {
+            Some(report) => self.goto(me, At::Report(report)),
+            None => self.finish(me),
+        }
+    }
+
+    /// Takes the mark off a slot; whoever finds it there owes the driver a count.
+    pub(super) fn take_mark(&mut self, turn: &mut Turn<'_>, slot: u8) -> bool {
+        let order = if turn.is(Mutant::RelaxedMarkTake) { Relaxed } else { AcqRel };
+        let at = Location::Attention(slot);
+        let before =
+            self.memory.update(turn.me, at, order, |marks, mark| marks & !mark, WAITED_FOR);
+        turn.tell(|| format!("takes the mark off {at}, which was {before}"));
+        before & WAITED_FOR != 0
+    }
+
+    /// One hold-out less; `true` if it was the last.
+    pub(super) fn count_down(&mut self, turn: &mut Turn<'_>) -> bool {
+        let order = if turn.is(Mutant::RelaxedCount) { Relaxed } else { AcqRel };
+        let subtract = |count: u64, by: u64| u64::from((count as u32).wrapping_sub(by as u32));
+        let before = self.memory.update(turn.me, Location::Wake, order, subtract, 1);
+        turn.tell(|| format!("wake -= 1, was {before}"));
+        before == 1
+    }
+
+    pub(super) fn wake_driver(&mut self) {
+        for thread in &mut self.threads {
+            if thread.asleep == Some(Asleep::Wake) {
+                thread.asleep = None;
+            }
+        }
+    }
+
+    fn register(&mut self, turn: &mut Turn<'_>, at: At) -> Outcome {
+        let me = turn.me;
+        if at != At::Begin {
+            self.memory.fence(me);
+            turn.tell(|| "full fence".into());
+            return self.finish(me);
+        }
+        if self.registry.held_by.is_some() {
+            return Outcome::Blocked;
+        }
+        self.memory.lock(me, Lock::Registry);
+        let slot = self.registry.free.pop().unwrap_or_else(|| {
+            self.registry.slots += 1;
+            self.registry.slots - 1
+        });
+        self.threads[me].slot = Some(slot);
+        self.threads[me].registered = true;
+        self.threads[me].word = word::QUIESCENT;
+        self.memory.store(me, Location::Word(slot), word::QUIESCENT, Relaxed);
+        if turn.is(Mutant::ForgottenMark) {
+            self.memory.store(me, Location::Attention(slot), 0, Relaxed);
+        }
+        if !turn.is(Mutant::NoRegistration) {
+            self.registry.readers |= 1 << slot;
+        }
+        self.memory.unlock(me, Lock::Registry);
+        turn.tell(|| format!("registers in slot {slot}"));
+        if turn.is(Mutant::RegisterWithoutFence) {
+            self.finish(me)
+        } else {
+            self.goto(me, At::Second)
+        }
+    }
+
+    fn unregister(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        if self.registry.held_by.is_some() {
+            return Outcome::Blocked;
+        }
+        let slot = self.slot(turn.me);
+        self.memory.lock(turn.me, Lock::Registry);
+        self.registry.readers &= !(1 << slot);
+        self.registry.free.push(slot);
+        self.threads[turn.me].registered = false;
+        self.memory.unlock(turn.me, Lock::Registry);
+        turn.tell(|| format!("unregisters from slot {slot}"));
+        self.goto(turn.me, At::Report(Report::Look))
+    }
+}

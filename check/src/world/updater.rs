@@ -1,0 +1,162 @@
+//! The updater, step by step. Mirrors `Core::{request, wait, advance, sequence}` in
+//! `quiescence/src/core.rs`.
+//!
+//! ```text
+//! publish:   write the new object
+//!            old = swap ptr (AcqRel), or store ptr (Release)               [GP-10]
+//! request:   under the machine's lock: cookie = machine.request()          [GP-9]
+//! wait:      under the machine's lock: done if the cookie is done;
+//!            if nobody drives: become the driver (see `driver`);
+//!            else sleep on the condition variable of the lock, and again
+//! advance:   if the machine's lock is free, nobody drives and something is wanted:
+//!            become the driver, until something must be waited for
+//! poll:      c = completed (Acquire); is the cookie done at c?             [GP-4]
+//! free:      no section may read the object now or later, and none may be reading it
+//! ```
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use grace::{Cookie, Sequence, Urgency};
+
+use super::{Asleep, At, Outcome, Turn, World, driver};
+use crate::memory::{Location, Lock, Memory};
+use crate::mutant::Mutant;
+use crate::scenario::Op;
+
+impl<M: Memory> World<M> {
+    pub(super) fn update_side(&mut self, turn: &mut Turn<'_>, op: Op) -> Outcome {
+        let me = turn.me;
+        if let At::Drive(step) = self.threads[me].at {
+            return self.drive(turn, step);
+        }
+        match op {
+            Op::Swap(object) | Op::Store(object) => self.publish(turn, object),
+            Op::Request => self.request(turn),
+            Op::Wait => self.wait(turn),
+            Op::Advance => self.advance(turn),
+            Op::Poll => self.poll(turn),
+            _ => self.free(turn),
+        }
+    }
+
+    fn publish(&mut self, turn: &mut Turn<'_>, object: u8) -> Outcome {
+        let me = turn.me;
+        if turn.is(Mutant::FenceBeforePublication) && self.threads[me].at == At::Begin {
+            self.memory.heavy_begin(me);
+            for reader in 0..self.threads.len() {
+                if reader != me && self.threads[reader].registered {
+                    self.memory.heavy_arrives(me, reader);
+                }
+            }
+            self.memory.heavy_end(me);
+            turn.tell(|| "the heavy fence, too early".into());
+            return self.goto(me, At::Second);
+        }
+        self.memory.initialise(me, object);
+        let swap = matches!(self.op(turn.setup, me), Some(Op::Swap(_)));
+        let relaxed = turn.is(Mutant::RelaxedPublication);
+        let old = if swap {
+            let order = if relaxed { Acquire } else { AcqRel };
+            self.memory.update(me, Location::Pointer, order, |_, new| new, u64::from(object))
+        } else {
+            let old = self.threads[me].published;
+            let order = if relaxed { Relaxed } else { Release };
+            self.memory.store(me, Location::Pointer, u64::from(object), order);
+            u64::from(old)
+        };
+        self.threads[me].old = old as u8;
+        self.threads[me].published = object;
+        turn.tell(|| format!("ptr = object {object}, was {old}"));
+        self.finish(me)
+    }
+
+    fn request(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let me = turn.me;
+        if self.held_by.is_some() {
+            return Outcome::Blocked;
+        }
+        self.memory.lock(me, Lock::Machine);
+        let before = self.machine.sequence();
+        let mut cookie = self.machine.request(Urgency::Normal);
+        if turn.is(Mutant::ServedByThePresent) && before.in_progress() {
+            cookie = Cookie::done_at(before.end());
+        }
+        self.threads[me].cookie = Some(cookie);
+        self.memory.unlock(me, Lock::Machine);
+        turn.tell(|| {
+            format!("requests: cookie {:#x} at {:#x}", cookie.to_bits(), before.to_bits())
+        });
+        self.finish(me)
+    }
+
+    fn cookie(&self, me: usize) -> Cookie {
+        self.threads[me].cookie.expect("requested before")
+    }
+
+    fn wait(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let me = turn.me;
+        if self.held_by.is_some() {
+            return Outcome::Blocked;
+        }
+        self.memory.lock(me, Lock::Machine);
+        if self.machine.sequence().is_done(self.cookie(me)) {
+            turn.tell(|| "finds its cookie done".into());
+            self.memory.unlock(me, Lock::Machine);
+            return self.finish(me);
+        }
+        if self.driven {
+            turn.tell(|| "sleeps until the driver is done".into());
+            self.threads[me].asleep = Some(Asleep::Turn);
+            self.memory.unlock(me, Lock::Machine);
+            return Outcome::Moved;
+        }
+        let until = driver::Until::Done(self.cookie(me));
+        self.begin_to_drive(turn, until)
+    }
+
+    fn advance(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let me = turn.me;
+        if self.held_by.is_some() {
+            turn.tell(|| "leaves it: the machine is locked".into());
+            return self.finish(me);
+        }
+        self.memory.lock(me, Lock::Machine);
+        if self.driven || !self.machine.is_wanted() {
+            turn.tell(|| "leaves it: driven, or nothing wanted".into());
+            self.memory.unlock(me, Lock::Machine);
+            return self.finish(me);
+        }
+        self.begin_to_drive(turn, driver::Until::MustWait)
+    }
+
+    fn poll(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let me = turn.me;
+        let order = if turn.is(Mutant::RelaxedPoll) { Relaxed } else { Acquire };
+        let bits = self.memory.load(me, Location::Completed, order, turn.choice);
+        let done = Sequence::from_bits(bits).is_done(self.cookie(me));
+        turn.tell(|| {
+            format!("load completed: {bits:#x}, {}", if done { "done" } else { "not yet" })
+        });
+        if !done {
+            self.threads[me].op += 1; // leave out what comes next
+        }
+        self.finish(me)
+    }
+
+    fn free(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let me = turn.me;
+        let object = self.threads[me].old;
+        turn.tell(|| format!("frees object {object}"));
+        if self.freed[usize::from(object)] {
+            return Outcome::Violation(format!("object {object} is freed twice"));
+        }
+        if let Some(reader) = self.memory.racing_reader(me, object) {
+            let reader = turn.setup.scenario.threads[reader].name;
+            return Outcome::Violation(format!(
+                "object {object} is freed while the read of {reader} may still be under way"
+            ));
+        }
+        self.freed[usize::from(object)] = true;
+        self.finish(me)
+    }
+}

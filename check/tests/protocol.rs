@@ -1,0 +1,32 @@
+//! The protocol as it stands: every scenario is safe under both models, and cannot get stuck.
+
+use check::{Model, Verdict, explore, scenarios};
+
+/// Far above what any of these needs: reaching it is a failure.
+const LIMIT: usize = 5_000_000;
+
+#[test]
+fn every_scenario_is_safe_under_both_models() {
+    for scenario in scenarios::quick() {
+        for model in Model::ALL {
+            let verdict = explore(&scenario, model, None, LIMIT);
+            println!("{} under {model:?}: {verdict}", scenario.name);
+            assert!(verdict.is_safe(), "{} under {model:?}: {verdict}", scenario.name);
+        }
+    }
+}
+
+#[test]
+fn names_are_unique() {
+    let mut names: Vec<_> = scenarios::all().iter().map(|scenario| scenario.name).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn too_many_states_are_said_to_be_so() {
+    let scenario = scenarios::named("one-reader").expect("it exists");
+    assert_eq!(explore(&scenario, Model::Tso, None, 10), Verdict::LimitReached);
+}
