@@ -57,10 +57,7 @@ impl Ledger {
     }
 
     fn sum(&self, which: impl Fn(&Line) -> &AtomicU64) -> u64 {
-        self.lines
-            .iter()
-            .map(|line| which(line).load(Ordering::Relaxed))
-            .sum()
+        self.lines.iter().map(|line| which(line).load(Ordering::Relaxed)).sum()
     }
 
     fn line(&self) -> &Line {

@@ -104,10 +104,7 @@ impl fmt::Debug for Outcome {
             .field("updates", &self.updates)
             .field("elapsed", &self.elapsed)
             .field("cpu", &self.cpu)
-            .field(
-                "update_latency_p999_ns",
-                &self.update_latency.value_at_quantile(0.999),
-            )
+            .field("update_latency_p999_ns", &self.update_latency.value_at_quantile(0.999))
             .field("unreclaimed_peak", &self.unreclaimed_peak)
             .field("checksum_errors", &self.checksum_errors)
             .finish()
@@ -126,10 +123,7 @@ mod tests {
                 (false, key)
             );
             assert_eq!(
-                (
-                    Operation::update(key).is_update(),
-                    Operation::update(key).key()
-                ),
+                (Operation::update(key).is_update(), Operation::update(key).key()),
                 (true, key)
             );
         }

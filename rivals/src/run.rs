@@ -109,9 +109,7 @@ impl<T: Table> Ready<T> {
             let tallies: Vec<Tally> = threads
                 .into_iter()
                 .map(|thread| {
-                    thread
-                        .join()
-                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                 })
                 .collect();
             (tallies, peak, cpu_before)
@@ -187,15 +185,11 @@ impl<T: Table> Ready<T> {
             *serial = serial.wrapping_add(1);
             let value = Value::new(key, *serial, plan.value_bytes, self.ledger);
             self.shared.update(thread, bytes, value);
-            tally
-                .latency
-                .saturating_record(begin.elapsed().as_nanos() as u64);
+            tally.latency.saturating_record(begin.elapsed().as_nanos() as u64);
             self.ledger.replaced();
             tally.updates += 1;
         } else {
-            let wrong = self
-                .shared
-                .read(thread, bytes, |value| value.is_wrong(key, plan.work));
+            let wrong = self.shared.read(thread, bytes, |value| value.is_wrong(key, plan.work));
             // A key that is not found is an error too.
             tally.checksum_errors += u64::from(wrong.unwrap_or(true));
             tally.reads += 1;
@@ -263,18 +257,14 @@ fn latencies() -> Histogram<u64> {
 fn summary(tallies: &[Tally], cpu: Duration, unreclaimed_peak: u64) -> Outcome {
     let mut update_latency = latencies();
     for tally in tallies {
-        update_latency
-            .add(&tally.latency)
-            .expect("all histograms have the same bounds");
+        update_latency.add(&tally.latency).expect("all histograms have the same bounds");
     }
     let begin = tallies.iter().map(|tally| tally.begin).min();
     let end = tallies.iter().map(|tally| tally.end).max();
     Outcome {
         reads: tallies.iter().map(|tally| tally.reads).sum(),
         updates: tallies.iter().map(|tally| tally.updates).sum(),
-        elapsed: begin
-            .zip(end)
-            .map_or(Duration::ZERO, |(begin, end)| end - begin),
+        elapsed: begin.zip(end).map_or(Duration::ZERO, |(begin, end)| end - begin),
         cpu,
         update_latency,
         unreclaimed_peak,

@@ -32,11 +32,7 @@ impl Value {
     pub(crate) fn new(key: u32, serial: u32, bytes: usize, ledger: &'static Ledger) -> Self {
         let stamp = u64::from(key) << 32 | u64::from(serial);
         let words = (0..bytes.div_ceil(8).max(1) as u64).map(|i| AtomicU64::new(stamp ^ i));
-        Self {
-            stamp: AtomicU64::new(stamp),
-            words: words.collect(),
-            ledger,
-        }
+        Self { stamp: AtomicU64::new(stamp), words: words.collect(), ledger }
     }
 
     /// Reads `work` words, again from the start if there are fewer. True if anything was wrong.

@@ -95,16 +95,12 @@ impl<S> Index<S> {
 
     #[inline]
     pub(crate) fn get(&self, hash: u64, key: &[u8]) -> Option<&S> {
-        self.slots
-            .find(hash, |(known, _)| **known == *key)
-            .map(|(_, slot)| slot)
+        self.slots.find(hash, |(known, _)| **known == *key).map(|(_, slot)| slot)
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut S> {
-        self.slots
-            .find_mut(hash, |(known, _)| **known == *key)
-            .map(|(_, slot)| slot)
+        self.slots.find_mut(hash, |(known, _)| **known == *key).map(|(_, slot)| slot)
     }
 }
 
@@ -121,10 +117,7 @@ impl<C: Config> Table for PerKey<C> {
 
     fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
         let index = Index::new(entries.map(|(key, value)| (key, C::new(value))));
-        Self {
-            index,
-            domain: C::Domain::default(),
-        }
+        Self { index, domain: C::Domain::default() }
     }
 
     fn thread(&self) -> Self::Thread<'_> {
@@ -144,10 +137,7 @@ impl<C: Config> Table for PerKey<C> {
 
     #[inline]
     fn update(&self, thread: &mut Self::Thread<'_>, key: &[u8], value: Value) {
-        let slot = self
-            .index
-            .get(hash(key), key)
-            .expect("only known keys are updated");
+        let slot = self.index.get(hash(key), key).expect("only known keys are updated");
         slot.update(&self.domain, thread, value);
     }
 
@@ -174,10 +164,7 @@ impl<C: Config> Table for Whole<C> {
 
     fn new(mut entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
         let (_, value) = entries.next().expect("a config has one value");
-        Self {
-            value: C::new(value),
-            domain: C::Domain::default(),
-        }
+        Self { value: C::new(value), domain: C::Domain::default() }
     }
 
     fn thread(&self) -> Self::Thread<'_> {

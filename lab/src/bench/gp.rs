@@ -15,28 +15,18 @@ pub(crate) struct GpArgs {
     /// readers get done?
     #[arg(long)]
     oversubscribed: bool,
+    #[command(flatten)]
+    pub(super) options: Options,
 }
 
 const LATENCY: &[Metric] = &[
-    Metric {
-        name: "p50",
-        unit: Unit::Nanoseconds,
-    },
-    Metric {
-        name: "p99",
-        unit: Unit::Nanoseconds,
-    },
+    Metric { name: "p50", unit: Unit::Nanoseconds },
+    Metric { name: "p99", unit: Unit::Nanoseconds },
 ];
 
 const CONTENTION: &[Metric] = &[
-    Metric {
-        name: "reads",
-        unit: Unit::PerSecond,
-    },
-    Metric {
-        name: "grace periods",
-        unit: Unit::PerSecond,
-    },
+    Metric { name: "reads", unit: Unit::PerSecond },
+    Metric { name: "grace periods", unit: Unit::PerSecond },
 ];
 
 /// Who else is registered: idle threads, and readers that never rest.
@@ -48,30 +38,10 @@ struct Scene {
 }
 
 const CASES: [Scene; 4] = [
-    Scene {
-        id: "gp/alone",
-        title: "nobody else registered",
-        idle: 0,
-        readers: 0,
-    },
-    Scene {
-        id: "gp/busy-reader",
-        title: "one busy reader",
-        idle: 0,
-        readers: 1,
-    },
-    Scene {
-        id: "gp/200-idle",
-        title: "200 idle threads",
-        idle: 200,
-        readers: 0,
-    },
-    Scene {
-        id: "gp/10000-idle",
-        title: "10,000 idle threads",
-        idle: 10_000,
-        readers: 0,
-    },
+    Scene { id: "gp/alone", title: "nobody else registered", idle: 0, readers: 0 },
+    Scene { id: "gp/busy-reader", title: "one busy reader", idle: 0, readers: 1 },
+    Scene { id: "gp/200-idle", title: "200 idle threads", idle: 200, readers: 0 },
+    Scene { id: "gp/10000-idle", title: "10,000 idle threads", idle: 10_000, readers: 0 },
 ];
 
 /// Time for one measurement of one rival.
@@ -85,27 +55,20 @@ const BUDGET_OVERSUBSCRIBED_QUICK: Duration = Duration::from_millis(150);
 const READERS: usize = 6;
 const SECTION: Duration = Duration::from_micros(1);
 
-pub(super) fn prepare(args: &GpArgs, options: &Options) -> Result<Bench, Failure> {
-    let (rivals, base) = options.choose(
-        rivals(),
-        |rival| rival.name,
-        &["liburcu-memb", "quiescence"],
-    )?;
+pub(super) fn prepare(args: &GpArgs) -> Result<Bench, Failure> {
+    let options = &args.options;
+    let (rivals, base) =
+        options.choose(rivals(), |rival| rival.name, &["liburcu-memb", "quiescence"])?;
     let measurements = options.rounds() * rivals.len() as u32;
     if args.oversubscribed {
-        let budget = if options.quick {
-            BUDGET_OVERSUBSCRIBED_QUICK
-        } else {
-            BUDGET_OVERSUBSCRIBED
-        };
+        let budget =
+            if options.quick { BUDGET_OVERSUBSCRIBED_QUICK } else { BUDGET_OVERSUBSCRIBED };
         return Ok(Bench {
             name: "gp --oversubscribed",
             base,
             duration: budget * measurements,
             measure: Box::new(move |session| {
-                Ok(oversubscribed(&rivals, budget, session)?
-                    .into_iter()
-                    .collect())
+                Ok(oversubscribed(&rivals, budget, session)?.into_iter().collect())
             }),
         });
     }
@@ -115,14 +78,8 @@ pub(super) fn prepare(args: &GpArgs, options: &Options) -> Result<Bench, Failure
         base,
         duration: budget * (measurements * CASES.len() as u32),
         measure: Box::new(move |session| {
-            let cases = CASES
-                .iter()
-                .map(|case| latency(case, &rivals, budget, session));
-            Ok(cases
-                .collect::<Result<Vec<_>, _>>()?
-                .into_iter()
-                .flatten()
-                .collect())
+            let cases = CASES.iter().map(|case| latency(case, &rivals, budget, session));
+            Ok(cases.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
         }),
     })
 }
@@ -139,9 +96,7 @@ fn latency(
     let company = match Company::gather(rivals, of.idle) {
         Ok(company) => company,
         Err(error) => {
-            session
-                .output
-                .note(format_args!("{}: left out: {error}", of.title));
+            session.output.note(format_args!("{}: left out: {error}", of.title));
             return Ok(None);
         }
     };
@@ -168,10 +123,7 @@ fn oversubscribed(
         let contention = company.contend(rivals[number], READERS, steps, budget);
         // Readers waiting for a CPU are the point here.
         Sample {
-            values: vec![
-                contention.reads_per_second,
-                contention.grace_periods_per_second,
-            ],
+            values: vec![contention.reads_per_second, contention.grace_periods_per_second],
             readers_share: 1.0,
         }
     })
@@ -183,14 +135,6 @@ fn empty_case(
     metrics: &'static [Metric],
     rivals: &[&GraceRival],
 ) -> Case {
-    let series = rivals
-        .iter()
-        .map(|rival| Series::new(rival.name, rival.ours, metrics));
-    Case {
-        id,
-        title,
-        metrics,
-        rivals: series.collect(),
-        disturbed: 0,
-    }
+    let series = rivals.iter().map(|rival| Series::new(rival.name, rival.ours, metrics));
+    Case { id, title, metrics, rivals: series.collect(), disturbed: 0 }
 }

@@ -27,45 +27,42 @@ const ROUNDS_QUICK: u32 = 7;
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     what: What,
-    #[command(flatten)]
-    options: Options,
 }
 
 /// What is measured.
 #[derive(clap::Subcommand, Clone, Debug)]
 enum What {
     /// A read: enter a section, load the pointer, read its word, leave; one thread and two
-    Read,
+    Read(Options),
     /// A grace period: alone, beside a busy reader, with 200 and with 10,000 idle threads
     Gp(gp::GpArgs),
     /// An update: replace an object of 64 bytes and retire the old one; no reader and one
-    Update,
+    Update(Options),
 }
 
 /// What all of them take.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Options {
     /// Measure for a shorter time, in fewer rounds
-    #[arg(long, global = true)]
+    #[arg(long)]
     pub(crate) quick: bool,
     /// Measure every rival so often [default: 15, with --quick 7]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) rounds: Option<u32>,
     /// Draw the order within the rounds from this seed
-    #[arg(long, global = true, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Measure only these rivals
-    #[arg(long, global = true, value_name = "A,B", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
     /// Compare with this rival [default: liburcu-memb where it is compiled in]
-    #[arg(long, global = true, value_name = "RIVAL")]
+    #[arg(long, value_name = "RIVAL")]
     pub(crate) base: Option<String>,
 }
 
 impl Options {
     fn rounds(&self) -> u32 {
-        self.rounds
-            .unwrap_or(if self.quick { ROUNDS_QUICK } else { ROUNDS })
+        self.rounds.unwrap_or(if self.quick { ROUNDS_QUICK } else { ROUNDS })
     }
 
     /// The rivals that were asked for, in their own order, and the name of the base among them.
@@ -86,30 +83,19 @@ impl Options {
         let is_wanted =
             |rival: &&R| self.only.is_empty() || self.only.iter().any(|n| n == name(rival));
         let chosen: Vec<&R> = known.iter().filter(is_wanted).collect();
-        let among = |wanted: &str| {
-            chosen
-                .iter()
-                .map(|rival| name(rival))
-                .find(|n| *n == wanted)
-        };
+        let among = |wanted: &str| chosen.iter().map(|rival| name(rival)).find(|n| *n == wanted);
         let base = match &self.base {
             Some(base) => among(base).ok_or_else(|| {
                 Failure::Usage(format!("--base {base} is not among the rivals of --only"))
             })?,
-            None => bases
-                .iter()
-                .find_map(|base| among(base))
-                .unwrap_or_else(|| name(chosen[0])),
+            None => bases.iter().find_map(|base| among(base)).unwrap_or_else(|| name(chosen[0])),
         };
         Ok((chosen, base))
     }
 }
 
 fn unknown(wanted: &str, known: &[&str]) -> Failure {
-    let mut message = format!(
-        "no rival is called {wanted:?}; there are: {}",
-        known.join(", ")
-    );
+    let mut message = format!("no rival is called {wanted:?}; there are: {}", known.join(", "));
     if wanted.starts_with("liburcu") && !rivals::bench::HAS_LIBURCU {
         message.push_str(&format!("\n{WITHOUT_LIBURCU}"));
     }
@@ -121,16 +107,16 @@ const WITHOUT_LIBURCU: &str = "liburcu: built without it (cargo run --release --
 /// Runs `rcu bench`. A promise that clearly does not hold here is exit code 1.
 pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure> {
     // Bad names are told before anything is measured.
-    let bench = match &args.what {
-        What::Read => read::prepare(&args.options)?,
-        What::Gp(gp) => gp::prepare(gp, &args.options)?,
-        What::Update => update::prepare(&args.options)?,
+    let (options, bench) = match &args.what {
+        What::Read(options) => (options, read::prepare(options)?),
+        What::Gp(gp) => (&gp.options, gp::prepare(gp)?),
+        What::Update(options) => (options, update::prepare(options)?),
     };
     if !rivals::bench::HAS_LIBURCU {
         output.note(WITHOUT_LIBURCU);
     }
     let progress = output.progress(bench.duration);
-    let mut session = Session::new(output, progress, args.options.rounds(), args.options.seed);
+    let mut session = Session::new(output, progress, options.rounds(), options.seed);
     let cases = (bench.measure)(&mut session)?;
     drop(session);
     let verdicts = verdict::judge(&cases);
@@ -141,8 +127,8 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
     let interrupted = output.interrupt().requested();
     let header = report::Header {
         bench: bench.name,
-        seed: args.options.seed,
-        quick: args.options.quick,
+        seed: options.seed,
+        quick: options.quick,
         base: bench.base,
         interrupted,
     };
@@ -211,15 +197,9 @@ mod tests {
     #[test]
     fn unknown_names_are_answered_with_the_known_ones() {
         let message = choose(&["a", "z"], None).unwrap_err();
-        assert!(
-            message.contains("\"z\"") && message.contains("a, b, c"),
-            "{message}"
-        );
+        assert!(message.contains("\"z\"") && message.contains("a, b, c"), "{message}");
         let message = choose(&[], Some("z")).unwrap_err();
-        assert!(
-            message.contains("\"z\"") && message.contains("a, b, c"),
-            "{message}"
-        );
+        assert!(message.contains("\"z\"") && message.contains("a, b, c"), "{message}");
         let message = choose(&["a"], Some("c")).unwrap_err();
         assert!(message.contains("--base c"), "{message}");
     }

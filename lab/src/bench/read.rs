@@ -8,16 +8,11 @@ use super::rounds::{Case, Metric, Sample, Series, Session, Unit};
 use super::{Bench, Options};
 use crate::exit::Failure;
 
-const METRICS: &[Metric] = &[Metric {
-    name: "read",
-    unit: Unit::Nanoseconds,
-}];
+const METRICS: &[Metric] = &[Metric { name: "read", unit: Unit::Nanoseconds }];
 
 /// Threads that read at the same time.
-const CASES: [(&str, &str, usize); 2] = [
-    ("read/1-thread", "one thread", 1),
-    ("read/2-threads", "two threads", 2),
-];
+const CASES: [(&str, &str, usize); 2] =
+    [("read/1-thread", "one thread", 1), ("read/2-threads", "two threads", 2)];
 
 /// Time for one measurement of one rival.
 const BUDGET: Duration = Duration::from_millis(20);
@@ -27,25 +22,16 @@ const BUDGET_QUICK: Duration = Duration::from_millis(4);
 const TRIAL: u64 = 1 << 14;
 
 pub(super) fn prepare(options: &Options) -> Result<Bench, Failure> {
-    let (rivals, base) = options.choose(
-        rivals(),
-        |rival| rival.name,
-        &["liburcu-memb", "quiescence"],
-    )?;
+    let (rivals, base) =
+        options.choose(rivals(), |rival| rival.name, &["liburcu-memb", "quiescence"])?;
     let budget = if options.quick { BUDGET_QUICK } else { BUDGET };
     Ok(Bench {
         name: "read",
         base,
         duration: budget * (options.rounds() * (CASES.len() * rivals.len()) as u32),
         measure: Box::new(move |session| {
-            let cases = CASES
-                .iter()
-                .map(|case| measure(*case, &rivals, budget, session));
-            Ok(cases
-                .collect::<Result<Vec<_>, _>>()?
-                .into_iter()
-                .flatten()
-                .collect())
+            let cases = CASES.iter().map(|case| measure(*case, &rivals, budget, session));
+            Ok(cases.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
         }),
     })
 }
@@ -56,20 +42,10 @@ fn measure(
     budget: Duration,
     session: &mut Session<'_>,
 ) -> Result<Option<Case>, Failure> {
-    let reads: Vec<u64> = rivals
-        .iter()
-        .map(|rival| reads_for(budget, rival.measure(threads, TRIAL)))
-        .collect();
-    let series = rivals
-        .iter()
-        .map(|rival| Series::new(rival.name, rival.ours, METRICS));
-    let case = Case {
-        id,
-        title,
-        metrics: METRICS,
-        rivals: series.collect(),
-        disturbed: 0,
-    };
+    let reads: Vec<u64> =
+        rivals.iter().map(|rival| reads_for(budget, rival.measure(threads, TRIAL))).collect();
+    let series = rivals.iter().map(|rival| Series::new(rival.name, rival.ours, METRICS));
+    let case = Case { id, title, metrics: METRICS, rivals: series.collect(), disturbed: 0 };
     session.interleave(case, budget, |number| Sample {
         values: vec![rivals[number].measure(threads, reads[number])],
         readers_share: 1.0,

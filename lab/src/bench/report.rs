@@ -49,10 +49,7 @@ fn row(case: &Case, rival: &Series, base: &str) -> Vec<String> {
     match case.ratio(rival.name, base, 0) {
         Some(_) if rival.name == base => row.extend(["1".to_owned(), "the base".to_owned()]),
         Some(ratio) if is_tie(&ratio) => {
-            row.extend([
-                units::figures(ratio.median),
-                format!("{}, tie", interval(&ratio)),
-            ]);
+            row.extend([units::figures(ratio.median), format!("{}, tie", interval(&ratio))]);
         }
         Some(ratio) => row.extend([units::figures(ratio.median), interval(&ratio)]),
         None => row.extend([String::new(), String::new()]),
@@ -82,11 +79,7 @@ fn interval(ratio: &Ratio) -> String {
     if ratio.high.is_infinite() {
         return "too few rounds".to_owned();
     }
-    format!(
-        "{} … {}",
-        units::figures(ratio.low),
-        units::figures(ratio.high)
-    )
+    format!("{} … {}", units::figures(ratio.low), units::figures(ratio.high))
 }
 
 /// Prints how the promises were kept.
@@ -97,12 +90,7 @@ pub(super) fn print_verdicts(verdicts: &[Verdict], output: &mut Output) -> Resul
     output.heading("Targets")?;
     let mut table = output::table(&["", "ratio", "95 % interval", "target", ""]);
     output::numeric(&mut table, 1..4);
-    for Verdict {
-        promise,
-        ratio,
-        held,
-    } in verdicts
-    {
+    for Verdict { promise, ratio, held } in verdicts {
         let target = match promise.bound {
             Bound::AtMost(bound) => format!("at most {bound}"),
             Bound::AtLeast(bound) => format!("at least {bound}"),
@@ -206,52 +194,30 @@ pub(super) fn document<'a>(
         version: VERSION,
         header,
         machine: crate::machine::Machine::detect(),
-        cases: cases
-            .iter()
-            .map(|case| case_out(case, header.base))
-            .collect(),
+        cases: cases.iter().map(|case| case_out(case, header.base)).collect(),
         targets: verdicts.iter().map(target_out).collect(),
     }
 }
 
 fn case_out(case: &Case, base: &str) -> CaseOut {
     let rivals = case.rivals.iter().map(|rival| {
-        let metrics = case
-            .metrics
-            .iter()
-            .enumerate()
-            .map(|(number, metric)| MetricOut {
-                name: metric.name,
-                unit: match metric.unit {
-                    Unit::Nanoseconds => "ns",
-                    Unit::PerSecond => "1/s",
-                    Unit::Objects => "objects",
-                },
-                spread: Some(rival.spread(number)),
-                ratio_to_base: case.ratio(rival.name, base, number),
-                rounds: rival.values[number].clone(),
-            });
-        RivalOut {
-            name: rival.name,
-            ours: rival.ours,
-            metrics: metrics.collect(),
-        }
+        let metrics = case.metrics.iter().enumerate().map(|(number, metric)| MetricOut {
+            name: metric.name,
+            unit: match metric.unit {
+                Unit::Nanoseconds => "ns",
+                Unit::PerSecond => "1/s",
+                Unit::Objects => "objects",
+            },
+            spread: Some(rival.spread(number)),
+            ratio_to_base: case.ratio(rival.name, base, number),
+            rounds: rival.values[number].clone(),
+        });
+        RivalOut { name: rival.name, ours: rival.ours, metrics: metrics.collect() }
     });
-    CaseOut {
-        id: case.id,
-        title: case.title,
-        disturbed: case.disturbed,
-        rivals: rivals.collect(),
-    }
+    CaseOut { id: case.id, title: case.title, disturbed: case.disturbed, rivals: rivals.collect() }
 }
 
-fn target_out(
-    Verdict {
-        promise,
-        ratio,
-        held,
-    }: &Verdict,
-) -> TargetOut {
+fn target_out(Verdict { promise, ratio, held }: &Verdict) -> TargetOut {
     let (at_most, at_least) = match promise.bound {
         Bound::AtMost(bound) => (Some(bound), None),
         Bound::AtLeast(bound) => (None, Some(bound)),
@@ -286,30 +252,11 @@ mod tests {
 
     #[test]
     fn the_document_holds_every_round_and_null_for_what_is_unknown() {
-        const METRICS: &[Metric] = &[Metric {
-            name: "read",
-            unit: Unit::Nanoseconds,
-        }];
-        let series = |name, values: Vec<f64>| Series {
-            name,
-            ours: false,
-            values: vec![values],
-        };
+        const METRICS: &[Metric] = &[Metric { name: "read", unit: Unit::Nanoseconds }];
+        let series = |name, values: Vec<f64>| Series { name, ours: false, values: vec![values] };
         let rivals = vec![series("a", vec![1.0, 2.0]), series("b", vec![2.0, 4.0])];
-        let case = Case {
-            id: "read/x",
-            title: "x",
-            metrics: METRICS,
-            rivals,
-            disturbed: 0,
-        };
-        let header = Header {
-            bench: "read",
-            seed: 1,
-            quick: true,
-            base: "a",
-            interrupted: false,
-        };
+        let case = Case { id: "read/x", title: "x", metrics: METRICS, rivals, disturbed: 0 };
+        let header = Header { bench: "read", seed: 1, quick: true, base: "a", interrupted: false };
         let json = serde_json::to_value(document(&header, &[case], &[])).unwrap();
         assert_eq!(json["schema"], "quiescence/bench");
         assert_eq!(json["version"], 1);
@@ -317,9 +264,6 @@ mod tests {
         let metric = &json["cases"][0]["rivals"][1]["metrics"][0];
         assert_eq!(metric["rounds"], serde_json::json!([2.0, 4.0]));
         assert_eq!(metric["ratio_to_base"]["median"], 2.0);
-        assert!(
-            metric["ratio_to_base"]["high"].is_null(),
-            "two rounds tell nothing"
-        );
+        assert!(metric["ratio_to_base"]["high"].is_null(), "two rounds tell nothing");
     }
 }

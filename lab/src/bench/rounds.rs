@@ -117,12 +117,7 @@ impl<'a> Session<'a> {
         rounds: u32,
         seed: u64,
     ) -> Session<'a> {
-        Session {
-            output,
-            progress,
-            rounds,
-            generator: ChaCha8Rng::seed_from_u64(seed),
-        }
+        Session { output, progress, rounds, generator: ChaCha8Rng::seed_from_u64(seed) }
     }
 
     /// Measures every rival in every round; `measure` gets the number of the rival and gives one
@@ -159,10 +154,7 @@ impl<'a> Session<'a> {
 
 impl Case {
     fn finished(self) -> Option<Case> {
-        let measured = self
-            .rivals
-            .iter()
-            .all(|rival| rival.values.iter().all(|v| !v.is_empty()));
+        let measured = self.rivals.iter().all(|rival| rival.values.iter().all(|v| !v.is_empty()));
         (measured && !self.rivals.is_empty()).then_some(self)
     }
 }
@@ -170,11 +162,7 @@ impl Case {
 impl Series {
     /// A rival of which nothing was measured yet.
     pub(super) fn new(name: &'static str, ours: bool, metrics: &[Metric]) -> Series {
-        Series {
-            name,
-            ours,
-            values: vec![Vec::new(); metrics.len()],
-        }
+        Series { name, ours, values: vec![Vec::new(); metrics.len()] }
     }
 
     fn add(&mut self, values: &[f64]) {
@@ -192,25 +180,13 @@ mod tests {
     use crate::output::OutputArgs;
 
     const METRICS: &[Metric] = &[
-        Metric {
-            name: "time",
-            unit: Unit::Nanoseconds,
-        },
-        Metric {
-            name: "peak",
-            unit: Unit::Objects,
-        },
+        Metric { name: "time", unit: Unit::Nanoseconds },
+        Metric { name: "peak", unit: Unit::Objects },
     ];
 
     fn case() -> Case {
         let rivals = ["a", "b", "c"].map(|name| Series::new(name, false, METRICS));
-        Case {
-            id: "case",
-            title: "case",
-            metrics: METRICS,
-            rivals: rivals.into(),
-            disturbed: 0,
-        }
+        Case { id: "case", title: "case", metrics: METRICS, rivals: rivals.into(), disturbed: 0 }
     }
 
     /// Runs four rounds; the order of all measurements and the case.
@@ -226,10 +202,7 @@ mod tests {
                 if order.len() == stop_after {
                     flag.store(true, std::sync::atomic::Ordering::Relaxed);
                 }
-                Sample {
-                    values: vec![(number + 1) as f64, order.len() as f64],
-                    readers_share: 1.0,
-                }
+                Sample { values: vec![(number + 1) as f64, order.len() as f64], readers_share: 1.0 }
             })
             .unwrap();
         (order, case)
@@ -259,10 +232,7 @@ mod tests {
             undisturbed(|| {
                 count += 1.0;
                 let readers_share = shares.next().expect("no more tries than that");
-                Sample {
-                    values: vec![count],
-                    readers_share,
-                }
+                Sample { values: vec![count], readers_share }
             })
         };
         assert_eq!(measure(&[1.0]), (vec![1.0], true));
@@ -274,12 +244,7 @@ mod tests {
     fn a_round_that_is_cut_short_is_dropped() {
         let (order, case) = run(1, 5);
         assert_eq!(order.len(), 5);
-        assert!(
-            case.unwrap()
-                .rivals
-                .iter()
-                .all(|rival| rival.values[0].len() == 1)
-        );
+        assert!(case.unwrap().rivals.iter().all(|rival| rival.values[0].len() == 1));
         assert!(run(1, 2).1.is_none(), "no round was finished");
     }
 }

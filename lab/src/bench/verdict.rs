@@ -45,67 +45,22 @@ const fn promise(
     base: &'static str,
     bound: Bound,
 ) -> Promise {
-    Promise {
-        case,
-        rival,
-        base,
-        bound,
-    }
+    Promise { case, rival, base, bound }
 }
 
 /// The targets that the library was built for. Reads and grace periods against liburcu's default
 /// flavour, whose readers are inlined C.
 const PROMISES: [Promise; 10] = [
-    promise(
-        "read/1-thread",
-        "quiescence",
-        "liburcu-memb",
-        Bound::AtMost(1.05),
-    ),
-    promise(
-        "read/1-thread",
-        "quiescence-reader",
-        "liburcu-memb",
-        Bound::AtMost(1.05),
-    ),
-    promise(
-        "read/1-thread",
-        "quiescence-qsbr",
-        "plain-load",
-        Bound::AtMost(1.1),
-    ),
-    promise(
-        "read/1-thread",
-        "crossbeam-epoch",
-        "quiescence",
-        Bound::AtLeast(3.0),
-    ),
+    promise("read/1-thread", "quiescence", "liburcu-memb", Bound::AtMost(1.05)),
+    promise("read/1-thread", "quiescence-reader", "liburcu-memb", Bound::AtMost(1.05)),
+    promise("read/1-thread", "quiescence-qsbr", "plain-load", Bound::AtMost(1.1)),
+    promise("read/1-thread", "crossbeam-epoch", "quiescence", Bound::AtLeast(3.0)),
     promise("read/1-thread", "seize", "quiescence", Bound::AtLeast(3.0)),
     promise("gp/alone", "quiescence", "liburcu-memb", Bound::AtMost(0.3)),
-    promise(
-        "gp/busy-reader",
-        "quiescence",
-        "liburcu-memb",
-        Bound::AtMost(0.65),
-    ),
-    promise(
-        "gp/200-idle",
-        "quiescence",
-        "liburcu-memb",
-        Bound::AtMost(0.8),
-    ),
-    promise(
-        "gp/10000-idle",
-        "quiescence",
-        "liburcu-memb",
-        Bound::AtMost(0.5),
-    ),
-    promise(
-        "gp/oversubscribed",
-        "quiescence",
-        "liburcu-memb",
-        Bound::AtLeast(1.0),
-    ),
+    promise("gp/busy-reader", "quiescence", "liburcu-memb", Bound::AtMost(0.65)),
+    promise("gp/200-idle", "quiescence", "liburcu-memb", Bound::AtMost(0.8)),
+    promise("gp/10000-idle", "quiescence", "liburcu-memb", Bound::AtMost(0.5)),
+    promise("gp/oversubscribed", "quiescence", "liburcu-memb", Bound::AtLeast(1.0)),
 ];
 
 /// Judges the promises about what was measured; of the others it says nothing.
@@ -113,11 +68,7 @@ pub(super) fn judge(cases: &[Case]) -> Vec<Verdict> {
     let verdict = |promise: &Promise| {
         let case = cases.iter().find(|case| case.id == promise.case)?;
         let ratio = case.ratio(promise.rival, promise.base, 0)?;
-        Some(Verdict {
-            promise: *promise,
-            ratio,
-            held: promise.bound.held(&ratio),
-        })
+        Some(Verdict { promise: *promise, ratio, held: promise.bound.held(&ratio) })
     };
     PROMISES.iter().filter_map(verdict).collect()
 }
@@ -149,11 +100,7 @@ mod tests {
 
     #[test]
     fn the_whole_interval_has_to_say_so() {
-        let ratio = |low, high| Ratio {
-            median: (low + high) / 2.0,
-            low,
-            high,
-        };
+        let ratio = |low, high| Ratio { median: (low + high) / 2.0, low, high };
         assert_eq!(Bound::AtMost(1.0).held(&ratio(0.8, 1.0)), Held::Met);
         assert_eq!(Bound::AtMost(1.0).held(&ratio(0.8, 1.1)), Held::TooClose);
         assert_eq!(Bound::AtMost(1.0).held(&ratio(1.01, 1.1)), Held::Missed);
@@ -164,15 +111,8 @@ mod tests {
 
     #[test]
     fn only_what_was_measured_is_judged() {
-        const METRICS: &[Metric] = &[Metric {
-            name: "read",
-            unit: Unit::Nanoseconds,
-        }];
-        let series = |name, ns| Series {
-            name,
-            ours: false,
-            values: vec![vec![ns; 6]],
-        };
+        const METRICS: &[Metric] = &[Metric { name: "read", unit: Unit::Nanoseconds }];
+        let series = |name, ns| Series { name, ours: false, values: vec![vec![ns; 6]] };
         let rivals = vec![series("quiescence", 1.0), series("seize", 2.0)];
         let case = Case {
             id: "read/1-thread",
@@ -189,23 +129,10 @@ mod tests {
 
     #[test]
     fn promises_name_rivals_that_can_be_measured() {
-        let read: Vec<_> = rivals::bench::read::rivals()
-            .iter()
-            .map(|rival| rival.name)
-            .collect();
-        let gp: Vec<_> = rivals::bench::grace::rivals()
-            .iter()
-            .map(|rival| rival.name)
-            .collect();
-        for Promise {
-            case, rival, base, ..
-        } in PROMISES
-        {
-            let known = if case.starts_with("read/") {
-                &read
-            } else {
-                &gp
-            };
+        let read: Vec<_> = rivals::bench::read::rivals().iter().map(|rival| rival.name).collect();
+        let gp: Vec<_> = rivals::bench::grace::rivals().iter().map(|rival| rival.name).collect();
+        for Promise { case, rival, base, .. } in PROMISES {
+            let known = if case.starts_with("read/") { &read } else { &gp };
             for name in [rival, base] {
                 let compiled_in = rivals::bench::HAS_LIBURCU || !name.starts_with("liburcu");
                 assert!(!compiled_in || known.contains(&name), "{case}: {name}");

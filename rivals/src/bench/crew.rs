@@ -24,18 +24,12 @@ pub(super) struct Crew {
 impl Crew {
     pub(super) fn new(threads: usize) -> Self {
         let allowed = sched_getaffinity(None).unwrap_or_default();
-        let mut cpus: Vec<_> = (0..CpuSet::MAX_CPU)
-            .filter(|&cpu| allowed.is_set(cpu))
-            .collect();
+        let mut cpus: Vec<_> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
         // A thread alone is best off where the kernel finds room for it.
         if threads == 1 || cpus.len() < threads {
             cpus.clear();
         }
-        Self {
-            threads,
-            running: AtomicUsize::new(0),
-            cpus,
-        }
+        Self { threads, running: AtomicUsize::new(0), cpus }
     }
 
     /// Gives the calling thread the CPU of this number.
@@ -87,10 +81,7 @@ pub(super) struct Presence {
 
 impl Presence {
     pub(super) fn new() -> Self {
-        Self {
-            begin: Instant::now(),
-            delay_ns: run_delay_ns(),
-        }
+        Self { begin: Instant::now(), delay_ns: run_delay_ns() }
     }
 
     /// The share since `new`, from 0 to 1.
@@ -105,10 +96,7 @@ impl Presence {
 /// `schedstat`. 0 where the kernel does not count it, and then nothing looks disturbed.
 fn run_delay_ns() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split_whitespace()
-        .nth(1)
-        .and_then(|field| field.parse().ok())
-        .unwrap_or(0)
+    text.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0)
 }
 
 /// Tells readers to end when it is dropped, also when the updater panics: nobody waits for ever.
@@ -130,10 +118,7 @@ mod tests {
         let presence = Presence::new();
         let share = presence.share();
         assert!((0.0..=1.0).contains(&share), "{share}");
-        let long_ago = Presence {
-            begin: Instant::now(),
-            delay_ns: u64::MAX,
-        };
+        let long_ago = Presence { begin: Instant::now(), delay_ns: u64::MAX };
         assert_eq!(long_ago.share(), 1.0, "nothing was waited for since");
     }
 

@@ -59,9 +59,7 @@ pub struct Company {
 
 impl std::fmt::Debug for Company {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Company")
-            .field("idle", &self.idle.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Company").field("idle", &self.idle.len()).finish_non_exhaustive()
     }
 }
 
@@ -73,17 +71,9 @@ impl Company {
     /// # Errors
     /// When the system does not give so many threads.
     pub fn gather(rivals: &[&GraceRival], idle: usize) -> io::Result<Self> {
-        let flavours = rivals
-            .iter()
-            .map(|rival| (rival.name, (rival.make)()))
-            .collect();
+        let flavours = rivals.iter().map(|rival| (rival.name, (rival.make)())).collect();
         let leave = Arc::new(AtomicBool::new(false));
-        let mut company = Self {
-            flavours,
-            idle: Vec::new(),
-            leave,
-            clock_ns: clock_ns(),
-        };
+        let mut company = Self { flavours, idle: Vec::new(), leave, clock_ns: clock_ns() };
         let (ready, all_ready) = mpsc::channel();
         for _ in 0..idle {
             // If this fails, dropping the company sends those home that have come.
@@ -93,35 +83,25 @@ impl Company {
         drop(ready);
         // Ends when the last thread has registered and dropped its end of the channel.
         if all_ready.into_iter().count() < idle {
-            return Err(io::Error::other(
-                "an idle thread ended while it was registered",
-            ));
+            return Err(io::Error::other("an idle thread ended while it was registered"));
         }
         Ok(company)
     }
 
     fn spawn_idle(&self, ready: mpsc::Sender<()>) -> io::Result<JoinHandle<()>> {
-        let flavours: Vec<_> = self
-            .flavours
-            .iter()
-            .map(|(_, flavour)| Arc::clone(flavour))
-            .collect();
+        let flavours: Vec<_> =
+            self.flavours.iter().map(|(_, flavour)| Arc::clone(flavour)).collect();
         let leave = Arc::clone(&self.leave);
-        thread::Builder::new()
-            .stack_size(IDLE_STACK_BYTES)
-            .spawn(move || {
-                let _idle: Vec<_> = flavours
-                    .iter()
-                    .map(|flavour| flavour.enrol_idle())
-                    .collect();
-                // The company may have been given up already; then `leave` is set.
-                let _ = ready.send(());
-                drop(ready);
-                // Relaxed: the flag carries no data, and `unpark` orders it before the wake-up.
-                while !leave.load(Ordering::Relaxed) {
-                    thread::park();
-                }
-            })
+        thread::Builder::new().stack_size(IDLE_STACK_BYTES).spawn(move || {
+            let _idle: Vec<_> = flavours.iter().map(|flavour| flavour.enrol_idle()).collect();
+            // The company may have been given up already; then `leave` is set.
+            let _ = ready.send(());
+            drop(ready);
+            // Relaxed: the flag carries no data, and `unpark` orders it before the wake-up.
+            while !leave.load(Ordering::Relaxed) {
+                thread::park();
+            }
+        })
     }
 
     /// Waits for grace periods one after another until `budget` is used up, while `readers` threads
@@ -182,10 +162,7 @@ impl Company {
             grace_periods_per_second = count as f64 / elapsed.as_secs_f64();
         });
         let reads_per_second = reads as f64 / begin.elapsed().as_secs_f64();
-        Contention {
-            reads_per_second,
-            grace_periods_per_second,
-        }
+        Contention { reads_per_second, grace_periods_per_second }
     }
 
     /// Runs `update` beside so many readers; counts their sections, and tells the least share of
@@ -225,9 +202,7 @@ impl Company {
                 let _stop = StopOnDrop(stop);
                 update(&mut || member.synchronize());
             });
-            let readers = readers
-                .into_iter()
-                .map(|r| r.join().expect("readers do not panic"));
+            let readers = readers.into_iter().map(|r| r.join().expect("readers do not panic"));
             readers.fold((0, 1.0), |(sum, least), (sections, share)| {
                 (sum + sections, share.min(least))
             })
@@ -295,11 +270,7 @@ mod tests {
             for rival in rivals() {
                 for readers in [0, 1] {
                     let latency = company.measure(rival, readers, Duration::ZERO);
-                    assert_eq!(
-                        latency.count, 1,
-                        "{}: a budget of nothing is one",
-                        rival.name
-                    );
+                    assert_eq!(latency.count, 1, "{}: a budget of nothing is one", rival.name);
                     assert!(latency.p50_ns <= latency.p99_ns);
                 }
             }

@@ -23,11 +23,7 @@ pub fn rivals() -> &'static [GraceRival] {
 }
 
 static RIVALS: [GraceRival; if cfg!(feature = "liburcu") { 5 } else { 2 }] = [
-    GraceRival {
-        name: "quiescence",
-        ours: true,
-        make: || Arc::new(Threads(Domain::new())),
-    },
+    GraceRival { name: "quiescence", ours: true, make: || Arc::new(Threads(Domain::new())) },
     GraceRival {
         name: "quiescence-qsbr",
         ours: true,
@@ -46,11 +42,7 @@ static RIVALS: [GraceRival; if cfg!(feature = "liburcu") { 5 } else { 2 }] = [
         make: || Arc::new(Liburcu(&super::liburcu::QSBR)),
     },
     #[cfg(feature = "liburcu")]
-    GraceRival {
-        name: "liburcu-bp",
-        ours: false,
-        make: || Arc::new(Liburcu(&super::liburcu::BP)),
-    },
+    GraceRival { name: "liburcu-bp", ours: false, make: || Arc::new(Liburcu(&super::liburcu::BP)) },
 ];
 
 /// A domain of some rival.

@@ -60,10 +60,7 @@ impl Registered {
         // SAFETY: takes no arguments; the callers in this crate register a thread with a flavour
         // once at a time, each in a thread of its own, and dropping this unregisters it.
         unsafe { (flavour.register)() };
-        Self {
-            flavour,
-            _not_send: PhantomData,
-        }
+        Self { flavour, _not_send: PhantomData }
     }
 
     pub(super) fn offline(&mut self) {

@@ -45,10 +45,7 @@ impl ReadRival {
                     })
                 })
                 .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().expect("a reader does not panic"))
-                .sum()
+            threads.into_iter().map(|thread| thread.join().expect("a reader does not panic")).sum()
         });
         total.as_nanos() as f64 / (threads as u64 * batches * BATCH) as f64
     }
@@ -60,19 +57,11 @@ pub fn rivals() -> &'static [ReadRival] {
 }
 
 const fn rival(name: &'static str, run: fn(u64) -> Duration) -> ReadRival {
-    ReadRival {
-        name,
-        ours: false,
-        run,
-    }
+    ReadRival { name, ours: false, run }
 }
 
 const fn ours(name: &'static str, run: fn(u64) -> Duration) -> ReadRival {
-    ReadRival {
-        name,
-        ours: true,
-        run,
-    }
+    ReadRival { name, ours: true, run }
 }
 
 static RIVALS: [ReadRival; if cfg!(feature = "liburcu") { 14 } else { 11 }] = [
@@ -81,13 +70,9 @@ static RIVALS: [ReadRival; if cfg!(feature = "liburcu") { 14 } else { 11 }] = [
     ours("quiescence-reader", reader),
     ours("quiescence-qsbr", qsbr),
     #[cfg(feature = "liburcu")]
-    rival("liburcu-memb", |batches| {
-        c_loop(batches, &super::liburcu::MEMB)
-    }),
+    rival("liburcu-memb", |batches| c_loop(batches, &super::liburcu::MEMB)),
     #[cfg(feature = "liburcu")]
-    rival("liburcu-qsbr", |batches| {
-        c_loop(batches, &super::liburcu::QSBR)
-    }),
+    rival("liburcu-qsbr", |batches| c_loop(batches, &super::liburcu::QSBR)),
     #[cfg(feature = "liburcu")]
     rival("liburcu-bp", |batches| c_loop(batches, &super::liburcu::BP)),
     rival("crossbeam-epoch", crossbeam_epoch),
@@ -147,23 +132,13 @@ fn global(batches: u64) -> Duration {
 fn reader(batches: u64) -> Duration {
     let rcu = black_box(&*RCU);
     let mut reader = quiescence::reader();
-    timed(
-        batches,
-        &mut reader,
-        |reader| *rcu.load(&reader.read()),
-        |_| {},
-    )
+    timed(batches, &mut reader, |reader| *rcu.load(&reader.read()), |_| {})
 }
 
 fn qsbr(batches: u64) -> Duration {
     let rcu = black_box(&*RCU);
     let mut qsbr = Qsbr::register();
-    timed(
-        batches,
-        &mut qsbr,
-        |qsbr| *rcu.load(&qsbr.read()),
-        Qsbr::quiescent_state,
-    )
+    timed(batches, &mut qsbr, |qsbr| *rcu.load(&qsbr.read()), Qsbr::quiescent_state)
 }
 
 #[cfg(feature = "liburcu")]
@@ -216,12 +191,7 @@ fn arc_swap_cache(batches: u64) -> Duration {
 fn std_rwlock(batches: u64) -> Duration {
     static LOCK: RwLock<u64> = RwLock::new(WORD);
     let lock = black_box(&LOCK);
-    timed(
-        batches,
-        &mut (),
-        |()| *lock.read().expect("no reader panics"),
-        |()| {},
-    )
+    timed(batches, &mut (), |()| *lock.read().expect("no reader panics"), |()| {})
 }
 
 fn parking_lot_rwlock(batches: u64) -> Duration {
@@ -233,12 +203,7 @@ fn parking_lot_rwlock(batches: u64) -> Duration {
 fn std_mutex(batches: u64) -> Duration {
     static LOCK: std::sync::Mutex<u64> = std::sync::Mutex::new(WORD);
     let lock = black_box(&LOCK);
-    timed(
-        batches,
-        &mut (),
-        |()| *lock.lock().expect("no reader panics"),
-        |()| {},
-    )
+    timed(batches, &mut (), |()| *lock.lock().expect("no reader panics"), |()| {})
 }
 
 #[cfg(test)]

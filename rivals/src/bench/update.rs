@@ -47,16 +47,10 @@ impl UpdateRival {
     pub fn measure(&self, readers: usize, updates: u64) -> Updates {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let contest = Contest {
-            readers,
-            batches: updates.div_ceil(BATCH).max(1),
-        };
+        let contest = Contest { readers, batches: updates.div_ceil(BATCH).max(1) };
         // In a thread of its own, since it may be tied to a CPU.
         thread::scope(|scope| {
-            scope
-                .spawn(|| (self.run)(contest))
-                .join()
-                .expect("an updater does not panic")
+            scope.spawn(|| (self.run)(contest)).join().expect("an updater does not panic")
         })
     }
 }
@@ -67,31 +61,19 @@ pub fn rivals() -> &'static [UpdateRival] {
 }
 
 const fn rival(name: &'static str, run: fn(Contest) -> Updates) -> UpdateRival {
-    UpdateRival {
-        name,
-        ours: false,
-        run,
-    }
+    UpdateRival { name, ours: false, run }
 }
 
 static RIVALS: [UpdateRival; if cfg!(feature = "liburcu") { 7 } else { 5 }] = [
-    UpdateRival {
-        name: "quiescence",
-        ours: true,
-        run: ours,
-    },
+    UpdateRival { name: "quiescence", ours: true, run: ours },
     rival("crossbeam-epoch", crossbeam_epoch),
     rival("seize", seize),
     rival("arc-swap", arc_swap),
     rival("std-rwlock", std_rwlock),
     #[cfg(feature = "liburcu")]
-    rival("liburcu-call", |contest| {
-        liburcu(contest, super::liburcu::Replaced::call)
-    }),
+    rival("liburcu-call", |contest| liburcu(contest, super::liburcu::Replaced::call)),
     #[cfg(feature = "liburcu")]
-    rival("liburcu-defer", |contest| {
-        liburcu(contest, super::liburcu::Replaced::defer)
-    }),
+    rival("liburcu-defer", |contest| liburcu(contest, super::liburcu::Replaced::defer)),
 ];
 
 /// The numbers of the rivals whose objects are counted here.
@@ -165,17 +147,11 @@ impl Contest {
             }
             let elapsed = begin.elapsed();
             drop(end);
-            let shares = readers
-                .into_iter()
-                .map(|r| r.join().expect("readers do not panic"));
+            let shares = readers.into_iter().map(|r| r.join().expect("readers do not panic"));
             let readers_share = shares.fold(1.0, f64::min);
             let updates = self.batches * BATCH;
             let ns_per_update = elapsed.as_nanos() as f64 / updates as f64;
-            Updates {
-                ns_per_update,
-                unreclaimed_peak,
-                readers_share,
-            }
+            Updates { ns_per_update, unreclaimed_peak, readers_share }
         })
     }
 
@@ -279,11 +255,7 @@ fn std_rwlock(contest: Contest) -> Updates {
 fn liburcu(contest: Contest, batch: fn(&mut super::liburcu::Replaced, u64)) -> Updates {
     use super::liburcu::Replaced;
     let mut replaced = Replaced::new();
-    contest.run(
-        Replaced::freed,
-        |word| batch(&mut replaced, word),
-        Replaced::read_until,
-    )
+    contest.run(Replaced::freed, |word| batch(&mut replaced, word), Replaced::read_until)
 }
 
 #[cfg(test)]

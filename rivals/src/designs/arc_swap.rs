@@ -10,10 +10,7 @@ use crate::run::Ready;
 use crate::value::Value;
 use crate::workload::{Config, PerKey, Whole};
 
-pub(super) const TABLE: Design = Design {
-    make: Ready::<PerKey<ArcSwap<Value>>>::boxed,
-    ..CONFIG
-};
+pub(super) const TABLE: Design = Design { make: Ready::<PerKey<ArcSwap<Value>>>::boxed, ..CONFIG };
 
 pub(super) const CONFIG: Design = Design {
     name: "arc-swap",
@@ -82,11 +79,7 @@ impl Config for Cached {
         thread: &mut Self::Thread<'_>,
         look: impl FnOnce(&Value) -> R,
     ) -> R {
-        look(
-            thread
-                .get_or_insert_with(|| Cache::new(Arc::clone(&self.0)))
-                .load(),
-        )
+        look(thread.get_or_insert_with(|| Cache::new(Arc::clone(&self.0))).load())
     }
 
     #[inline]

@@ -9,10 +9,7 @@ use crate::run::Ready;
 use crate::value::Value;
 use crate::workload::{Config, PerKey, Whole};
 
-pub(super) const TABLE: Design = Design {
-    make: Ready::<PerKey<Slot>>::boxed,
-    ..CONFIG
-};
+pub(super) const TABLE: Design = Design { make: Ready::<PerKey<Slot>>::boxed, ..CONFIG };
 
 pub(super) const CONFIG: Design = Design {
     name: "crossbeam-epoch",

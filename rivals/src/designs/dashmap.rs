@@ -38,9 +38,7 @@ impl Table for DashMap<Box<[u8]>, Value, Hash> {
     #[inline]
     fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
         // Through the slot and not by `insert`, which would need a copy of the key.
-        let old = self
-            .get_mut(key)
-            .map(|mut slot| std::mem::replace(&mut *slot, value));
+        let old = self.get_mut(key).map(|mut slot| std::mem::replace(&mut *slot, value));
         drop(old);
     }
 }

@@ -94,10 +94,7 @@ pub fn build(
 ) -> Result<Box<dyn Prepared>, UnknownDesign> {
     match designs(workload).iter().find(|design| design.name == name) {
         Some(design) => Ok((design.make)(plan)),
-        None => Err(UnknownDesign {
-            name: name.to_owned(),
-            workload,
-        }),
+        None => Err(UnknownDesign { name: name.to_owned(), workload }),
     }
 }
 

@@ -8,10 +8,7 @@ use crate::run::Ready;
 use crate::value::Value;
 use crate::workload::{Config, Index, Table, Whole, hash};
 
-pub(super) const TABLE: Design = Design {
-    make: Ready::<RwLock<Index<Value>>>::boxed,
-    ..CONFIG
-};
+pub(super) const TABLE: Design = Design { make: Ready::<RwLock<Index<Value>>>::boxed, ..CONFIG };
 
 pub(super) const CONFIG: Design = Design {
     name: "parking_lot-rwlock",
@@ -65,10 +62,7 @@ impl Table for RwLock<Index<Value>> {
     #[inline]
     fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
         let hash = hash(key);
-        let old = self
-            .write()
-            .get_mut(hash, key)
-            .map(|slot| mem::replace(slot, value));
+        let old = self.write().get_mut(hash, key).map(|slot| mem::replace(slot, value));
         drop(old);
     }
 }

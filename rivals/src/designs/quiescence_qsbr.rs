@@ -7,10 +7,7 @@ use crate::run::Ready;
 use crate::value::Value;
 use crate::workload::{Config, PerKey, Whole};
 
-pub(super) const TABLE: Design = Design {
-    make: Ready::<PerKey<Cell>>::boxed,
-    ..CONFIG
-};
+pub(super) const TABLE: Design = Design { make: Ready::<PerKey<Cell>>::boxed, ..CONFIG };
 
 pub(super) const CONFIG: Design = Design {
     name: "quiescence-qsbr",

@@ -50,12 +50,8 @@ impl Table for Sharded {
         for (key, value) in entries {
             shards[number(hash(&key), count)].push((key, value));
         }
-        let shards = shards
-            .into_iter()
-            .map(|entries| Index::new(entries.into_iter()));
-        Self {
-            shards: shards.map(|index| Shard(RwLock::new(index))).collect(),
-        }
+        let shards = shards.into_iter().map(|entries| Index::new(entries.into_iter()));
+        Self { shards: shards.map(|index| Shard(RwLock::new(index))).collect() }
     }
 
     fn thread(&self) {}
@@ -64,10 +60,7 @@ impl Table for Sharded {
     fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
         let hash = hash(key);
         let Shard(lock) = &self.shards[number(hash, self.shards.len())];
-        lock.read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(hash, key)
-            .map(look)
+        lock.read().unwrap_or_else(PoisonError::into_inner).get(hash, key).map(look)
     }
 
     #[inline]

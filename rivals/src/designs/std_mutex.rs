@@ -8,10 +8,7 @@ use crate::run::Ready;
 use crate::value::Value;
 use crate::workload::{Config, Index, Table, Whole, hash};
 
-pub(super) const TABLE: Design = Design {
-    make: Ready::<Mutex<Index<Value>>>::boxed,
-    ..CONFIG
-};
+pub(super) const TABLE: Design = Design { make: Ready::<Mutex<Index<Value>>>::boxed, ..CONFIG };
 
 pub(super) const CONFIG: Design = Design {
     name: "std-mutex",
@@ -40,10 +37,7 @@ impl Config for Mutex<Value> {
 
     #[inline]
     fn update(&self, _domain: &(), _thread: &mut (), value: Value) {
-        let old = mem::replace(
-            &mut *self.lock().unwrap_or_else(PoisonError::into_inner),
-            value,
-        );
+        let old = mem::replace(&mut *self.lock().unwrap_or_else(PoisonError::into_inner), value);
         // The lock is free again: nobody waits for the allocator.
         drop(old);
     }
@@ -62,10 +56,7 @@ impl Table for Mutex<Index<Value>> {
     fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
         // Hashed before the lock is taken: the section is as short as it can be.
         let hash = hash(key);
-        self.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(hash, key)
-            .map(look)
+        self.lock().unwrap_or_else(PoisonError::into_inner).get(hash, key).map(look)
     }
 
     #[inline]

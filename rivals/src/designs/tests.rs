@@ -31,21 +31,13 @@ fn plan() -> Plan {
     };
     let mut operation = || {
         let key = draw() as u32 % KEYS;
-        if draw() % 4 == 0 {
-            Operation::update(key)
-        } else {
-            Operation::read(key)
-        }
+        if draw() % 4 == 0 { Operation::update(key) } else { Operation::read(key) }
     };
     Plan {
-        keys: (0..KEYS)
-            .map(|i| format!("/some/path/{i}").into_bytes().into())
-            .collect(),
+        keys: (0..KEYS).map(|i| format!("/some/path/{i}").into_bytes().into()).collect(),
         value_bytes: 96,
         work: 20,
-        operations: (0..2)
-            .map(|_| (0..997).map(|_| operation()).collect())
-            .collect(),
+        operations: (0..2).map(|_| (0..997).map(|_| operation()).collect()).collect(),
         run_for: VERY_LONG,
         stop: Arc::new(AtomicBool::new(false)),
     }
@@ -55,24 +47,13 @@ fn plan() -> Plan {
 fn last_serials(plan: &Plan, workload: Workload, key: u32) -> HashSet<u32> {
     let mut last = HashSet::new();
     for (thread, operations) in plan.operations.iter().enumerate() {
-        let done = operations
-            .iter()
-            .cycle()
-            .take(OPERATIONS_PER_THREAD as usize);
+        let done = operations.iter().cycle().take(OPERATIONS_PER_THREAD as usize);
         let updates = done.filter(|operation| operation.is_update());
         let mine = |operation: &Operation| workload == Workload::Config || operation.key() == key;
         let numbered = (1..).zip(updates).filter(|(_, operation)| mine(operation));
-        last.extend(
-            numbered
-                .last()
-                .map(|(number, _)| (thread as u32 + 1) << 24 | number),
-        );
+        last.extend(numbered.last().map(|(number, _)| (thread as u32 + 1) << 24 | number));
     }
-    if last.is_empty() {
-        HashSet::from([0])
-    } else {
-        last
-    }
+    if last.is_empty() { HashSet::from([0]) } else { last }
 }
 
 fn each_design(check: impl Fn(Workload, &Design, &Plan)) {
@@ -87,26 +68,18 @@ fn each_design(check: impl Fn(Workload, &Design, &Plan)) {
 #[test]
 fn every_design_reads_whole_values_and_counts_what_it_did() {
     each_design(|workload, design, plan| {
-        let outcome = build(workload, design.name, plan)
-            .unwrap()
-            .round_of(plan, OPERATIONS_PER_THREAD);
+        let outcome =
+            build(workload, design.name, plan).unwrap().round_of(plan, OPERATIONS_PER_THREAD);
         let updates: usize = plan
             .operations
             .iter()
             .map(|operations| {
-                let done = operations
-                    .iter()
-                    .cycle()
-                    .take(OPERATIONS_PER_THREAD as usize);
+                let done = operations.iter().cycle().take(OPERATIONS_PER_THREAD as usize);
                 done.filter(|operation| operation.is_update()).count()
             })
             .sum();
         assert_eq!(outcome.checksum_errors, 0, "{workload:?} {}", design.name);
-        assert_eq!(
-            outcome.updates, updates as u64,
-            "{workload:?} {}",
-            design.name
-        );
+        assert_eq!(outcome.updates, updates as u64, "{workload:?} {}", design.name);
         assert_eq!(outcome.reads + outcome.updates, 2 * OPERATIONS_PER_THREAD);
         assert_eq!(outcome.update_latency.len(), outcome.updates);
         assert!(outcome.elapsed > Duration::ZERO);
@@ -139,20 +112,11 @@ fn every_design_frees_all_in_the_end_and_most_do_when_asked() {
             assert_eq!(freed(), replaced, "{workload:?} {}", design.name);
         }
         drop(prepared);
-        let current = if workload == Workload::Config {
-            1
-        } else {
-            u64::from(KEYS)
-        };
+        let current = if workload == Workload::Config { 1 } else { u64::from(KEYS) };
         if design.name == "crossbeam-epoch" {
             drain_crossbeam(|| freed() == replaced + current);
         }
-        assert_eq!(
-            freed(),
-            replaced + current,
-            "{workload:?} {} leaks",
-            design.name
-        );
+        assert_eq!(freed(), replaced + current, "{workload:?} {} leaks", design.name);
     });
 }
 
@@ -173,10 +137,7 @@ fn rounds_can_be_repeated_and_ended_from_outside() {
     each_design(|workload, design, plan| {
         let mut prepared = build(workload, design.name, plan).unwrap();
         prepared.round_of(plan, 100);
-        let ended = Plan {
-            stop: Arc::new(AtomicBool::new(true)),
-            ..plan.clone()
-        };
+        let ended = Plan { stop: Arc::new(AtomicBool::new(true)), ..plan.clone() };
         let outcome = prepared.round(&ended);
         assert_eq!(outcome.checksum_errors, 0, "{workload:?} {}", design.name);
     });
@@ -186,9 +147,7 @@ fn rounds_can_be_repeated_and_ended_from_outside() {
 fn threads_without_operations_end_at_once() {
     let mut plan = plan();
     plan.operations = [Box::default(), Box::default()].into_iter().collect();
-    let outcome = build(Workload::Table, "std-mutex", &plan)
-        .unwrap()
-        .round(&plan);
+    let outcome = build(Workload::Table, "std-mutex", &plan).unwrap().round(&plan);
     assert_eq!((outcome.reads, outcome.updates), (0, 0));
 }
 
@@ -212,16 +171,10 @@ fn tearing_is_noticed() {
 
 #[test]
 fn an_unknown_name_is_answered_with_the_known_ones() {
-    let error = build(Workload::Config, "seqlock", &plan())
-        .err()
-        .unwrap()
-        .to_string();
+    let error = build(Workload::Config, "seqlock", &plan()).err().unwrap().to_string();
     assert!(error.contains("\"seqlock\""), "{error}");
     assert!(error.contains("std-mutex, std-rwlock, "), "{error}");
-    assert!(
-        !error.contains("papaya"),
-        "not a design for a config: {error}"
-    );
+    assert!(!error.contains("papaya"), "not a design for a config: {error}");
 }
 
 #[test]
@@ -230,17 +183,8 @@ fn names_are_unique_and_descriptions_are_one_line() {
         let names: HashSet<_> = designs(workload).iter().map(|design| design.name).collect();
         assert_eq!(names.len(), designs(workload).len());
         for design in designs(workload) {
-            for text in [
-                design.family,
-                design.idea,
-                design.reader_cost,
-                design.limits,
-            ] {
-                assert!(
-                    !text.is_empty() && !text.contains('\n'),
-                    "{}: {text:?}",
-                    design.name
-                );
+            for text in [design.family, design.idea, design.reader_cost, design.limits] {
+                assert!(!text.is_empty() && !text.contains('\n'), "{}: {text:?}", design.name);
             }
         }
     }

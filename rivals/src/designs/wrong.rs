@@ -32,10 +32,7 @@ impl<const TEARS: bool> Config for Wrong<TEARS> {
 
     fn new(value: Value) -> Self {
         let values = Mutex::new(vec![&*Box::leak(Box::new(value))]);
-        Self {
-            values,
-            reads: AtomicU64::new(0),
-        }
+        Self { values, reads: AtomicU64::new(0) }
     }
 
     fn thread(_domain: &()) {}
