@@ -119,8 +119,7 @@ impl Slot {
         // sees what was published before the grace period that announced it.
         let current = gp.load(Acquire);
         chaos::point(Point::EnterBeforeStore);
-        self.began
-            .store(std::ptr::from_ref(place).cast_mut(), Relaxed);
+        self.began.store(std::ptr::from_ref(place).cast_mut(), Relaxed);
         // Relaxed: the light fence below, with the updater's heavy fence, orders this store before
         // the section's loads [GP-1].
         self.word.store(current, Relaxed);
@@ -153,11 +152,7 @@ impl Slot {
         fence::light(&self.fence);
         chaos::point(Point::LeaveBeforeStore);
         let word = self.word.load(Relaxed);
-        let left = if chaos::mutant(Mutant::NestedUnlock) {
-            QUIESCENT
-        } else {
-            word - COUNT
-        };
+        let left = if chaos::mutant(Mutant::NestedUnlock) { QUIESCENT } else { word - COUNT };
         // Release: pairs with the Acquire in `is_holdout` [GP-2]; the section's loads happen before
         // whatever the updater does once it has seen this word.
         self.word.store(left, Release);
@@ -225,8 +220,7 @@ impl Slot {
     pub(crate) fn online(&self, gp: &AtomicU64, place: &'static Location<'static>) {
         let current = gp.load(Acquire); // [GP-3]
         chaos::point(Point::EnterBeforeStore);
-        self.began
-            .store(std::ptr::from_ref(place).cast_mut(), Relaxed);
+        self.began.store(std::ptr::from_ref(place).cast_mut(), Relaxed);
         self.word.store(current, Relaxed);
         // A full fence, so that updaters need no membarrier for QSBR readers [GP-8].
         fence::full();
@@ -277,9 +271,13 @@ impl Slot {
         self.qsbr.set(qsbr);
         self.references.set(0);
         self.word.store(QUIESCENT, Relaxed);
-        let portable = fence::chosen() == Fences::Portable;
-        self.attention
-            .store(if portable { PORTABLE } else { 0 }, Relaxed);
+        // The mark stays if it is there: the thread that had the slot before may have left its section
+        // while a sleeper was marking it, and the sleeper takes back or waits for every mark it made.
+        // At worst the new owner reports for the old one.
+        self.attention.fetch_and(WAITED_FOR, Relaxed);
+        if fence::chosen() == Fences::Portable {
+            self.attention.fetch_or(PORTABLE, Relaxed);
+        }
     }
 
     /// Forgets a section that cannot end, because its thread is gone (in a child process).
