@@ -3,7 +3,8 @@
 //! In the library all of this is empty and costs nothing. The package `quiescence-chaos` compiles
 //! the same sources with the feature `chaos`; `rcu torture` uses that one, installs a function that
 //! yields or pauses at the [`Point`]s, and can remove a step with a [`Mutant`] to see that the
-//! torture notices.
+//! torture notices. There the memory of retired objects is given back late (`free`), so that a
+//! reader that a fault lets see one finds what the object's drop left, and can count the fault.
 
 /// A place in the code where a delay makes a race likelier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,7 +85,9 @@ impl Mutant {
 #[cfg(feature = "chaos")]
 mod imp {
     use super::{Mutant, Point};
-    use std::sync::OnceLock;
+    use std::alloc::Layout;
+    use std::collections::VecDeque;
+    use std::sync::{Mutex, OnceLock, PoisonError};
 
     static HOOK: OnceLock<fn(Point)> = OnceLock::new();
     static MUTANT: OnceLock<Mutant> = OnceLock::new();
@@ -110,13 +113,47 @@ mod imp {
     pub(crate) fn mutant(mutant: Mutant) -> bool {
         MUTANT.get() == Some(&mutant)
     }
+
+    /// Objects that have been dropped and whose memory is kept.
+    const QUARANTINE: usize = 1 << 16;
+
+    /// Memory in quarantine, oldest first.
+    static QUARANTINED: Mutex<VecDeque<Memory>> = Mutex::new(VecDeque::new());
+
+    struct Memory {
+        start: *mut u8,
+        layout: Layout,
+    }
+
+    // SAFETY: memory that nobody owns but the quarantine.
+    unsafe impl Send for Memory {}
+
+    /// Drops an object, and gives its memory back only after many others'.
+    pub(crate) fn free<T>(object: Box<T>) {
+        let layout = Layout::for_value(&*object);
+        let object = Box::into_raw(object);
+        // SAFETY: from a box, and used as an object no more.
+        unsafe { std::ptr::drop_in_place(object) };
+        if layout.size() == 0 {
+            return; // a box of it has no memory
+        }
+        let mut quarantined = QUARANTINED.lock().unwrap_or_else(PoisonError::into_inner);
+        quarantined.push_back(Memory { start: object.cast(), layout });
+        if quarantined.len() > QUARANTINE
+            && let Some(oldest) = quarantined.pop_front()
+        {
+            drop(quarantined);
+            // SAFETY: from a box of this layout, whose object has been dropped above.
+            unsafe { std::alloc::dealloc(oldest.start, oldest.layout) };
+        }
+    }
 }
 
 #[cfg(feature = "chaos")]
 pub use imp::{install, remove_step};
 
 #[cfg(feature = "chaos")]
-pub(crate) use imp::{mutant, point};
+pub(crate) use imp::{free, mutant, point};
 
 #[cfg(not(feature = "chaos"))]
 #[inline(always)]
@@ -126,4 +163,10 @@ pub(crate) const fn point(_point: Point) {}
 #[inline(always)]
 pub(crate) const fn mutant(_mutant: Mutant) -> bool {
     false
+}
+
+#[cfg(not(feature = "chaos"))]
+#[inline(always)]
+pub(crate) fn free<T>(object: Box<T>) {
+    drop(object);
 }

@@ -51,11 +51,7 @@ impl Callback {
     /// # Safety
     /// `run(data)` must be sound to call once, on any thread, once readers have let go.
     pub(crate) unsafe fn new(data: *mut (), run: unsafe fn(*mut ()), in_place: bool) -> Self {
-        Self {
-            data,
-            run,
-            in_place,
-        }
+        Self { data, run, in_place }
     }
 
     /// Calls it; a panic ends here, reported by the panic hook, and makes the answer `false`.
@@ -186,11 +182,7 @@ impl Inner {
     fn ripen(&mut self, core: &Core) {
         let sequence = core.sequence();
         let early = chaos::mutant(Mutant::EarlyCallbacks);
-        while self
-            .waiting
-            .front()
-            .is_some_and(|(cookie, _)| early || sequence.is_done(*cookie))
-        {
+        while self.waiting.front().is_some_and(|(cookie, _)| early || sequence.is_done(*cookie)) {
             if let Some((_, mut batch)) = self.waiting.pop_front() {
                 self.ready.extend(batch.drain(..));
                 self.spare = batch;
@@ -200,13 +192,9 @@ impl Inner {
 
     /// Takes the next few to run: all kinds, or only those that may run in place.
     fn take(&mut self, in_place_only: bool) -> Vec<Callback> {
-        let count = RUN_MIN
-            .max(self.ready.len() >> RUN_SHIFT)
-            .min(self.ready.len());
+        let count = RUN_MIN.max(self.ready.len() >> RUN_SHIFT).min(self.ready.len());
         let run = self.ready.iter().take(count);
-        let count = run
-            .take_while(|callback| !in_place_only || callback.in_place)
-            .count();
+        let count = run.take_while(|callback| !in_place_only || callback.in_place).count();
         let mut callbacks = std::mem::take(&mut self.spare_run);
         callbacks.extend(self.ready.drain(..count));
         callbacks
@@ -268,13 +256,7 @@ impl Queue {
         drop(inner);
         chaos::point(Point::BeforeCallbacks);
         let count = callbacks.len() as u64;
-        let run = || {
-            callbacks
-                .drain(..)
-                .map(Callback::run)
-                .filter(|whole| !whole)
-                .count()
-        };
+        let run = || callbacks.drain(..).map(Callback::run).filter(|whole| !whole).count();
         #[cfg(not(loom))]
         let panicked = crate::local::running_callbacks(run);
         #[cfg(loom)]
@@ -319,13 +301,10 @@ impl Queue {
         let mut panicked = 0;
         loop {
             let mut inner = sync::lock(&self.inner);
-            let waiting = std::mem::take(&mut inner.waiting)
-                .into_iter()
-                .flat_map(|(_, batch)| batch);
-            let callbacks: Vec<_> = std::mem::take(&mut inner.ready)
-                .into_iter()
-                .chain(waiting)
-                .collect();
+            let waiting =
+                std::mem::take(&mut inner.waiting).into_iter().flat_map(|(_, batch)| batch);
+            let callbacks: Vec<_> =
+                std::mem::take(&mut inner.ready).into_iter().chain(waiting).collect();
             let open = std::mem::take(&mut inner.open);
             drop(inner);
             if callbacks.is_empty() && open.is_empty() {
@@ -337,10 +316,7 @@ impl Queue {
     }
 
     fn oldest(&self) -> Option<grace::Cookie> {
-        sync::lock(&self.inner)
-            .waiting
-            .front()
-            .map(|(cookie, _)| *cookie)
+        sync::lock(&self.inner).waiting.front().map(|(cookie, _)| *cookie)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -415,16 +391,14 @@ mod threads {
     pub(crate) unsafe fn retire_raw<K: Kind, T: Send + 'static>(kind: &K, object: *mut T) {
         unsafe fn run<T>(data: *mut ()) {
             // SAFETY: made below from a box of this very type.
-            drop(unsafe { Box::from_raw(data.cast::<T>()) });
+            crate::chaos::free(unsafe { Box::from_raw(data.cast::<T>()) });
         }
         if crate::chaos::mutant(crate::chaos::Mutant::RetireBeforeUnlink) {
             // SAFETY: not at all: this is the fault to be caught.
             return unsafe { run::<T>(object.cast()) };
         }
         // SAFETY: the box is consumed once; T is Send and 'static.
-        add(kind, unsafe {
-            Callback::new(object.cast(), run::<T>, true)
-        });
+        add(kind, unsafe { Callback::new(object.cast(), run::<T>, true) });
     }
 
     /// Adds to the thread's queue, and now and then does a little of the work that is due.
@@ -478,9 +452,7 @@ mod threads {
         let queues = core.queues.all();
         // All batches first, so that one grace period serves them all.
         queues.iter().for_each(|queue| queue.close(core));
-        queues
-            .iter()
-            .for_each(|queue| queue.drain(core, me, local::token()));
+        queues.iter().for_each(|queue| queue.drain(core, me, local::token()));
         core.queues.forget_orphans();
     }
 }
@@ -501,10 +473,7 @@ impl Queues {
     pub(crate) fn hold(&self) -> Held<'_> {
         // `shared` before `list`, as in `shared`.
         let shared = sync::lock(&self.shared);
-        Held {
-            list: sync::lock(&self.list),
-            _shared: shared,
-        }
+        Held { list: sync::lock(&self.list), _shared: shared }
     }
 }
 
