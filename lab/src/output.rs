@@ -9,7 +9,7 @@ use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
@@ -60,10 +60,7 @@ pub(crate) struct Output {
 
 impl std::fmt::Debug for Output {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Output")
-            .field("json", &self.json)
-            .field("width", &self.width)
-            .finish()
+        f.debug_struct("Output").field("json", &self.json).field("width", &self.width).finish()
     }
 }
 
@@ -74,10 +71,7 @@ impl Output {
         let json = match &args.json {
             None => None,
             Some(path) if path == Path::new("-") => Some(Sink::Stdout),
-            Some(path) => Some(Sink::File {
-                file: open_for_results(path)?,
-                path: path.clone(),
-            }),
+            Some(path) => Some(Sink::File { file: open_for_results(path)?, path: path.clone() }),
         };
         Ok(Output {
             stdout: AutoStream::auto(io::stdout()),
@@ -132,10 +126,7 @@ impl Output {
         entries: impl IntoIterator<Item = (L, T)>,
     ) -> Result<(), Failure> {
         let entries: Vec<(L, T)> = entries.into_iter().collect();
-        let longest = entries
-            .iter()
-            .map(|(label, _)| label.as_ref().chars().count())
-            .max();
+        let longest = entries.iter().map(|(label, _)| label.as_ref().chars().count()).max();
         let indent = longest.unwrap_or(0) + 2;
         for (label, text) in entries {
             let wrapped = wrap(label.as_ref(), &text.to_string(), indent, self.width.into());
@@ -147,10 +138,7 @@ impl Output {
     /// Writes a table, fitted to the width of the window.
     pub(crate) fn table(&mut self, mut table: Table) -> Result<(), Failure> {
         table.set_width(self.width);
-        let text: String = table
-            .lines()
-            .map(|line| format!("{}\n", line.trim_end()))
-            .collect();
+        let text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
         self.write(&text)
     }
 
@@ -209,10 +197,7 @@ impl Output {
         if self.muted {
             return Ok(());
         }
-        let written = self
-            .stdout
-            .write_all(text.as_bytes())
-            .and_then(|()| self.stdout.flush());
+        let written = self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush());
         match written.map_err(|error| Failure::io("cannot write to standard output", error)) {
             Err(Failure::BrokenPipe) => self.reader_gone(),
             other => other,
@@ -248,15 +233,8 @@ pub(crate) fn write_results(file: &mut File, bytes: &[u8]) -> io::Result<()> {
 /// A table in the house's style with this header. Call [`numeric`] for columns of numbers.
 pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table
-        .load_style(TABLE_STYLE)
-        .set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(
-        header
-            .iter()
-            .map(|title| Cell::new(title))
-            .collect::<Vec<_>>(),
-    );
+    table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(header.iter().map(|title| Cell::new(title)).collect::<Vec<_>>());
     table
 }
 
@@ -295,14 +273,8 @@ fn wrap(label: &str, text: &str, indent: usize, width: usize) -> String {
 
 /// How wide text may be: the window's width, else `COLUMNS`, else [`WIDTH_DEFAULT`].
 fn width() -> u16 {
-    let window = rustix::termios::tcgetwinsize(io::stdout())
-        .ok()
-        .map(|size| size.ws_col);
-    let columns = || {
-        std::env::var("COLUMNS")
-            .ok()
-            .and_then(|text| text.parse().ok())
-    };
+    let window = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col);
+    let columns = || std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     window
         .filter(|&width| width > 0)
         .or_else(columns)
@@ -316,6 +288,7 @@ fn width() -> u16 {
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
+    start: Instant,
     total: Duration,
     done: Duration,
 }
@@ -331,11 +304,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {prefix} left  {wide_msg}") {
             bar.set_style(style);
         }
-        Progress {
-            bar,
-            total,
-            done: Duration::ZERO,
-        }
+        Progress { bar, start: Instant::now(), total, done: Duration::ZERO }
     }
 
     /// Says what is being done now.
@@ -351,7 +320,10 @@ impl Progress {
     }
 
     fn draw(&self) {
-        let left = self.total.saturating_sub(self.done).as_secs_f64().ceil();
+        // On a busy machine everything takes longer than planned, and what is left will too.
+        let planned = self.total.saturating_sub(self.done).as_secs_f64();
+        let slower = self.start.elapsed().as_secs_f64() / self.done.as_secs_f64().max(1.0);
+        let left = (planned * slower.max(1.0)).ceil();
         self.bar.set_prefix(format!("{left:>3} s"));
         self.bar.set_position(self.done.as_millis() as u64);
     }
@@ -375,18 +347,12 @@ mod tests {
     #[test]
     fn text_wraps_between_words_under_its_own_start() {
         assert_eq!(wrap("", "one two three", 0, 8), "one two\nthree\n");
-        assert_eq!(
-            wrap("key", "one two three", 5, 12),
-            "key  one two\n     three\n"
-        );
+        assert_eq!(wrap("key", "one two three", 5, 12), "key  one two\n     three\n");
     }
 
     #[test]
     fn a_word_wider_than_the_window_stays_whole() {
-        assert_eq!(
-            wrap("", "a incomprehensible b", 0, 6),
-            "a\nincomprehensible\nb\n"
-        );
+        assert_eq!(wrap("", "a incomprehensible b", 0, 6), "a\nincomprehensible\nb\n");
         assert_eq!(wrap("", "", 0, 6), "\n");
     }
 }

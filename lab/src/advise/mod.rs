@@ -1,7 +1,7 @@
 //! `rcu advise`: runs a workload on every design, ranks them, and says where the answer flips.
 //!
-//! Reading order: [`race`] runs designs against each other, [`rank`] compares them, [`sweep`]
-//! changes one thing at a time, [`verdict`] puts it into words; [`report`] shows it on a terminal,
+//! Reading order: [`run`] says what is measured when; [`race`] runs designs against each other,
+//! [`rank`] compares them, [`sweep`] changes one thing at a time, [`verdict`] puts it into words; [`report`] shows it on a terminal,
 //! [`document`] as JSON, [`page`] with [`plot`] as HTML.
 
 mod document;
@@ -10,27 +10,22 @@ mod plot;
 mod race;
 mod rank;
 mod report;
+mod run;
 mod sweep;
 mod verdict;
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::Instant;
 
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
-use rivals::Plan;
-
-use crate::draw;
 use crate::exit::{Exit, Failure};
 use crate::keys::{self, Keys};
 use crate::machine::Machine;
-use crate::output::{self, Output, Progress};
+use crate::output::{self, Output};
+use crate::units;
 use crate::workload::{Defaults, Flags, Kind, Workload};
-use crate::{costs, units};
-use race::{Contender, Series, Track};
-use report::{Noise, Report};
-use sweep::{Over, Point, Sweep};
+use report::Report;
+use run::Run;
 
 /// The arguments of `rcu advise`, as typed.
 #[derive(clap::Args, Clone, Debug)]
@@ -64,21 +59,11 @@ enum Part {
     Sweep,
 }
 
-/// A run of `rcu advise` with everything decided.
-struct Run<'a> {
-    args: &'a AdviseArgs,
-    machine: &'a Machine,
-    workload: Workload,
-    keys: Keys,
-}
-
 /// Runs `rcu advise`.
 pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let start = Instant::now();
     let machine = Machine::detect();
-    let defaults = Defaults {
-        cpus: machine.cpus.len() as u32,
-        quick: args.quick,
-    };
+    let defaults = Defaults { cpus: machine.cpus.len() as u32, quick: args.quick };
     let workload = Workload::resolve(&args.workload, defaults)?;
     let mut page = match &args.html {
         None => None,
@@ -90,12 +75,7 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit, Failur
     machine.print(output)?;
     let keys = keys::read(&workload.keys, workload.keys_max)?;
     check_memory(&machine, &workload, &keys)?;
-    let run = Run {
-        args,
-        machine: &machine,
-        workload,
-        keys,
-    };
+    let run = Run { start, args, machine: &machine, workload, keys };
     let report = run.measure(output)?;
     report.print(output)?;
     output.json(&document::document(&report))?;
@@ -141,192 +121,6 @@ fn check_memory(machine: &Machine, workload: &Workload, keys: &Keys) -> Result<(
             units::bytes(available)
         ))),
         _ => Ok(()),
-    }
-}
-
-impl Run<'_> {
-    /// Measures everything; after Ctrl-C, what it could.
-    fn measure(&self, output: &mut Output) -> Result<Report, Failure> {
-        let mut report = Report {
-            seed: self.args.seed,
-            interrupted: false,
-            machine: self.machine.clone(),
-            costs: None,
-            keys: self.keys.census.clone(),
-            workload: self.workload.clone(),
-            places: Vec::new(),
-            noise: Noise {
-                spread_percent: 0.0,
-                taken_percent: 0.0,
-                limit_percent: self.args.noise_limit.percent(),
-            },
-            sweeps: Vec::new(),
-            checksum_errors_in_sweeps: 0,
-        };
-        let mut progress = output.progress(self.duration());
-        if !self.args.skip.contains(&Part::Costs) {
-            let costs = costs::measure(self.machine, self.args.quick, output, &mut progress)?;
-            progress.suspend(|| costs.print(output))?;
-            report.costs = Some(costs);
-        }
-        progress.suspend(|| report.print_input(output))?;
-        self.race(&mut report, output, &mut progress)?;
-        report.interrupted = output.interrupt().requested();
-        Ok(report)
-    }
-
-    /// The ranking and the sweeps.
-    fn race(
-        &self,
-        report: &mut Report,
-        output: &mut Output,
-        progress: &mut Progress,
-    ) -> Result<(), Failure> {
-        let generator = ChaCha8Rng::seed_from_u64(self.args.seed);
-        let mut track = Track {
-            output,
-            progress,
-            generator,
-        };
-        let plan = self.plan(self.workload.threads, self.workload.reads_percent, &track);
-        let kind = self.workload.kind.into();
-        let mut contenders = track.prepare(rivals::designs(kind), kind, &plan)?;
-        let rounds = self.workload.rounds;
-        let series = track.race(&mut contenders, None, &plan, rounds, "ranking")?;
-        report.places = rank::rank(&series);
-        let cpus = self.machine.cpus.len() as u32;
-        report.noise.spread_percent = rank::noise_percent(&report.places);
-        report.noise.taken_percent =
-            rank::taken_percent(&report.places, self.workload.threads, cpus);
-        if self.args.skip.contains(&Part::Sweep) {
-            return Ok(());
-        }
-        let over_reads = sweep::read_shares(self.workload.reads_percent);
-        self.sweep(
-            Over::ReadsPercent,
-            &over_reads,
-            report,
-            &mut contenders,
-            &mut track,
-        )?;
-        if !self.args.quick {
-            let over_threads = self.thread_counts();
-            self.sweep(
-                Over::Threads,
-                &over_threads,
-                report,
-                &mut contenders,
-                &mut track,
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Races the leaders at each of `values`; stops after Ctrl-C, with the points that are whole.
-    fn sweep(
-        &self,
-        over: Over,
-        values: &[f64],
-        report: &mut Report,
-        contenders: &mut [Contender],
-        track: &mut Track<'_>,
-    ) -> Result<(), Failure> {
-        let leaders = sweep::leaders(&report.places, self.args.quick);
-        let (run_for, rounds) = self.sweep_rounds();
-        let mut points = Vec::new();
-        for &value in values {
-            let (threads, reads) = match over {
-                Over::ReadsPercent => (self.workload.threads, value),
-                Over::Threads => (value as u32, self.workload.reads_percent),
-            };
-            if track.output.interrupt().requested() {
-                break;
-            }
-            let plan = Plan {
-                run_for,
-                ..self.plan(threads, reads, track)
-            };
-            let series = track.race(
-                contenders,
-                Some(&leaders),
-                &plan,
-                rounds,
-                &over.setting(value),
-            )?;
-            report.checksum_errors_in_sweeps += series
-                .iter()
-                .map(|series: &Series| series.checksum_errors)
-                .sum::<u64>();
-            if !track.output.interrupt().requested() {
-                points.push(Point {
-                    value,
-                    places: rank::rank(&series),
-                });
-            }
-        }
-        let own = match over {
-            Over::ReadsPercent => self.workload.reads_percent,
-            Over::Threads => f64::from(self.workload.threads),
-        };
-        report.sweeps.push(Sweep { over, own, points });
-        Ok(())
-    }
-
-    fn plan(&self, threads: u32, reads_percent: f64, track: &Track<'_>) -> Plan {
-        let keys = self.keys.list.len() as u32;
-        Plan {
-            keys: self.keys.list.clone(),
-            value_bytes: self.workload.value_bytes as usize,
-            work: self.workload.work,
-            operations: draw::operations(
-                keys,
-                threads,
-                reads_percent,
-                self.workload.popularity,
-                self.args.seed,
-            ),
-            run_for: self.workload.run_for,
-            stop: track.output.interrupt().flag(),
-        }
-    }
-
-    fn thread_counts(&self) -> Vec<f64> {
-        let cpus = self.machine.cpus.len() as u32;
-        sweep::thread_counts(self.workload.threads, cpus)
-            .into_iter()
-            .map(f64::from)
-            .collect()
-    }
-
-    /// Rounds of a sweep are fewer and shorter than those of the ranking: there are many points.
-    fn sweep_rounds(&self) -> (Duration, u32) {
-        const ROUNDS: u32 = 5;
-        let shorter = if self.args.quick { 2 } else { 3 };
-        (
-            self.workload.run_for / shorter,
-            ROUNDS.min(self.workload.rounds),
-        )
-    }
-
-    /// About how long everything takes.
-    fn duration(&self) -> Duration {
-        let designs = rivals::designs(self.workload.kind.into()).len();
-        let mut total = race::duration(designs, self.workload.run_for, self.workload.rounds);
-        if !self.args.skip.contains(&Part::Costs) {
-            total += costs::duration(self.args.quick);
-        }
-        if !self.args.skip.contains(&Part::Sweep) {
-            let threads = if self.args.quick {
-                0
-            } else {
-                self.thread_counts().len()
-            };
-            let points = sweep::read_shares(self.workload.reads_percent).len() + threads;
-            let (run_for, rounds) = self.sweep_rounds();
-            let leaders = sweep::leaders_at_most(self.args.quick);
-            total += race::duration(leaders, run_for, rounds) * points as u32;
-        }
-        total
     }
 }
 

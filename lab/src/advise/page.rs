@@ -109,9 +109,7 @@ fn throughput_bars(places: &[Place]) -> Vec<Bar> {
 fn latency_dots(places: &[Place]) -> Vec<Dots> {
     let dots = |place: &Place| {
         let latency = place.update_ns?;
-        let values = [latency.p50, latency.p99, latency.p99_9]
-            .map(|ns| ns as f64)
-            .to_vec();
+        let values = [latency.p50, latency.p99, latency.p99_9].map(|ns| ns as f64).to_vec();
         Some(Dots {
             name: place.design.name.to_owned(),
             values,
@@ -123,11 +121,8 @@ fn latency_dots(places: &[Place]) -> Vec<Dots> {
 }
 
 fn sweeps(report: &Report) -> Markup {
-    let swept: Vec<&Sweep> = report
-        .sweeps
-        .iter()
-        .filter(|sweep| !sweep.points.is_empty())
-        .collect();
+    let swept: Vec<&Sweep> =
+        report.sweeps.iter().filter(|sweep| !sweep.points.is_empty()).collect();
     html! {
         @if !swept.is_empty() {
             h2 { "Where the answer flips" }
@@ -160,28 +155,12 @@ fn sweep_section(sweep: &Sweep) -> Markup {
 fn sweep_lines(sweep: &Sweep) -> Vec<Line> {
     let line = |name: &'static str| {
         let of = |point: &super::sweep::Point| {
-            point
-                .places
-                .iter()
-                .find(|place| place.design.name == name)
-                .cloned()
+            point.places.iter().find(|place| place.design.name == name).cloned()
         };
-        let ours = sweep
-            .points
-            .iter()
-            .find_map(of)
-            .is_some_and(|place| place.design.ours);
+        let ours = sweep.points.iter().find_map(of).is_some_and(|place| place.design.ours);
         let million = |place: Place| place.throughput.median / 1e6;
-        let values = sweep
-            .points
-            .iter()
-            .map(|point| of(point).map(million))
-            .collect();
-        Line {
-            name: name.to_owned(),
-            values,
-            ours,
-        }
+        let values = sweep.points.iter().map(|point| of(point).map(million)).collect();
+        Line { name: name.to_owned(), values, ours }
     };
     let mut lines: Vec<Line> = sweep.designs().into_iter().map(line).collect();
     // The same order, and so the same colours, in every plot of the page.

@@ -24,10 +24,7 @@ pub(super) struct Bar {
 
 /// Horizontal bars from zero, with whiskers from low to high.
 pub(super) fn bars(title: &str, bars: &[Bar]) -> Markup {
-    let most = bars
-        .iter()
-        .map(|bar| bar.high.max(bar.value))
-        .fold(f64::MIN_POSITIVE, f64::max);
+    let most = bars.iter().map(|bar| bar.high.max(bar.value)).fold(f64::MIN_POSITIVE, f64::max);
     let x = |value: f64| NAMES + (WIDTH - NAMES - NUMBERS) * (value / most).clamp(0.0, 1.0);
     let height = BAR * bars.len() as f64 + 6.0;
     html! {
@@ -63,12 +60,7 @@ pub(super) struct Dots {
 
 /// Rows of dots joined by a line, on a logarithmic scale with a mark at each power of ten.
 pub(super) fn dots(title: &str, rows: &[Dots], label: impl Fn(f64) -> String) -> Markup {
-    let all = || {
-        rows.iter()
-            .flat_map(|row| &row.values)
-            .copied()
-            .filter(|&value| value > 0.0)
-    };
+    let all = || rows.iter().flat_map(|row| &row.values).copied().filter(|&value| value > 0.0);
     let least = all().fold(f64::INFINITY, f64::min).log10().floor();
     let most = all().fold(1.0, f64::max).log10().ceil().max(least + 1.0);
     let x = |value: f64| {
@@ -120,12 +112,7 @@ pub(super) fn lines(title: &str, settings: &[String], lines: &[Line]) -> Markup 
     const LEFT: f64 = 48.0;
     const RIGHT: f64 = 160.0;
     const BASE: f64 = HEIGHT - 28.0;
-    let most = lines
-        .iter()
-        .flat_map(|line| &line.values)
-        .flatten()
-        .copied()
-        .fold(0.0, f64::max);
+    let most = lines.iter().flat_map(|line| &line.values).flatten().copied().fold(0.0, f64::max);
     let step = round_step(most / 4.0);
     let top = (most / step).ceil().max(1.0) * step;
     let y = |value: f64| BASE - (BASE - 12.0) * value / top;
@@ -197,17 +184,12 @@ fn round_step(least: f64) -> f64 {
         return 1.0;
     }
     let power = 10_f64.powf(least.log10().floor());
-    let fitting = [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .find(|step| step * power >= least * 0.999_999);
+    let fitting = [1.0, 2.0, 5.0, 10.0].into_iter().find(|step| step * power >= least * 0.999_999);
     fitting.unwrap_or(10.0) * power
 }
 
 fn joined(points: &[(f64, f64)]) -> String {
-    points
-        .iter()
-        .map(|(x, y)| format!("{x:.1},{y:.1} "))
-        .collect()
+    points.iter().map(|(x, y)| format!("{x:.1},{y:.1} ")).collect()
 }
 
 /// A coordinate with a tenth of a unit, which is less than a pixel.
@@ -230,21 +212,12 @@ mod tests {
 
     #[test]
     fn names_at_the_ends_of_lines_do_not_overlap_and_stay_inside() {
-        let line = |value| Line {
-            name: String::new(),
-            values: vec![Some(value)],
-            ours: false,
-        };
+        let line = |value| Line { name: String::new(), values: vec![Some(value)], ours: false };
         let lines: Vec<Line> = [0.0, 0.1, 0.2, 5.0].map(line).to_vec();
-        let mut places: Vec<f64> = label_places(&lines, |value| 272.0 - value)
-            .into_iter()
-            .map(|(_, y)| y)
-            .collect();
+        let mut places: Vec<f64> =
+            label_places(&lines, |value| 272.0 - value).into_iter().map(|(_, y)| y).collect();
         places.sort_by(f64::total_cmp);
-        assert!(
-            places.windows(2).all(|pair| pair[1] - pair[0] >= 15.9),
-            "{places:?}"
-        );
+        assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= 15.9), "{places:?}");
         assert!(places.iter().all(|&place| place <= 280.0), "{places:?}");
     }
 
@@ -259,9 +232,6 @@ mod tests {
             ours: false,
         };
         let svg = bars("t", &[bar]).into_string();
-        assert!(
-            svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"),
-            "{svg}"
-        );
+        assert!(svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"), "{svg}");
     }
 }

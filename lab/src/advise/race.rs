@@ -3,7 +3,7 @@
 //! neighbour.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use rand::seq::SliceRandom;
@@ -62,11 +62,9 @@ impl Series {
         if operations == 0.0 || outcome.elapsed.is_zero() {
             return;
         }
-        self.throughput
-            .push(operations / outcome.elapsed.as_secs_f64());
+        self.throughput.push(operations / outcome.elapsed.as_secs_f64());
         self.cpu_ns.push(outcome.cpu.as_nanos() as f64 / operations);
-        self.cpus_busy
-            .push(outcome.cpu.as_secs_f64() / outcome.elapsed.as_secs_f64());
+        self.cpus_busy.push(outcome.cpu.as_secs_f64() / outcome.elapsed.as_secs_f64());
         self.unreclaimed_peak = self.unreclaimed_peak.max(outcome.unreclaimed_peak);
         // Both histograms resize themselves, so that the addition cannot fail; if a design ever
         // hands out another kind, its latencies are missing and nothing else is wrong.
@@ -84,17 +82,25 @@ pub(super) struct Track<'a> {
     pub(super) progress: &'a mut Progress,
     /// Shuffles the order within each round.
     pub(super) generator: ChaCha8Rng,
+    /// When everything has to be over, if it has to. A busy machine takes longer than planned.
+    pub(super) deadline: Option<Instant>,
 }
+
+/// Fewer rounds than this compare nothing, however little time there is.
+const ROUNDS_BEFORE_DEADLINE: u32 = 3;
 
 impl std::fmt::Debug for Track<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Track")
-            .field("progress", &self.progress)
-            .finish_non_exhaustive()
+        f.debug_struct("Track").field("progress", &self.progress).finish_non_exhaustive()
     }
 }
 
 impl Track<'_> {
+    /// Whether something that takes this long would end after the deadline.
+    pub(super) fn is_too_late_for(&self, duration: Duration) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() + duration > deadline)
+    }
+
     /// Fills these designs; fewer after Ctrl-C.
     pub(super) fn prepare(
         &mut self,
@@ -117,7 +123,7 @@ impl Track<'_> {
 
     /// Runs `rounds` rounds of those contenders whose names are `chosen` (all, without), after one
     /// short round each that warms caches and is not kept. Ends early after Ctrl-C; the round that
-    /// it cut short is not kept either.
+    /// it cut short is not kept either. After the deadline there are no more rounds than needed.
     pub(super) fn race(
         &mut self,
         contenders: &mut [Contender],
@@ -134,11 +140,11 @@ impl Track<'_> {
                 (contender, series)
             })
             .collect();
-        let warm_up = Plan {
-            run_for: warm_up(plan.run_for),
-            ..plan.clone()
-        };
+        let warm_up = Plan { run_for: warm_up(plan.run_for), ..plan.clone() };
         for round in 0..=rounds {
+            if round > ROUNDS_BEFORE_DEADLINE && self.is_too_late_for(Duration::ZERO) {
+                break;
+            }
             let plan = if round == 0 { &warm_up } else { plan };
             runners.shuffle(&mut self.generator);
             for (contender, series) in &mut runners {
@@ -146,8 +152,7 @@ impl Track<'_> {
                     break;
                 }
                 self.output.check_reader()?;
-                self.progress
-                    .announce(format!("{what}: {}", contender.design.name));
+                self.progress.announce(format!("{what}: {}", contender.design.name));
                 let outcome = contender.prepared.round(plan);
                 self.progress.advance(plan.run_for);
                 if round > 0 && !self.output.interrupt().requested() {

@@ -59,21 +59,13 @@ impl Latency {
 /// After Ctrl-C series may differ in length by a round; only the rounds that all have are
 /// compared. Series without a round are left out.
 pub(super) fn rank(series: &[Series]) -> Vec<Place> {
-    let mut series: Vec<&Series> = series
-        .iter()
-        .filter(|series| !series.throughput.is_empty())
-        .collect();
-    let rounds = series
-        .iter()
-        .map(|series| series.throughput.len())
-        .min()
-        .unwrap_or(0);
+    let mut series: Vec<&Series> =
+        series.iter().filter(|series| !series.throughput.is_empty()).collect();
+    let rounds = series.iter().map(|series| series.throughput.len()).min().unwrap_or(0);
     series.sort_by(|a, b| {
         let middle = |series: &Series| spread(&series.throughput[..rounds]).median;
         // The name decides between equals, so that the order does not depend on the shuffling.
-        middle(b)
-            .total_cmp(&middle(a))
-            .then(a.design.name.cmp(b.design.name))
+        middle(b).total_cmp(&middle(a)).then(a.design.name.cmp(b.design.name))
     });
     let mut places: Vec<Place> = Vec::new();
     let mut leader = 0;
@@ -102,30 +94,16 @@ pub(super) fn rank(series: &[Series]) -> Vec<Place> {
 /// How noisy the machine was: the median over the designs of the distance between the quartiles
 /// of the throughput, in per cent of its median.
 pub(super) fn noise_percent(places: &[Place]) -> f64 {
-    let mut each: Vec<f64> = places
-        .iter()
-        .map(|place| spread_percent(&place.throughput))
-        .collect();
-    if each.is_empty() {
-        0.0
-    } else {
-        median(&mut each)
-    }
+    let mut each: Vec<f64> = places.iter().map(|place| spread_percent(&place.throughput)).collect();
+    if each.is_empty() { 0.0 } else { median(&mut each) }
 }
 
 /// CPU time that `threads` threads could have used on `cpus` CPUs and that others had, in per
 /// cent. Taken from the busiest design, since a thread that sleeps on a lock wants no CPU.
 pub(super) fn taken_percent(places: &[Place], threads: u32, cpus: u32) -> f64 {
     let wanted = f64::from(threads.min(cpus).max(1));
-    let busiest = places
-        .iter()
-        .map(|place| place.cpus_busy)
-        .fold(0.0, f64::max);
-    if places.is_empty() {
-        0.0
-    } else {
-        (100.0 * (1.0 - busiest / wanted)).max(0.0)
-    }
+    let busiest = places.iter().map(|place| place.cpus_busy).fold(0.0, f64::max);
+    if places.is_empty() { 0.0 } else { (100.0 * (1.0 - busiest / wanted)).max(0.0) }
 }
 
 /// The distance between the quartiles in per cent of the median.
@@ -159,14 +137,8 @@ mod tests {
         let fast = series(1, &[9.0, 9.1, 9.0, 9.2]);
         let also_fast = series(2, &[9.1, 8.9, 8.9, 8.9]);
         let places = rank(&[slow, fast, also_fast]);
-        assert_eq!(
-            places.iter().map(|place| place.rank).collect::<Vec<_>>(),
-            [1, 1, 3]
-        );
-        assert_eq!(
-            places[0].design.name,
-            rivals::designs(rivals::Workload::Table)[1].name
-        );
+        assert_eq!(places.iter().map(|place| place.rank).collect::<Vec<_>>(), [1, 1, 3]);
+        assert_eq!(places[0].design.name, rivals::designs(rivals::Workload::Table)[1].name);
         assert!((places[2].first_is_faster.median - 9.1).abs() < 0.2);
     }
 
@@ -181,11 +153,8 @@ mod tests {
 
     #[test]
     fn an_unfinished_round_is_left_out_and_so_is_a_design_without_one() {
-        let places = rank(&[
-            series(0, &[1.0, 1.0, 1.0, 50.0]),
-            series(1, &[2.0, 2.0, 2.0]),
-            series(2, &[]),
-        ]);
+        let places =
+            rank(&[series(0, &[1.0, 1.0, 1.0, 50.0]), series(1, &[2.0, 2.0, 2.0]), series(2, &[])]);
         // The round that only some have is not compared, whether it would help or harm.
         assert_eq!(places.len(), 2);
         assert_eq!((places[0].rounds, places[0].throughput.median), (3, 2.0));

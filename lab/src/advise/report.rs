@@ -27,6 +27,8 @@ pub(super) struct Report {
     pub(super) places: Vec<Place>,
     pub(super) noise: Noise,
     pub(super) sweeps: Vec<Sweep>,
+    /// Time was up before all points of the sweeps were run.
+    pub(super) cut_short: bool,
     /// Reads in the sweeps that saw a wrong value; those of the ranking are with their designs.
     pub(super) checksum_errors_in_sweeps: u64,
 }
@@ -112,6 +114,11 @@ impl Report {
             &self.sweeps,
             self.workload.value_bytes,
         ));
+        if self.cut_short {
+            paragraphs.push(
+                "Time was up before every setting was tried; without --quick all are.".to_owned(),
+            );
+        }
         paragraphs
     }
 
@@ -164,11 +171,7 @@ pub(super) const TABLE_LEGEND: &str = "Same rank: within noise. Mop/s: millions 
 
 /// Why a design is where it is: what it asks of readers, and what else stands out.
 pub(super) fn reason(place: &Place) -> String {
-    format!(
-        "{}. Not for: {}.",
-        sentence(place.design.reader_cost),
-        place.design.limits
-    )
+    format!("{}. Not for: {}.", sentence(place.design.reader_cost), place.design.limits)
 }
 
 /// With a capital letter.
@@ -181,11 +184,7 @@ fn sentence(text: &str) -> String {
 
 /// How many keys of what.
 pub(super) fn describe_keys(keys: &Census) -> String {
-    let limit = if keys.truncated {
-        "; there are more, see --max-keys"
-    } else {
-        ""
-    };
+    let limit = if keys.truncated { "; there are more, see --max-keys" } else { "" };
     format!(
         "{} {} ({}, {} on average{limit})",
         units::count(keys.count),
@@ -196,9 +195,8 @@ pub(super) fn describe_keys(keys: &Census) -> String {
 }
 
 /// The header of the ranking, for the terminal and for the page.
-pub(super) const RANKING_HEADER: [&str; 8] = [
-    "#", "design", "Mop/s", "±", "behind", "update", "waiting", "CPU",
-];
+pub(super) const RANKING_HEADER: [&str; 8] =
+    ["#", "design", "Mop/s", "±", "behind", "update", "waiting", "CPU"];
 
 /// The cells of one line of the ranking.
 pub(super) fn ranking_cells(place: &Place) -> [String; 8] {
@@ -212,9 +210,7 @@ pub(super) fn ranking_cells(place: &Place) -> [String; 8] {
         units::figures(place.throughput.median / 1e6),
         format!("{:.0} %", spread_percent(&place.throughput)),
         behind,
-        place
-            .update_ns
-            .map_or_else(|| "–".to_owned(), |ns| units::nanoseconds(ns.p99_9 as f64)),
+        place.update_ns.map_or_else(|| "–".to_owned(), |ns| units::nanoseconds(ns.p99_9 as f64)),
         units::count(place.unreclaimed_peak),
         units::nanoseconds(place.cpu_ns.median),
     ]
@@ -236,22 +232,14 @@ fn ranking_table(places: &[Place]) -> comfy_table::Table {
 
 /// The header of a sweep's table: the design, then the settings.
 pub(super) fn sweep_header(sweep: &Sweep) -> Vec<String> {
-    let settings = sweep
-        .points
-        .iter()
-        .map(|point| sweep.over.column(point.value));
-    std::iter::once(sweep.over.title().to_owned())
-        .chain(settings)
-        .collect()
+    let settings = sweep.points.iter().map(|point| sweep.over.column(point.value));
+    std::iter::once(sweep.over.title().to_owned()).chain(settings).collect()
 }
 
 /// A line of a sweep's table; a star marks the first and whoever is within noise of it.
 pub(super) fn sweep_cells(sweep: &Sweep, design: &str) -> Vec<String> {
     let cell = |point: &super::sweep::Point| {
-        let place = point
-            .places
-            .iter()
-            .find(|place| place.design.name == design);
+        let place = point.places.iter().find(|place| place.design.name == design);
         place.map_or_else(
             || "–".to_owned(),
             |place| {
@@ -260,9 +248,7 @@ pub(super) fn sweep_cells(sweep: &Sweep, design: &str) -> Vec<String> {
             },
         )
     };
-    std::iter::once(design.to_owned())
-        .chain(sweep.points.iter().map(cell))
-        .collect()
+    std::iter::once(design.to_owned()).chain(sweep.points.iter().map(cell)).collect()
 }
 
 fn sweep_table(sweep: &Sweep) -> comfy_table::Table {

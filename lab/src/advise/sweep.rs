@@ -113,11 +113,21 @@ impl Flip {
     }
 }
 
+/// The order in which the points are run: the workload's own first, without which there is nothing
+/// to flip from, then the farthest, where a flip is likeliest. Time may run out before the last.
+pub(super) fn running_order(values: &[f64], own: f64) -> Vec<f64> {
+    let mut order = values.to_vec();
+    let distance = |value: f64| (value - own).abs();
+    order.sort_by(|&a, &b| {
+        let is_own = |value: f64| value == own;
+        is_own(b).cmp(&is_own(a)).then(distance(b).total_cmp(&distance(a)))
+    });
+    order
+}
+
 /// The numbers of threads that are tried.
 pub(super) fn thread_counts(own: u32, cpus: u32) -> Vec<u32> {
-    BTreeSet::from([1, own, cpus.max(1), 2 * cpus.max(1)])
-        .into_iter()
-        .collect()
+    BTreeSet::from([1, own, cpus.max(1), 2 * cpus.max(1)]).into_iter().collect()
 }
 
 /// The designs worth a sweep: the first of each family, since it is between families that answers
@@ -125,10 +135,8 @@ pub(super) fn thread_counts(own: u32, cpus: u32) -> Vec<u32> {
 pub(super) fn leaders(places: &[Place], quick: bool) -> BTreeSet<&'static str> {
     let most = leaders_at_most(quick);
     let mut families = BTreeSet::new();
-    let mut of_families: Vec<&Place> = places
-        .iter()
-        .filter(|place| families.insert(place.design.family))
-        .collect();
+    let mut of_families: Vec<&Place> =
+        places.iter().filter(|place| families.insert(place.design.family)).collect();
     // The winner, ours and the best lock, whatever else has to go.
     of_families.sort_by_key(|place| {
         let kept = place.rank == 1 || place.design.ours || is_plain_lock(place);
@@ -145,11 +153,7 @@ pub(super) fn leaders(places: &[Place], quick: bool) -> BTreeSet<&'static str> {
 
 /// How many designs [`leaders`] chooses at most.
 pub(super) fn leaders_at_most(quick: bool) -> usize {
-    if quick {
-        LEADERS_MAX_QUICK
-    } else {
-        LEADERS_MAX
-    }
+    if quick { LEADERS_MAX_QUICK } else { LEADERS_MAX }
 }
 
 /// Whether this is one lock around everything, the tool that everybody knows.
@@ -173,10 +177,7 @@ impl Sweep {
             return Vec::new();
         };
         let winners: BTreeSet<&str> = first_names(own).collect();
-        self.points
-            .iter()
-            .filter_map(|point| self.flip(point, &winners))
-            .collect()
+        self.points.iter().filter_map(|point| self.flip(point, &winners)).collect()
     }
 
     /// Where the answer flips in words, a sentence for each; that it does not, if so.
@@ -202,10 +203,7 @@ impl Sweep {
             return None;
         }
         let first = point.places.first()?;
-        let old = point
-            .places
-            .iter()
-            .find(|place| winners.contains(place.design.name))?;
+        let old = point.places.iter().find(|place| winners.contains(place.design.name))?;
         Some(Flip {
             over: self.over,
             value: point.value,
@@ -218,11 +216,7 @@ impl Sweep {
 }
 
 fn first_names(point: &Point) -> impl Iterator<Item = &'static str> {
-    point
-        .places
-        .iter()
-        .filter(|place| place.rank == 1)
-        .map(|place| place.design.name)
+    point.places.iter().filter(|place| place.rank == 1).map(|place| place.design.name)
 }
 
 #[cfg(test)]
@@ -231,20 +225,12 @@ mod tests {
     use crate::statistics::{Ratio, Spread};
 
     fn place(index: usize, rank: usize, throughput: f64) -> Place {
-        let same = |value| Spread {
-            median: value,
-            low: value,
-            high: value,
-        };
+        let same = |value| Spread { median: value, low: value, high: value };
         Place {
             design: &rivals::designs(rivals::Workload::Table)[index],
             rank,
             throughput: same(throughput),
-            first_is_faster: Ratio {
-                median: 2.0,
-                low: 2.0,
-                high: 2.0,
-            },
+            first_is_faster: Ratio { median: 2.0, low: 2.0, high: 2.0 },
             cpu_ns: same(1.0),
             cpus_busy: 2.0,
             update_ns: None,
@@ -255,15 +241,8 @@ mod tests {
     }
 
     fn sweep(points: Vec<(f64, Vec<Place>)>) -> Sweep {
-        let points = points
-            .into_iter()
-            .map(|(value, places)| Point { value, places })
-            .collect();
-        Sweep {
-            over: Over::ReadsPercent,
-            own: 99.0,
-            points,
-        }
+        let points = points.into_iter().map(|(value, places)| Point { value, places }).collect();
+        Sweep { over: Over::ReadsPercent, own: 99.0, points }
     }
 
     #[test]
@@ -294,11 +273,7 @@ mod tests {
 
     #[test]
     fn without_the_workload_s_own_point_there_is_nothing_to_flip_from() {
-        assert!(
-            sweep(vec![(50.0, vec![place(1, 1, 6.0)])])
-                .flips()
-                .is_empty()
-        );
+        assert!(sweep(vec![(50.0, vec![place(1, 1, 6.0)])]).flips().is_empty());
         assert!(sweep(Vec::new()).flips().is_empty());
     }
 
@@ -312,9 +287,7 @@ mod tests {
         for quick in [false, true] {
             let chosen = leaders(&places, quick);
             let holds = |wanted: &dyn Fn(&Place) -> bool| {
-                places
-                    .iter()
-                    .any(|place| wanted(place) && chosen.contains(place.design.name))
+                places.iter().any(|place| wanted(place) && chosen.contains(place.design.name))
             };
             assert!(holds(&|place| place.rank == 1));
             assert!(holds(&|place| place.design.ours));
@@ -327,6 +300,12 @@ mod tests {
     fn shares_hold_the_workload_s_own_once() {
         assert_eq!(read_shares(99.0), READ_SHARES);
         assert_eq!(read_shares(95.0), [100.0, 99.9, 99.0, 95.0, 90.0, 50.0]);
+    }
+
+    #[test]
+    fn the_own_point_is_run_first_and_then_the_farthest() {
+        assert_eq!(running_order(&READ_SHARES, 99.0), [99.0, 50.0, 90.0, 100.0, 99.9]);
+        assert_eq!(running_order(&[1.0, 2.0, 4.0], 2.0), [2.0, 4.0, 1.0]);
     }
 
     #[test]

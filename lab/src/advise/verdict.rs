@@ -16,10 +16,7 @@ const ADVANTAGE_WORTH_IT: f64 = 1.3;
 fn demands(place: &Place) -> usize {
     const FAMILIES: [&str; 3] = ["lock", "sharded lock", "reference count"];
     let family = place.design.family;
-    FAMILIES
-        .iter()
-        .position(|&known| known == family)
-        .unwrap_or(FAMILIES.len())
+    FAMILIES.iter().position(|&known| known == family).unwrap_or(FAMILIES.len())
 }
 
 /// Whether readers of this design may still use a value after it has been replaced, and its
@@ -30,10 +27,7 @@ fn defers(place: &Place) -> bool {
 
 /// The design to take: of those in the first rank the least demanding, then the fastest.
 pub(super) fn recommended(places: &[Place]) -> Option<&Place> {
-    places
-        .iter()
-        .filter(|place| place.rank == 1)
-        .min_by_key(|place| demands(place))
+    places.iter().filter(|place| place.rank == 1).min_by_key(|place| demands(place))
 }
 
 /// What to do, a paragraph for each thing to know.
@@ -99,10 +93,7 @@ fn price(choice: &Place, value_bytes: u32) -> Option<String> {
 }
 
 fn when_not(choice: &Place, places: &[Place]) -> String {
-    let lock = places
-        .iter()
-        .filter(|place| !defers(place))
-        .min_by_key(|place| place.rank);
+    let lock = places.iter().filter(|place| !defers(place)).min_by_key(|place| place.rank);
     if !defers(choice) {
         return "You do not need RCU for this workload: readers that share a lock are fast enough \
                 here, they always see the newest value, and nothing waits to be freed."
@@ -143,23 +134,12 @@ mod tests {
 
     fn place(name: &str, rank: usize, throughput: f64) -> Place {
         let designs = rivals::designs(rivals::Workload::Table);
-        let same = |value| Spread {
-            median: value,
-            low: value,
-            high: value,
-        };
+        let same = |value| Spread { median: value, low: value, high: value };
         Place {
-            design: designs
-                .iter()
-                .find(|design| design.name == name)
-                .expect(name),
+            design: designs.iter().find(|design| design.name == name).expect(name),
             rank,
             throughput: same(throughput),
-            first_is_faster: Ratio {
-                median: 1.0,
-                low: 1.0,
-                high: 1.0,
-            },
+            first_is_faster: Ratio { median: 1.0, low: 1.0, high: 1.0 },
             cpu_ns: same(1.0),
             cpus_busy: 2.0,
             update_ns: None,
@@ -185,18 +165,11 @@ mod tests {
     #[test]
     fn a_small_advantage_is_called_small() {
         let close = [place("quiescence", 1, 10.0), place("std-rwlock", 2, 9.0)];
-        assert!(
-            paragraphs(&close, &[], 64)
-                .join("\n")
-                .contains("think twice")
-        );
+        assert!(paragraphs(&close, &[], 64).join("\n").contains("think twice"));
         let far = [place("quiescence", 1, 10.0), place("std-rwlock", 2, 1.0)];
         let text = paragraphs(&far, &[], 64).join("\n");
         assert!(!text.contains("think twice"), "{text}");
-        assert!(
-            text.contains("10.0 times the operations of std-rwlock"),
-            "{text}"
-        );
+        assert!(text.contains("10.0 times the operations of std-rwlock"), "{text}");
     }
 
     #[test]

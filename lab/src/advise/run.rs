@@ -1,0 +1,198 @@
+//! One run of `rcu advise`: what is measured, in which order, and for how long.
+
+use std::time::{Duration, Instant};
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rivals::Plan;
+
+use super::race::{self, Contender, Series, Track};
+use super::report::{Noise, Report};
+use super::sweep::{self, Over, Point, Sweep};
+use super::{AdviseArgs, Part, rank};
+use crate::exit::Failure;
+use crate::keys::Keys;
+use crate::machine::Machine;
+use crate::output::{Output, Progress};
+use crate::workload::Workload;
+use crate::{costs, draw};
+
+/// With `--quick` the ranking is over after this time, and everything after the other, also on a
+/// machine that is so busy that each round takes longer than planned.
+const QUICK_RANKING: Duration = Duration::from_millis(9_500);
+const QUICK_ALL: Duration = Duration::from_millis(13_500);
+
+/// A run with everything decided.
+pub(super) struct Run<'a> {
+    pub(super) start: Instant,
+    pub(super) args: &'a AdviseArgs,
+    pub(super) machine: &'a Machine,
+    pub(super) workload: Workload,
+    pub(super) keys: Keys,
+}
+
+impl std::fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("workload", &self.workload).finish_non_exhaustive()
+    }
+}
+
+impl Run<'_> {
+    /// Measures everything; after Ctrl-C, what it could.
+    pub(super) fn measure(&self, output: &mut Output) -> Result<Report, Failure> {
+        let mut report = Report {
+            seed: self.args.seed,
+            interrupted: false,
+            machine: self.machine.clone(),
+            costs: None,
+            keys: self.keys.census.clone(),
+            workload: self.workload.clone(),
+            places: Vec::new(),
+            noise: Noise {
+                spread_percent: 0.0,
+                taken_percent: 0.0,
+                limit_percent: self.args.noise_limit.percent(),
+            },
+            sweeps: Vec::new(),
+            cut_short: false,
+            checksum_errors_in_sweeps: 0,
+        };
+        let mut progress = output.progress(self.duration());
+        if !self.args.skip.contains(&Part::Costs) {
+            let costs = costs::measure(self.machine, self.args.quick, output, &mut progress)?;
+            progress.suspend(|| costs.print(output))?;
+            report.costs = Some(costs);
+        }
+        progress.suspend(|| report.print_input(output))?;
+        self.race(&mut report, output, &mut progress)?;
+        report.interrupted = output.interrupt().requested();
+        Ok(report)
+    }
+
+    /// The ranking and the sweeps.
+    fn race(
+        &self,
+        report: &mut Report,
+        output: &mut Output,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        let generator = ChaCha8Rng::seed_from_u64(self.args.seed);
+        let mut track =
+            Track { output, progress, generator, deadline: self.deadline(QUICK_RANKING) };
+        let plan = self.plan(self.workload.threads, self.workload.reads_percent, &track);
+        let kind = self.workload.kind.into();
+        let mut contenders = track.prepare(rivals::designs(kind), kind, &plan)?;
+        let rounds = self.workload.rounds;
+        let series = track.race(&mut contenders, None, &plan, rounds, "ranking")?;
+        report.places = rank::rank(&series);
+        let cpus = self.machine.cpus.len() as u32;
+        report.noise.spread_percent = rank::noise_percent(&report.places);
+        report.noise.taken_percent =
+            rank::taken_percent(&report.places, self.workload.threads, cpus);
+        if self.args.skip.contains(&Part::Sweep) || report.noise.is_too_much() {
+            return Ok(());
+        }
+        track.deadline = self.deadline(QUICK_ALL);
+        let over_reads = sweep::read_shares(self.workload.reads_percent);
+        self.sweep(Over::ReadsPercent, &over_reads, report, &mut contenders, &mut track)?;
+        if !self.args.quick {
+            let over_threads = self.thread_counts();
+            self.sweep(Over::Threads, &over_threads, report, &mut contenders, &mut track)?;
+        }
+        Ok(())
+    }
+
+    /// Races the leaders at each of `values`; stops after Ctrl-C, with the points that are whole.
+    fn sweep(
+        &self,
+        over: Over,
+        values: &[f64],
+        report: &mut Report,
+        contenders: &mut [Contender],
+        track: &mut Track<'_>,
+    ) -> Result<(), Failure> {
+        let leaders = sweep::leaders(&report.places, self.args.quick);
+        let (run_for, rounds) = self.sweep_rounds();
+        let mut points: Vec<Point> = Vec::new();
+        let own = match over {
+            Over::ReadsPercent => self.workload.reads_percent,
+            Over::Threads => f64::from(self.workload.threads),
+        };
+        for value in sweep::running_order(values, own) {
+            let (threads, reads) = match over {
+                Over::ReadsPercent => (self.workload.threads, value),
+                Over::Threads => (value as u32, self.workload.reads_percent),
+            };
+            if track.output.interrupt().requested() {
+                break;
+            }
+            if track.is_too_late_for(race::duration(leaders.len(), run_for, rounds)) {
+                report.cut_short = true;
+                break;
+            }
+            let plan = Plan { run_for, ..self.plan(threads, reads, track) };
+            let series =
+                track.race(contenders, Some(&leaders), &plan, rounds, &over.setting(value))?;
+            report.checksum_errors_in_sweeps +=
+                series.iter().map(|series: &Series| series.checksum_errors).sum::<u64>();
+            if !track.output.interrupt().requested() {
+                points.push(Point { value, places: rank::rank(&series) });
+            }
+        }
+        points.sort_by_key(|point| values.iter().position(|&value| value == point.value));
+        report.sweeps.push(Sweep { over, own, points });
+        Ok(())
+    }
+
+    fn plan(&self, threads: u32, reads_percent: f64, track: &Track<'_>) -> Plan {
+        let keys = self.keys.list.len() as u32;
+        Plan {
+            keys: self.keys.list.clone(),
+            value_bytes: self.workload.value_bytes as usize,
+            work: self.workload.work,
+            operations: draw::operations(
+                keys,
+                threads,
+                reads_percent,
+                self.workload.popularity,
+                self.args.seed,
+            ),
+            run_for: self.workload.run_for,
+            stop: track.output.interrupt().flag(),
+        }
+    }
+
+    fn thread_counts(&self) -> Vec<f64> {
+        let cpus = self.machine.cpus.len() as u32;
+        sweep::thread_counts(self.workload.threads, cpus).into_iter().map(f64::from).collect()
+    }
+
+    /// Rounds of a sweep are fewer and shorter than those of the ranking: there are many points.
+    fn sweep_rounds(&self) -> (Duration, u32) {
+        const ROUNDS: u32 = 5;
+        let shorter = if self.args.quick { 2 } else { 3 };
+        (self.workload.run_for / shorter, ROUNDS.min(self.workload.rounds))
+    }
+
+    /// When `after` will have passed since the start, when that matters.
+    fn deadline(&self, after: Duration) -> Option<Instant> {
+        self.args.quick.then(|| self.start + after)
+    }
+
+    /// About how long everything takes.
+    fn duration(&self) -> Duration {
+        let designs = rivals::designs(self.workload.kind.into()).len();
+        let mut total = race::duration(designs, self.workload.run_for, self.workload.rounds);
+        if !self.args.skip.contains(&Part::Costs) {
+            total += costs::duration(self.args.quick);
+        }
+        if !self.args.skip.contains(&Part::Sweep) {
+            let threads = if self.args.quick { 0 } else { self.thread_counts().len() };
+            let points = sweep::read_shares(self.workload.reads_percent).len() + threads;
+            let (run_for, rounds) = self.sweep_rounds();
+            let leaders = sweep::leaders_at_most(self.args.quick);
+            total += race::duration(leaders, run_for, rounds) * points as u32;
+        }
+        total
+    }
+}
