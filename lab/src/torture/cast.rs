@@ -1,0 +1,283 @@
+//! Who takes part: the domains, the threads and their parts, and the check at the end.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use grace::{Number, Sequence, Start};
+use quiescence_chaos::{Domain, Global, Kind, Private, Statistics};
+use serde::Serialize;
+
+use super::arena::{Arena, Seat};
+use super::kinds::{FaultKind, ReaderKind, Step, Way};
+use super::ledger::{Ledger, Post};
+use super::random::Random;
+use super::{chaos, passing, readers, updaters};
+
+/// Grace periods before the counters of the second domain wrap.
+const BEFORE_WRAP: u32 = 64;
+
+/// Bits in the grace-period numbers of the third domain: they come round after eight, so that its
+/// grace periods announce two numbers each.
+const FEW_BITS: u32 = 3;
+
+/// How long the final counts may take before the report does without them.
+const COUNTS_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Which domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The global one.
+    Global,
+    /// A private one whose counters soon wrap.
+    Wrapping,
+    /// A private one whose readers come and go: often nobody is registered.
+    Sparse,
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Reader(ReaderKind),
+    /// Starts readers that come and go.
+    Passing,
+    Updater,
+}
+
+/// The parts of the readers, given out in this order and from the start again.
+const READERS: [(Part, Place); 12] = [
+    (Part::Reader(ReaderKind::Read), Place::Global),
+    (Part::Reader(ReaderKind::Nested), Place::Global),
+    (Part::Reader(ReaderKind::Handle), Place::Global),
+    (Part::Reader(ReaderKind::Qsbr), Place::Global),
+    (Part::Passing, Place::Global),
+    (Part::Reader(ReaderKind::Read), Place::Wrapping),
+    (Part::Reader(ReaderKind::Nested), Place::Wrapping),
+    (Part::Reader(ReaderKind::Handle), Place::Wrapping),
+    (Part::Reader(ReaderKind::Qsbr), Place::Wrapping),
+    (Part::Passing, Place::Wrapping),
+    (Part::Passing, Place::Sparse),
+    (Part::Passing, Place::Sparse),
+];
+
+/// As above, for the updaters: more than one in a domain, so that they share grace periods.
+const UPDATERS: [(Part, Place); 5] = [
+    (Part::Updater, Place::Global),
+    (Part::Updater, Place::Wrapping),
+    (Part::Updater, Place::Global),
+    (Part::Updater, Place::Sparse),
+    (Part::Updater, Place::Wrapping),
+];
+
+/// The domains.
+#[derive(Clone, Debug)]
+struct Arenas {
+    global: Arc<Arena<Global>>,
+    wrapping: Arc<Arena<Private>>,
+    sparse: Arc<Arena<Private>>,
+}
+
+/// What has happened in a domain.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct DomainCounts {
+    pub(super) name: &'static str,
+    pub(super) grace_periods: u64,
+    pub(super) heavy_fences: u64,
+    pub(super) sleeps: u64,
+}
+
+/// The domains and the parts.
+#[derive(Debug)]
+pub(super) struct Cast {
+    arenas: Arenas,
+    parts: Vec<(Part, Place)>,
+}
+
+impl Cast {
+    pub(super) fn new(readers: usize, updaters: usize) -> Self {
+        let readers = READERS.iter().cycle().take(readers);
+        let updaters = UPDATERS.iter().cycle().take(updaters);
+        Self { arenas: Arenas::new(), parts: readers.chain(updaters).copied().collect() }
+    }
+
+    /// The posts: one for each part, and one more for the check at the end.
+    pub(super) fn posts(&self) -> Vec<Post> {
+        let parts = self
+            .parts
+            .iter()
+            .map(|(part, place)| Post::new(format!("{} in the {}", part.name(), place.name())));
+        parts.chain([Post::new("the check at the end".to_owned())]).collect()
+    }
+
+    /// The posts of the threads that [`start`](Self::start) starts.
+    pub(super) fn players(&self) -> Range<usize> {
+        0..self.parts.len()
+    }
+
+    /// The post of the thread that [`close`](Self::close) starts.
+    pub(super) fn closer(&self) -> Range<usize> {
+        self.parts.len()..self.parts.len() + 1
+    }
+
+    /// Starts all threads.
+    pub(super) fn start(&self, ledger: &Arc<Ledger>, seed: u64) -> io::Result<()> {
+        for (post, &(part, place)) in self.parts.iter().enumerate() {
+            match place {
+                Place::Global => play(&self.arenas.global, ledger, post, part, seed),
+                Place::Wrapping => play(&self.arenas.wrapping, ledger, post, part, seed),
+                Place::Sparse => play(&self.arenas.sparse, ledger, post, part, seed),
+            }?;
+        }
+        Ok(())
+    }
+
+    /// Starts a thread that waits for all callbacks and then counts what must be there.
+    pub(super) fn close(&self, ledger: &Arc<Ledger>) -> io::Result<()> {
+        let (arenas, ledger) = (self.arenas.clone(), Arc::clone(ledger));
+        let post = self.closer().start;
+        thread::Builder::new().name("closing".to_owned()).spawn(move || {
+            let _end = EndOfThread { ledger: &ledger, post };
+            close(&arenas.global, &ledger);
+            close(&arenas.wrapping, &ledger);
+            close(&arenas.sparse, &ledger);
+            let (queued, run) = (ledger.calls_queued.load(Relaxed), ledger.calls_run.load(Relaxed));
+            if queued != run {
+                ledger.fault(FaultKind::Count, "", None, Some(Way::Call), || {
+                    format!("{queued} callbacks were queued and {run} have run")
+                });
+            }
+        })?;
+        Ok(())
+    }
+
+    /// What has happened in the domains; nothing if a lock that it takes is stuck.
+    pub(super) fn counts(&self) -> Option<Vec<DomainCounts>> {
+        let arenas = self.arenas.clone();
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let counts = [
+                counts(&arenas.global, 0),
+                counts(&arenas.wrapping, first_of_wrapping()),
+                counts(&arenas.sparse, 0),
+            ];
+            // Nobody may be listening any more.
+            let _ = sender.send(counts.to_vec());
+        });
+        receiver.recv_timeout(COUNTS_PATIENCE).ok()
+    }
+}
+
+impl Arenas {
+    fn new() -> Self {
+        let wrapping = Domain::starting_at(Start {
+            sequence: Sequence::after(first_of_wrapping()),
+            number: Number(u32::MAX - BEFORE_WRAP),
+            ..Start::ZERO
+        });
+        let sparse = Domain::starting_at(Start { number_bits: FEW_BITS, ..Start::ZERO });
+        Self {
+            global: Arc::new(Arena::new("global domain", Domain::global())),
+            wrapping: Arc::new(Arena::new("private domain whose counters wrap", wrapping)),
+            sparse: Arc::new(Arena::new("private domain with few readers", sparse)),
+        }
+    }
+}
+
+/// The number of ended grace periods that the second domain begins with; the counter has 63 bits.
+const fn first_of_wrapping() -> u64 {
+    (u64::MAX >> 1) - BEFORE_WRAP as u64
+}
+
+impl Place {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Global => "global domain",
+            Self::Wrapping => "private domain whose counters wrap",
+            Self::Sparse => "private domain with few readers",
+        }
+    }
+}
+
+impl Part {
+    fn name(self) -> String {
+        match self {
+            Self::Reader(kind) => format!("reader ({})", kind.name()),
+            Self::Passing => "starter of short-lived threads".to_owned(),
+            Self::Updater => "updater".to_owned(),
+        }
+    }
+}
+
+/// Marks a post as ended, and a panic as a fault.
+struct EndOfThread<'a> {
+    ledger: &'a Ledger,
+    post: usize,
+}
+
+impl Drop for EndOfThread<'_> {
+    fn drop(&mut self) {
+        let post = &self.ledger.posts[self.post];
+        if thread::panicking() {
+            self.ledger.fault(FaultKind::Panic, "", None, None, || {
+                format!("{}, {}; see standard error", post.name, post.doing())
+            });
+        }
+        post.end();
+    }
+}
+
+/// Starts one thread.
+fn play<K: Kind>(
+    arena: &Arc<Arena<K>>,
+    ledger: &Arc<Ledger>,
+    post: usize,
+    part: Part,
+    seed: u64,
+) -> io::Result<()> {
+    let seat = Seat { arena: Arc::clone(arena), ledger: Arc::clone(ledger), post };
+    thread::Builder::new().name(format!("torture-{post}")).spawn(move || {
+        let _end = EndOfThread { ledger: &seat.ledger, post };
+        // Two streams for each thread: what it does, and how it is delayed.
+        let mut random = Random::new(seed, 2 * post as u64);
+        chaos::seed_thread(2 * post as u64 + 1);
+        match part {
+            Part::Reader(kind) => readers::run(&seat, kind, &mut random),
+            Part::Passing => passing::run(&seat, &mut random),
+            Part::Updater => updaters::run(&seat, &mut random),
+        }
+    })?;
+    Ok(())
+}
+
+/// Waits for all callbacks of a domain, and looks for what is lost.
+fn close<K: Kind>(arena: &Arena<K>, ledger: &Ledger) {
+    let post = ledger.posts.last().expect("the closing thread's");
+    post.begin(Step::Update(Way::Barrier));
+    // Twice: callbacks may have queued callbacks.
+    arena.domain.barrier();
+    post.begin(Step::Update(Way::Barrier));
+    arena.domain.barrier();
+    let waiting = arena.domain.statistics().callbacks_waiting();
+    if waiting != 0 {
+        ledger.fault(FaultKind::Count, arena.name, None, Some(Way::Barrier), || {
+            format!("{waiting} callbacks wait after a barrier that nobody queued anything after")
+        });
+    }
+    let (in_use, published) = (arena.pool.in_use(), arena.published());
+    if in_use != published {
+        ledger.fault(FaultKind::Count, arena.name, None, None, || {
+            format!("{in_use} blocks are in use and {published} published")
+        });
+    }
+}
+
+fn counts<K: Kind>(arena: &Arena<K>, first: u64) -> DomainCounts {
+    let Statistics { grace_periods, heavy_fences, sleeps, .. } = arena.domain.statistics();
+    // The counter has 63 bits.
+    let grace_periods = grace_periods.wrapping_sub(first) & (u64::MAX >> 1);
+    DomainCounts { name: arena.name, grace_periods, heavy_fences, sleeps }
+}

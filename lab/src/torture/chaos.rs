@@ -1,0 +1,89 @@
+//! Delays at the steps of the library where races live.
+//!
+//! The library calls [`hook`] at each of its [`Point`]s. A race shows when a thread is late at just
+//! the wrong moment; so at each point some threads spin a little, some give up the processor, and
+//! now and then one sleeps. Steps of readers, which come by the million, are delayed seldom; steps
+//! of updaters, which are few, often.
+
+use std::cell::Cell;
+use std::hint;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use quiescence_chaos::chaos::{self, Point};
+
+use super::random::Random;
+
+/// The longest pause at a point: longer than most grace periods, so that a stalled thread is
+/// overtaken by several.
+const PAUSE_MAX_US: u64 = 300;
+
+/// The longest spin at a point, in turns.
+const SPIN_MAX: u64 = 256;
+
+/// The run's seed, and a number for the next thread that has not been given one.
+static SEED: AtomicU64 = AtomicU64::new(0);
+static STRANGERS: AtomicU64 = AtomicU64::new(0);
+
+/// Streams of threads that the torture did not start itself (the library's worker) begin here.
+const STRANGERS_FROM: u64 = 1 << 32;
+
+thread_local! {
+    /// The state of this thread's generator. Without a destructor: it is used to the very end.
+    static STATE: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Has every point delayed from now on.
+pub(super) fn install(seed: u64) {
+    SEED.store(seed, Relaxed);
+    chaos::install(hook);
+}
+
+/// Gives the calling thread its own stream of delays.
+pub(super) fn seed_thread(stream: u64) {
+    let random = Random::new(SEED.load(Relaxed), stream);
+    STATE.set(Some(random.state()));
+}
+
+fn hook(point: Point) {
+    let mut random = match STATE.get() {
+        Some(state) => Random::from_state(state),
+        None => {
+            let stranger = STRANGERS_FROM + STRANGERS.fetch_add(1, Relaxed);
+            Random::new(SEED.load(Relaxed), stranger)
+        }
+    };
+    let (yield_one_in, pause_one_in) = chances(point);
+    if random.one_in(pause_one_in) {
+        thread::sleep(Duration::from_micros(1 + random.below(PAUSE_MAX_US)));
+    } else if random.one_in(yield_one_in) {
+        thread::yield_now();
+    } else if random.one_in(8) {
+        spin(random.below(SPIN_MAX));
+    }
+    STATE.set(Some(random.state()));
+}
+
+/// How seldom a thread gives up the processor here, and how seldom it sleeps.
+const fn chances(point: Point) -> (u64, u64) {
+    match point {
+        // Every section passes these.
+        Point::EnterBeforeStore | Point::Entered | Point::LeaveBeforeStore | Point::Left => {
+            (128, 2048)
+        }
+        // Every grace period or update passes these.
+        Point::Unlinked | Point::Fenced | Point::Announced => (8, 64),
+        Point::BatchClosed | Point::BeforeCallbacks => (8, 32),
+        // These are rare.
+        Point::BeforeMark | Point::Marked => (4, 8),
+        Point::BeforeUnregister | Point::Unregistered => (4, 8),
+    }
+}
+
+/// Keeps the processor for a while.
+pub(super) fn spin(turns: u64) {
+    for _ in 0..turns {
+        hint::spin_loop();
+    }
+}

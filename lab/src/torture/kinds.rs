@@ -1,0 +1,140 @@
+//! The names of things: kinds of readers, ways to update, kinds of faults.
+
+use serde::Serialize;
+
+/// Declares an enum whose variants have a name for people and for JSON, and a number for atomics.
+macro_rules! named {
+    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum $name {
+            $($(#[$variant_meta])* $variant,)+
+        }
+
+        impl $name {
+            /// All of them, in the order of their numbers.
+            pub(super) const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            pub(super) const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+
+            pub(super) const fn index(self) -> usize {
+                self as usize
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
+            }
+        }
+    };
+}
+
+named! {
+    /// How a reader reads.
+    ReaderKind {
+        Read = "read()",
+        Nested = "nested sections",
+        Handle = "Reader handle",
+        Qsbr = "QSBR",
+        Passing = "short-lived thread",
+        Destructor = "first read in a thread-local destructor",
+        Updater = "closure of an update",
+    }
+}
+
+named! {
+    /// How an updater waits for its grace period, or has it waited for.
+    Way {
+        Synchronize = "synchronize",
+        Expedited = "synchronize_expedited",
+        StartPoll = "start and poll",
+        GetWait = "get and wait",
+        Call = "call",
+        Retire = "retire",
+        RetireInSection = "retire inside a section",
+        Barrier = "call and barrier",
+        Store = "Rcu::store",
+        Swap = "Rcu::swap",
+        IntoBox = "Rcu::swap and into_box",
+        Update = "Rcu::update",
+        Take = "RcuOption::take",
+        QsbrSynchronize = "Qsbr::synchronize",
+        Passing = "retire and exit the thread",
+    }
+}
+
+named! {
+    /// What can be found wrong.
+    FaultKind {
+        Age = "age above 1",
+        Payload = "wrong payload",
+        EarlyEnd = "grace period ended inside a section",
+        Barrier = "barrier returned too early",
+        Count = "lost callback, object or block",
+        Stuck = "stuck",
+        Panic = "panic",
+    }
+}
+
+impl Way {
+    pub(super) const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The way with this code; a code that is none is the first way's.
+    pub(super) fn from_code(code: u8) -> Self {
+        Self::ALL.get(usize::from(code)).copied().unwrap_or(Self::Synchronize)
+    }
+
+    /// The ways that an updater draws from. The others need a thread of their own.
+    pub(super) fn of_updaters() -> impl Iterator<Item = Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .filter(|way| !matches!(way, Self::QsbrSynchronize | Self::Passing))
+    }
+}
+
+/// What a thread of the torture is doing, for the report of one that is stuck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It begins.
+    Start,
+    /// It reads.
+    Read,
+    /// It waits for a thread that it started to end.
+    WaitForThread,
+    /// It waits for old blocks to become free.
+    WaitForBlocks,
+    /// It updates.
+    Update(Way),
+}
+
+impl Step {
+    const UPDATE: u8 = 16;
+
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Self::Start => 0,
+            Self::Read => 1,
+            Self::WaitForThread => 2,
+            Self::WaitForBlocks => 3,
+            Self::Update(way) => Self::UPDATE + way.code(),
+        }
+    }
+
+    pub(super) fn describe(code: u8) -> String {
+        match code {
+            0 => "beginning".to_owned(),
+            1 => "reading".to_owned(),
+            2 => "waiting for a thread that it started to end".to_owned(),
+            3 => "waiting for old blocks to become free".to_owned(),
+            code => format!("updating by {}", Way::from_code(code - Self::UPDATE).name()),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `rcu torture`: tries to catch the library freeing what is still read.
+//!
+//! Readers of every kind look at blocks with an age ([`pool`]) while updaters replace them in every
+//! way there is, in three domains at once, with more threads than CPUs and with delays at the steps
+//! of the library where races live ([`chaos`]). A reader that sees an age above 1 has caught a grace
+//! period that ended too early. The same run with one step of the library removed ([`mutants`])
+//! shows that it would.
+//!
+//! It runs the package `quiescence-chaos`: the library's own sources with the hooks compiled in.
+//!
+//! Reading order: [`kinds`], [`pool`], [`arena`] are what is read and updated; [`readers`],
+//! [`passing`] and [`updaters`] do it; [`cast`] gives out the parts; [`watch`] ends the run, hung or
+//! not; [`report`] tells.
+
+mod arena;
+mod cast;
+mod chaos;
+mod kinds;
+mod ledger;
+mod mutants;
+mod passing;
+mod pool;
+mod random;
+mod readers;
+mod report;
+mod updaters;
+mod watch;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+use cast::Cast;
+use ledger::Ledger;
+use report::{Report, Setup};
+use watch::{Ending, TURN, Watch};
+
+/// The commit that this program was built from; the build script asks git.
+const COMMIT: &str = match option_env!("RCU_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
+
+/// Threads when nobody says how many: every part at least once, and more than there are CPUs.
+const READERS_MIN: usize = 12;
+const UPDATERS_MIN: usize = 5;
+const READERS_PER_CPU: usize = 2;
+
+/// Threads that a torture may have of a kind.
+const THREADS_MAX: u64 = 10_000;
+
+/// The arguments of `rcu torture`.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct TortureArgs {
+    /// How long
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: u64,
+    /// Threads that read; by default more than there are CPUs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=THREADS_MAX))]
+    readers: Option<u64>,
+    /// Threads that update; by default more than there are CPUs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=THREADS_MAX))]
+    updaters: Option<u64>,
+    /// The seed of what the threads draw; the system's scheduling stays its own
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Run with a step removed, and succeed only if that is noticed
+    #[arg(long, value_name = "NAME", conflicts_with = "list_mutants")]
+    mutant: Option<String>,
+    /// Print the steps that can be removed, one name a line
+    #[arg(long)]
+    list_mutants: bool,
+}
+
+/// Tortures the library and reports.
+pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failure> {
+    if args.list_mutants {
+        mutants::names().try_for_each(|name| output.line(name))?;
+        return Ok(Exit::Ok);
+    }
+    let removed = args.mutant.as_deref().map(mutants::by_name).transpose()?;
+    let setup = args.setup(removed.map(|removed| removed.name));
+    setup.print(output)?;
+    if let Some(removed) = removed {
+        removed.remove();
+    }
+    chaos::install(setup.seed);
+    let cast = Cast::new(setup.readers, setup.updaters);
+    let slip = removed.and_then(mutants::Removed::slip);
+    let ledger = Arc::new(Ledger::new(slip, cast.posts()));
+    let ending = torture(&setup, &cast, &ledger, output)?;
+    let report = Report::new(&setup, &ledger, cast.counts(), ending);
+    // The JSON first: it is worth having even if nobody reads the text.
+    output.json(&report)?;
+    report.print(output)?;
+    Ok(report.verdict().exit())
+}
+
+/// Runs the threads to the end, as far as they can be.
+fn torture(
+    setup: &Setup,
+    cast: &Cast,
+    ledger: &Arc<Ledger>,
+    output: &mut Output,
+) -> Result<Ending, Failure> {
+    let limit = Duration::from_secs(setup.seconds);
+    let interrupt = output.interrupt().clone();
+    let mut progress = output.progress(limit);
+    let mut watch = Watch::new(ledger, &interrupt, setup.mutant.is_some());
+    cast.start(ledger, setup.seed).map_err(|error| Failure::io("cannot start a thread", error))?;
+    progress.announce("torture");
+    let mut ending = watch.until(cast.players(), |ledger| {
+        progress.advance(TURN);
+        ledger.elapsed() >= limit
+    });
+    ledger.stop();
+    if ending == Ending::Finished {
+        progress.announce("waiting for the threads to end");
+        ending = watch.until(cast.players(), |ledger| watch::have_ended(ledger, cast.players()));
+    }
+    if ending == Ending::Finished {
+        progress.announce("looking for what is lost");
+        cast.close(ledger).map_err(|error| Failure::io("cannot start a thread", error))?;
+        ending = watch.until(cast.closer(), |ledger| watch::have_ended(ledger, cast.closer()));
+    }
+    Ok(ending)
+}
+
+impl TortureArgs {
+    fn setup(&self, mutant: Option<&'static str>) -> Setup {
+        let cpus = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let readers = (cpus * READERS_PER_CPU).max(READERS_MIN);
+        let updaters = (cpus + 1).max(UPDATERS_MIN);
+        Setup {
+            seed: self.seed.unwrap_or_else(rand::random),
+            commit: COMMIT,
+            fences: report::fences(),
+            mutant,
+            seconds: self.seconds,
+            cpus,
+            readers: self.readers.map_or(readers, |readers| readers as usize),
+            updaters: self.updaters.map_or(updaters, |updaters| updaters as usize),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The steps that can be removed, by name: the proof that the torture would notice.
+//!
+//! Most are removed inside the library (`quiescence_chaos::chaos::Mutant`); two are mistakes of a
+//! user of RCU, made by the torture itself.
+
+use quiescence_chaos::chaos::{self, Mutant};
+
+use crate::exit::Failure;
+
+/// A mistake that the torture itself makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slip {
+    /// An updater publishes a block and writes its payload only then.
+    PublishBeforeInit,
+    /// A reader looks at a block once more after it has left its section.
+    LeaveEarly,
+}
+
+/// Where the step is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Library(Mutant),
+    Torture(Slip),
+}
+
+/// A removed step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Removed {
+    pub(super) name: &'static str,
+    place: Place,
+}
+
+const fn library(name: &'static str, mutant: Mutant) -> Removed {
+    Removed { name, place: Place::Library(mutant) }
+}
+
+const fn torture(name: &'static str, slip: Slip) -> Removed {
+    Removed { name, place: Place::Torture(slip) }
+}
+
+/// Every step that can be removed. Each is caught within 30 s, each time.
+const MUTANTS: &[Removed] = &[
+    library("no-wait", Mutant::NoWait),
+    library("skip-last-reader", Mutant::SkipLastReader),
+    library("no-registration", Mutant::NoRegistration),
+    library("no-wake-up", Mutant::NoWakeUp),
+    library("lost-mark", Mutant::LostMark),
+    library("phase-bit", Mutant::PhaseBit),
+    library("nested-unlock", Mutant::NestedUnlock),
+    library("early-cookie", Mutant::EarlyCookie),
+    library("early-callbacks", Mutant::EarlyCallbacks),
+    library("retire-before-unlink", Mutant::RetireBeforeUnlink),
+    library("no-barrier", Mutant::NoBarrier),
+    library("always-alone", Mutant::AlwaysAlone),
+    library("no-sharing", Mutant::NoSharing),
+    torture("publish-before-init", Slip::PublishBeforeInit),
+    torture("leave-early", Slip::LeaveEarly),
+];
+
+/// The names, in the order of the list.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    MUTANTS.iter().map(|removed| removed.name)
+}
+
+/// The step with this name.
+pub(super) fn by_name(name: &str) -> Result<Removed, Failure> {
+    MUTANTS.iter().find(|removed| removed.name == name).copied().ok_or_else(|| {
+        let known = names().collect::<Vec<_>>().join(", ");
+        Failure::Usage(format!("there is no mutant {name:?}; there are: {known}"))
+    })
+}
+
+impl Removed {
+    /// Removes the step for the rest of the process, if it is the library's.
+    pub(super) fn remove(self) {
+        if let Place::Library(mutant) = self.place {
+            assert!(chaos::remove_step(mutant), "one step is removed in a process");
+        }
+    }
+
+    /// The mistake that the torture must make.
+    pub(super) fn slip(self) -> Option<Slip> {
+        match self.place {
+            Place::Library(_) => None,
+            Place::Torture(slip) => Some(slip),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_of_the_library_has_a_name() {
+        for mutant in Mutant::ALL {
+            let listed = MUTANTS.iter().any(|removed| removed.place == Place::Library(mutant));
+            assert!(listed, "{mutant:?}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_the_known_ones() {
+        let Err(Failure::Usage(message)) = by_name("no-such") else {
+            panic!("a usage error is due");
+        };
+        assert!(message.contains("no-wake-up"));
+    }
+}

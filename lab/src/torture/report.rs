@@ -1,0 +1,269 @@
+//! What the torture says: the set-up before it begins, the counts and the verdict at the end.
+
+use quiescence_chaos::Fences;
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Output};
+use crate::units;
+
+use super::cast::DomainCounts;
+use super::kinds::{FaultKind, Way};
+use super::ledger::{Fault, HISTOGRAM, Ledger};
+use super::pool::PIPE_LEN;
+use super::watch::{Ending, PATIENCE};
+
+/// The version of the JSON that this command writes; see `docs/JSON.md`.
+const SCHEMA: &str = "quiescence/torture/1";
+
+/// What a run is.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Setup {
+    pub(super) seed: u64,
+    pub(super) commit: &'static str,
+    pub(super) fences: &'static str,
+    pub(super) mutant: Option<&'static str>,
+    pub(super) seconds: u64,
+    pub(super) cpus: usize,
+    pub(super) readers: usize,
+    pub(super) updaters: usize,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Verdict {
+    /// No fault was found.
+    Clean,
+    /// A fault was found in the library as it is.
+    Faulty,
+    /// The removed step was noticed.
+    Caught,
+    /// It was not.
+    Missed,
+    /// Ctrl-C, and no fault until then.
+    Interrupted,
+}
+
+/// The document of `--json`.
+#[derive(Debug, Serialize)]
+pub(super) struct Report<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    setup: &'a Setup,
+    verdict: Verdict,
+    elapsed_s: f64,
+    reads: u64,
+    /// Reads by the age of the block at the end of the section; the last place is "more".
+    ages: [u64; HISTOGRAM],
+    /// Some reads by the grace periods that ended inside the section; the last place is "more".
+    batches: [u64; HISTOGRAM],
+    /// Whether no reader ever overlapped an update: then nothing has been tested.
+    weak: bool,
+    /// Nothing if the locks that the counts need were stuck.
+    domains: Option<Vec<DomainCounts>>,
+    callbacks_queued: u64,
+    callbacks_run: u64,
+    updates: Vec<Updates>,
+    faults: Vec<Faults>,
+    first_fault: Option<&'a Fault>,
+}
+
+#[derive(Debug, Serialize)]
+struct Updates {
+    way: Way,
+    count: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Faults {
+    kind: FaultKind,
+    count: u64,
+}
+
+impl Setup {
+    /// Writes what is about to happen; the seed and the commit first.
+    pub(super) fn print(&self, output: &mut Output) -> Result<(), Failure> {
+        output.entry("seed", self.seed)?;
+        output.entry("commit", self.commit)?;
+        output.entry("fences", self.fences)?;
+        output.entry(
+            "threads",
+            format!(
+                "{} readers and {} updaters on {} CPUs, in three domains",
+                self.readers, self.updaters, self.cpus
+            ),
+        )?;
+        let patience = PATIENCE.as_secs();
+        output.entry(
+            "time",
+            format!(
+                "{} s; a thread without a sign of life for {patience} s is stuck",
+                self.seconds
+            ),
+        )?;
+        if let Some(mutant) = self.mutant {
+            output.entry("removed", format!("{mutant}: the run ends when that is noticed"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The fences in use, in the words of `QUIESCENCE_FENCES`.
+pub(super) fn fences() -> &'static str {
+    match quiescence_chaos::fences() {
+        Fences::Membarrier => "membarrier",
+        Fences::Portable => "portable",
+    }
+}
+
+impl Verdict {
+    fn new(setup: &Setup, ending: Ending, faults: u64) -> Self {
+        match (setup.mutant, faults, ending) {
+            (Some(_), 1.., _) => Self::Caught,
+            (None, 1.., _) => Self::Faulty,
+            (_, 0, Ending::Interrupted) => Self::Interrupted,
+            (Some(_), 0, _) => Self::Missed,
+            (None, 0, _) => Self::Clean,
+        }
+    }
+
+    pub(super) fn exit(self) -> Exit {
+        match self {
+            Self::Clean | Self::Caught => Exit::Ok,
+            Self::Faulty | Self::Missed => Exit::Violation,
+            Self::Interrupted => Exit::Interrupted,
+        }
+    }
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(
+        setup: &'a Setup,
+        ledger: &'a Ledger,
+        domains: Option<Vec<DomainCounts>>,
+        ending: Ending,
+    ) -> Self {
+        use std::sync::atomic::Ordering::Relaxed;
+        let (ages, batches) = ledger.histograms();
+        let faults = FaultKind::ALL.iter().map(|&kind| Faults { kind, count: ledger.faults(kind) });
+        let updates = Way::ALL.iter().map(|&way| Updates { way, count: ledger.uses(way) });
+        Self {
+            schema: SCHEMA,
+            setup,
+            verdict: Verdict::new(setup, ending, ledger.faults_total()),
+            elapsed_s: ledger.elapsed().as_secs_f64(),
+            reads: ages.iter().sum(),
+            weak: ages[1..].iter().all(|&reads| reads == 0),
+            ages,
+            batches,
+            domains,
+            callbacks_run: ledger.calls_run.load(Relaxed),
+            callbacks_queued: ledger.calls_queued.load(Relaxed),
+            updates: updates.collect(),
+            faults: faults.collect(),
+            first_fault: ledger.first_fault(),
+        }
+    }
+
+    pub(super) fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    /// Writes all of it for people.
+    pub(super) fn print(&self, output: &mut Output) -> Result<(), Failure> {
+        self.print_histograms(output)?;
+        self.print_updates(output)?;
+        output.heading("Verdict")?;
+        if self.weak {
+            output.line(
+                "weak test: no reader overlapped an update; run longer, or with more threads",
+            )?;
+        }
+        for fault in self.faults.iter().filter(|fault| fault.count > 0) {
+            output.line(format!("{}: {}", fault.kind.name(), units::count(fault.count)))?;
+        }
+        if let Some(first) = self.first_fault {
+            output.entry("first", first.describe())?;
+        }
+        output.line(self.conclusion())
+    }
+
+    fn print_histograms(&self, output: &mut Output) -> Result<(), Failure> {
+        output.heading("What readers saw")?;
+        let mut table =
+            output::table(&["n", "reads at age n", "reads with n grace periods inside"]);
+        output::numeric(&mut table, 0..3);
+        for (n, (ages, batches)) in self.ages.iter().zip(&self.batches).enumerate() {
+            if n <= 1 || *ages > 0 || *batches > 0 {
+                let n = if n <= PIPE_LEN { n.to_string() } else { format!("> {PIPE_LEN}") };
+                table.add_row([n, units::count(*ages), units::count(*batches)]);
+            }
+        }
+        output.table(table)?;
+        output.paragraph(
+            "Age 0 is a published block, 1 one that was replaced while it was read. Grace periods \
+             are counted for one read in 64.",
+        )
+    }
+
+    fn print_updates(&self, output: &mut Output) -> Result<(), Failure> {
+        output.heading("What updaters did")?;
+        let mut table = output::table(&["way", "updates"]);
+        output::numeric(&mut table, [1]);
+        for Updates { way, count } in &self.updates {
+            table.add_row([way.name().to_owned(), units::count(*count)]);
+        }
+        output.table(table)?;
+        output.heading("What the domains did")?;
+        let Some(domains) = &self.domains else {
+            return output.line("unknown: a lock that the counts need is stuck");
+        };
+        let mut table = output::table(&["domain", "grace periods", "heavy fences", "sleeps"]);
+        output::numeric(&mut table, 1..4);
+        for domain in domains {
+            table.add_row([
+                domain.name.to_owned(),
+                units::count(domain.grace_periods),
+                units::count(domain.heavy_fences),
+                units::count(domain.sleeps),
+            ]);
+        }
+        output.table(table)?;
+        output.line(format!(
+            "{} closures were queued with call(), {} have run",
+            units::count(self.callbacks_queued),
+            units::count(self.callbacks_run)
+        ))
+    }
+
+    fn conclusion(&self) -> String {
+        let reads = units::count(self.reads);
+        let seconds = units::figures(self.elapsed_s);
+        match (self.verdict, self.setup.mutant) {
+            (Verdict::Caught, Some(mutant)) => format!("caught: {mutant}, after {seconds} s"),
+            (Verdict::Missed, Some(mutant)) => format!("NOT caught: {mutant}, in {seconds} s"),
+            (Verdict::Faulty, _) => format!("FAULTY: {reads} reads in {seconds} s"),
+            (Verdict::Interrupted, _) => {
+                format!("interrupted, clean until then: {reads} reads in {seconds} s")
+            }
+            _ => format!("clean: {reads} reads in {seconds} s"),
+        }
+    }
+}
+
+impl Fault {
+    fn describe(&self) -> String {
+        let mut text = format!("{} after {:.3} s", self.kind.name(), self.after_s);
+        if !self.domain.is_empty() {
+            text += &format!(", in the {}", self.domain);
+        }
+        if let Some(reader) = self.reader {
+            text += &format!(", seen by {}", reader.name());
+        }
+        if let Some(updater) = self.updater {
+            text += &format!(", updated by {}", updater.name());
+        }
+        format!("{text}: {}", self.detail)
+    }
+}

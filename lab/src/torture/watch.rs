@@ -1,0 +1,107 @@
+//! The watchdog: ends the run in time, and tells when a thread does not get on.
+//!
+//! A run must end although threads hang, so nobody joins them: the watchdog looks at their counts,
+//! and leaves those that are stuck to the end of the process. It measures patience in its own
+//! turns and not by the clock: while the whole machine stands still, so does the watchdog.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::interrupt::Interrupt;
+
+use super::kinds::FaultKind;
+use super::ledger::Ledger;
+
+/// Between two looks of the watchdog.
+pub(super) const TURN: Duration = Duration::from_millis(50);
+
+/// Looks without a sign of life after which a thread is stuck.
+const PATIENCE_TURNS: u32 = 200;
+
+/// How long a grace period, or any other step of a thread, may take: a thousand times what the
+/// longest sections do.
+pub(super) const PATIENCE: Duration = TURN.saturating_mul(PATIENCE_TURNS);
+
+/// How the watching ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The threads have ended, or the time is over, as asked for.
+    Finished,
+    /// Ctrl-C.
+    Interrupted,
+    /// A fault was found and one was enough.
+    Caught,
+    /// Some thread does not get on.
+    Stuck,
+}
+
+/// Watches the threads of some posts.
+#[derive(Debug)]
+pub(super) struct Watch<'a> {
+    pub(super) ledger: &'a Ledger,
+    pub(super) interrupt: &'a Interrupt,
+    /// Whether the first fault ends it.
+    pub(super) one_fault_is_enough: bool,
+    /// The beats last seen, and the turns since they changed.
+    seen: Vec<(u64, u32)>,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(ledger: &'a Ledger, interrupt: &'a Interrupt, catch: bool) -> Self {
+        let seen = vec![(0, 0); ledger.posts.len()];
+        Self { ledger, interrupt, one_fault_is_enough: catch, seen }
+    }
+
+    /// Looks at these posts every turn, until `is_over` says so.
+    pub(super) fn until(
+        &mut self,
+        posts: std::ops::Range<usize>,
+        mut is_over: impl FnMut(&Ledger) -> bool,
+    ) -> Ending {
+        loop {
+            if self.one_fault_is_enough && self.ledger.faults_total() > 0 {
+                return Ending::Caught;
+            }
+            if is_over(self.ledger) {
+                return Ending::Finished;
+            }
+            if self.interrupt.requested() {
+                return Ending::Interrupted;
+            }
+            thread::sleep(TURN);
+            if self.look(posts.clone()) {
+                return Ending::Stuck;
+            }
+        }
+    }
+
+    /// Looks at the posts once. Whether one of them has been still for too long; all such are
+    /// reported.
+    fn look(&mut self, posts: std::ops::Range<usize>) -> bool {
+        let mut stuck = Vec::new();
+        for index in posts {
+            let post = &self.ledger.posts[index];
+            let (beats, turns) = &mut self.seen[index];
+            if post.has_ended() || post.beats() != *beats {
+                (*beats, *turns) = (post.beats(), 0);
+                continue;
+            }
+            *turns += 1;
+            if *turns >= PATIENCE_TURNS {
+                stuck.push(format!("{}: {}", post.name, post.doing()));
+            }
+        }
+        for _ in &stuck {
+            self.ledger.fault(FaultKind::Stuck, "", None, None, || {
+                let seconds = PATIENCE.as_secs();
+                format!("no sign of life for {seconds} s: {}", stuck.join("; "))
+            });
+        }
+        !stuck.is_empty()
+    }
+}
+
+/// Whether all of these posts' threads have ended.
+pub(super) fn have_ended(ledger: &Ledger, posts: std::ops::Range<usize>) -> bool {
+    ledger.posts[posts].iter().all(super::ledger::Post::has_ended)
+}
