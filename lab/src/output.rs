@@ -309,8 +309,8 @@ impl Progress {
 
     /// Says what is being done now.
     pub(crate) fn announce(&mut self, what: impl Display) {
-        self.bar.set_message(what.to_string());
         self.draw();
+        self.bar.set_message(what.to_string());
     }
 
     /// Says that `by` more of the total is done.

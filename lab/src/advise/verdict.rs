@@ -52,8 +52,9 @@ fn what_to_take(choice: &Place, places: &[Place]) -> String {
         .collect();
     if others.len() + 1 == places.len() && places.len() > 1 {
         return format!(
-            "{text} All designs are within noise of each other here: synchronisation is not what \
-             this workload spends its time on."
+            "{text} All designs are within noise of each other here: either synchronisation is \
+             not what this workload spends its time on, or it takes more rounds (--rounds) and \
+             longer ones (--run-ms) to tell them apart."
         );
     }
     if !others.is_empty() {
