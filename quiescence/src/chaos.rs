@@ -33,6 +33,8 @@ pub enum Point {
     BeforeCallbacks,
     /// A thread is about to unregister.
     BeforeUnregister,
+    /// A thread has unregistered, so that its slot is free, and not yet looked whether somebody waits.
+    Unregistered,
 }
 
 /// A step that can be removed.
@@ -46,6 +48,10 @@ pub enum Mutant {
     NoRegistration,
     /// A hold-out does not wake the sleeping updater.
     NoWakeUp,
+    /// The sleeper does not look again after it has marked the hold-outs.
+    NoSecondLook,
+    /// The next owner of a slot clears the mark of a sleeping updater.
+    LostMark,
     /// The number is taken for one phase bit, with one pass.
     PhaseBit,
     /// Ending a nested section ends the outermost one.
@@ -66,11 +72,13 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them, in the order above.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::NoWait,
         Self::SkipLastReader,
         Self::NoRegistration,
         Self::NoWakeUp,
+        Self::NoSecondLook,
+        Self::LostMark,
         Self::PhaseBit,
         Self::NestedUnlock,
         Self::EarlyCookie,

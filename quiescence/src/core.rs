@@ -74,14 +74,8 @@ pub(crate) struct Me {
 }
 
 /// Loom is to see the sleep, not two hundred looks.
-const POLICY: Poll = if cfg!(loom) {
-    Poll {
-        looks_max: 1,
-        looks_max_expedited: 2,
-    }
-} else {
-    Poll::DEFAULT
-};
+const POLICY: Poll =
+    if cfg!(loom) { Poll { looks_max: 1, looks_max_expedited: 2 } } else { Poll::DEFAULT };
 
 macro_rules! new_core {
     ($start:expr) => {
@@ -137,6 +131,7 @@ impl Core {
         // Whoever scans later takes the same lock: the sections of this reader happened before
         // [GP-5].
         sync::lock(&self.registry).unregister(slot);
+        chaos::point(Point::Unregistered);
         slot.report_quiescent();
     }
 
@@ -273,10 +268,7 @@ impl Core {
                     Event::Completed
                 }
             };
-            state
-                .machine
-                .observe(event)
-                .expect("each action is answered by its own event");
+            state.machine.observe(event).expect("each action is answered by its own event");
             if let Event::Completed = event
                 && until.is_reached(state.machine.sequence())
             {
@@ -368,9 +360,7 @@ impl Core {
         let registry = sync::lock(&self.registry);
         // Relaxed: nobody else decrements before it has found a mark, and the lock and the heavy
         // fence come between.
-        self.wake
-            .0
-            .store(registry.holdouts().count() as u32, Relaxed);
+        self.wake.0.store(registry.holdouts().count() as u32, Relaxed);
         registry.holdouts().for_each(Slot::mark_waited_for);
         drop(registry);
         self.heavy_fence(); // [GP-6]
@@ -378,7 +368,7 @@ impl Core {
         let registry = sync::lock(&self.registry);
         let number = word::number(self.gp.0.load(Relaxed)); // the driver's own store
         for slot in registry.holdouts().filter(|slot| !slot.is_holdout(number)) {
-            if slot.clear_waited_for() {
+            if !chaos::mutant(Mutant::NoSecondLook) && slot.clear_waited_for() {
                 self.holdout_left();
             }
         }
@@ -432,10 +422,7 @@ pub(crate) struct Held<'a> {
 impl Core {
     /// Before a `fork`.
     pub(crate) fn hold(&self) -> Held<'_> {
-        Held {
-            state: sync::lock(&self.state),
-            registry: sync::lock(&self.registry),
-        }
+        Held { state: sync::lock(&self.state), registry: sync::lock(&self.registry) }
     }
 
     /// In the child: only `owner`'s readers are left, nobody drives and nobody sleeps.
@@ -445,9 +432,6 @@ impl Core {
         self.wake.0.store(0, Relaxed);
         held.state.driven = false;
         held.state.sleepers = 0;
-        held.state
-            .machine
-            .observe(Event::Abandoned)
-            .expect("fits every step");
+        held.state.machine.observe(Event::Abandoned).expect("fits every step");
     }
 }

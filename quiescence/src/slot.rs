@@ -274,7 +274,8 @@ impl Slot {
         // The mark stays if it is there: the thread that had the slot before may have left its section
         // while a sleeper was marking it, and the sleeper takes back or waits for every mark it made.
         // At worst the new owner reports for the old one.
-        self.attention.fetch_and(WAITED_FOR, Relaxed);
+        let kept = if chaos::mutant(Mutant::LostMark) { 0 } else { WAITED_FOR };
+        self.attention.fetch_and(kept, Relaxed);
         if fence::chosen() == Fences::Portable {
             self.attention.fetch_or(PORTABLE, Relaxed);
         }

@@ -44,6 +44,7 @@ const MUTANTS: &[Removed] = &[
     library("skip-last-reader", Mutant::SkipLastReader),
     library("no-registration", Mutant::NoRegistration),
     library("no-wake-up", Mutant::NoWakeUp),
+    library("no-second-look", Mutant::NoSecondLook),
     library("lost-mark", Mutant::LostMark),
     library("phase-bit", Mutant::PhaseBit),
     library("nested-unlock", Mutant::NestedUnlock),

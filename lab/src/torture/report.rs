@@ -267,3 +267,69 @@ impl Fault {
         format!("{text}: {}", self.detail)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::torture::ledger::Post;
+
+    fn setup(mutant: Option<&'static str>) -> Setup {
+        Setup {
+            seed: 1,
+            commit: "none",
+            fences: "portable",
+            mutant,
+            seconds: 1,
+            cpus: 1,
+            readers: 1,
+            updaters: 1,
+        }
+    }
+
+    fn verdict(mutant: Option<&'static str>, faults: u64, ending: Ending) -> Verdict {
+        let ledger = Ledger::new(None, vec![]);
+        for _ in 0..faults {
+            ledger.fault(FaultKind::Age, "global domain", None, None, String::new);
+        }
+        Report::new(&setup(mutant), &ledger, None, ending).verdict()
+    }
+
+    #[test]
+    fn a_fault_is_good_news_only_where_a_step_is_missing() {
+        assert_eq!(verdict(None, 0, Ending::Finished).exit(), Exit::Ok);
+        assert_eq!(verdict(None, 2, Ending::Finished).exit(), Exit::Violation);
+        assert_eq!(verdict(None, 1, Ending::Interrupted).exit(), Exit::Violation);
+        assert_eq!(verdict(None, 0, Ending::Interrupted).exit(), Exit::Interrupted);
+        assert_eq!(verdict(Some("m"), 1, Ending::Caught).exit(), Exit::Ok);
+        assert_eq!(verdict(Some("m"), 0, Ending::Finished).exit(), Exit::Violation);
+        assert_eq!(verdict(Some("m"), 0, Ending::Interrupted).exit(), Exit::Interrupted);
+    }
+
+    #[test]
+    fn a_test_is_weak_until_a_reader_overlaps_an_update() {
+        let ledger = Ledger::new(None, vec![Post::new("a reader".to_owned())]);
+        let setup = setup(None);
+        let weak = || Report::new(&setup, &ledger, None, Ending::Finished).weak;
+        ledger.posts[0].ages.count(0);
+        assert!(weak());
+        ledger.posts[0].ages.count(1);
+        assert!(!weak());
+    }
+
+    #[test]
+    fn the_first_fault_is_told_whole() {
+        let fault = Fault {
+            kind: FaultKind::Age,
+            after_s: 1.5,
+            domain: "global domain".to_owned(),
+            reader: Some(crate::torture::kinds::ReaderKind::Qsbr),
+            updater: Some(Way::Call),
+            detail: "block 3 had age 2".to_owned(),
+        };
+        assert_eq!(
+            fault.describe(),
+            "age above 1 after 1.500 s, in the global domain, seen by QSBR, updated by call: \
+             block 3 had age 2"
+        );
+    }
+}

@@ -105,3 +105,41 @@ impl<'a> Watch<'a> {
 pub(super) fn have_ended(ledger: &Ledger, posts: std::ops::Range<usize>) -> bool {
     ledger.posts[posts].iter().all(super::ledger::Post::has_ended)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::torture::kinds::{Step, Way};
+    use crate::torture::ledger::Post;
+
+    #[test]
+    fn a_thread_without_a_sign_of_life_is_reported_with_its_step() {
+        let ledger = Ledger::new(None, vec![Post::new("a".to_owned()), Post::new("b".to_owned())]);
+        let interrupt = Interrupt::install().expect("handlers can be installed");
+        let mut watch = Watch::new(&ledger, &interrupt, false);
+        for _ in 0..2 * PATIENCE_TURNS {
+            ledger.posts.iter().for_each(|post| post.begin(Step::Read));
+            assert!(!watch.look(0..2));
+        }
+        ledger.posts[1].begin(Step::Update(Way::Barrier));
+        for _ in 0..PATIENCE_TURNS {
+            ledger.posts[0].begin(Step::Read);
+            assert!(!watch.look(0..2));
+        }
+        ledger.posts[0].begin(Step::Read);
+        assert!(watch.look(0..2));
+        let fault = ledger.first_fault().expect("it is stuck");
+        assert_eq!(ledger.faults(FaultKind::Stuck), 1);
+        assert!(fault.detail.ends_with("b: updating by call and barrier"), "{}", fault.detail);
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_not_stuck() {
+        let ledger = Ledger::new(None, vec![Post::new("a".to_owned())]);
+        ledger.posts[0].end();
+        let interrupt = Interrupt::install().expect("handlers can be installed");
+        let mut watch = Watch::new(&ledger, &interrupt, false);
+        assert!((0..2 * PATIENCE_TURNS).all(|_| !watch.look(0..1)));
+        assert!(have_ended(&ledger, 0..1));
+    }
+}
