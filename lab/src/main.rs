@@ -2,11 +2,13 @@
 //!
 //! Reading order: [`exit`], [`interrupt`], [`output`] and [`units`] are what every command shares;
 //! [`machine`] and [`costs`] describe where we run; [`keys`], [`workload`] and [`draw`] make the
-//! input; [`advise`] runs every design on it.
+//! input; [`advise`] runs every design on it; [`bench`] measures what the library promises, and
+//! [`torture`] tries to break it.
 
 #![forbid(unsafe_code)]
 
 mod advise;
+mod bench;
 mod costs;
 mod draw;
 mod exit;
@@ -16,6 +18,7 @@ mod keys;
 mod machine;
 mod output;
 pub mod statistics;
+mod torture;
 mod units;
 mod workload;
 
@@ -33,7 +36,8 @@ use output::{Output, OutputArgs};
 /// a read-mostly workload on every design from one mutex to RCU, ranks them, says why, and says
 /// where the answer flips.
 #[derive(Debug, Parser)]
-#[command(name = "rcu", version, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+#[command(name = "rcu", version, after_help = EXAMPLES)]
+#[command(args_conflicts_with_subcommands = true, args_override_self = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -46,10 +50,14 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Rank the designs for a workload, and say where the answer flips (the default)
-    #[command(after_help = EXAMPLES)]
+    #[command(after_help = EXAMPLES, args_override_self = true)]
     Advise(advise::AdviseArgs),
     /// Print what synchronisation costs on this machine, beside the table of 2005
     Costs(costs::CostsArgs),
+    /// Measure single operations of the library beside those of its rivals
+    Bench(bench::BenchArgs),
+    /// Try to catch the library freeing what is still read
+    Torture(torture::TortureArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -60,8 +68,10 @@ Examples:
   rcu --workload workloads/dns-zone.toml --json -
   cut -f1 routes.tsv | rcu --keys -     your own keys, one a line
   rcu costs                             what synchronisation costs here
+  rcu bench read                        single operations beside those of rivals
+  rcu torture                           try to catch the library in a mistake
 
-Exit codes: 0 ok; 1 a design returned a wrong value; 2 usage; 3 too noisy to rank;
+Exit codes: 0 ok; 1 a wrong value, or a promise missed; 2 usage; 3 too noisy to rank;
 4 not supported here; 130 interrupted, what was measured is written.";
 
 fn main() -> ExitCode {
@@ -85,5 +95,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         None => advise::run(&cli.advise, &mut output),
         Some(Command::Advise(args)) => advise::run(args, &mut output),
         Some(Command::Costs(args)) => costs::run(args, &mut output),
+        Some(Command::Bench(args)) => bench::run(args, &mut output),
+        Some(Command::Torture(args)) => torture::run(args, &mut output),
     }
 }
