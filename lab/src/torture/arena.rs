@@ -130,7 +130,8 @@ impl<K: Kind> Seat<K> {
     pub(super) fn glance(&self, index: u32, kind: ReaderKind) {
         if let Some(block) = self.arena.pool.get(index) {
             let look = Look { index, serial: block.serial(), cookie: None, ended: None };
-            self.check(&look, kind);
+            let age = self.check(&look, kind);
+            self.post().read(kind, age);
         }
     }
 
@@ -138,7 +139,7 @@ impl<K: Kind> Seat<K> {
     pub(super) fn look_again(&self, look: &Look, kind: ReaderKind) {
         let age = self.check(look, kind);
         let post = self.post();
-        post.ages.count(u64::from(age));
+        post.read(kind, age);
         let domain = &self.arena.domain;
         if let Some(ended) = look.ended {
             // The counter of grace periods has 63 bits.

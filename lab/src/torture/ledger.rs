@@ -55,6 +55,8 @@ pub(super) struct Post {
     beats: AtomicU64,
     step: AtomicU8,
     ended: AtomicBool,
+    /// Reads by their kind.
+    reads: [AtomicU64; ReaderKind::ALL.len()],
     /// Reads by the age of what was seen.
     pub(super) ages: Histogram,
     /// Some reads, by the grace periods that ended meanwhile.
@@ -87,6 +89,7 @@ impl Post {
             beats: AtomicU64::new(0),
             step: AtomicU8::new(Step::Start.code()),
             ended: AtomicBool::new(false),
+            reads: array::from_fn(|_| AtomicU64::new(0)),
             ages: Histogram::new(),
             batches: Histogram::new(),
         }
@@ -96,6 +99,12 @@ impl Post {
     pub(super) fn begin(&self, step: Step) {
         self.step.store(step.code(), Relaxed);
         self.beats.fetch_add(1, Relaxed);
+    }
+
+    /// A block was read in this way, and had this age.
+    pub(super) fn read(&self, kind: ReaderKind, age: u32) {
+        self.reads[kind.index()].fetch_add(1, Relaxed);
+        self.ages.count(u64::from(age));
     }
 
     pub(super) fn beats(&self) -> u64 {
@@ -186,6 +195,11 @@ impl Ledger {
 
     pub(super) fn first_fault(&self) -> Option<&Fault> {
         self.first.get()
+    }
+
+    /// All reads of a kind.
+    pub(super) fn reads(&self, kind: ReaderKind) -> u64 {
+        self.posts.iter().map(|post| post.reads[kind.index()].load(Relaxed)).sum()
     }
 
     /// All reads by age, and some by the grace periods that ended meanwhile.

@@ -8,7 +8,7 @@ use crate::output::{self, Output};
 use crate::units;
 
 use super::cast::DomainCounts;
-use super::kinds::{FaultKind, Way};
+use super::kinds::{FaultKind, ReaderKind, Way};
 use super::ledger::{Fault, HISTOGRAM, Ledger};
 use super::pool::PIPE_LEN;
 use super::watch::{Ending, PATIENCE};
@@ -58,6 +58,7 @@ pub(super) struct Report<'a> {
     ages: [u64; HISTOGRAM],
     /// Some reads by the grace periods that ended inside the section; the last place is "more".
     batches: [u64; HISTOGRAM],
+    readers: Vec<Reads>,
     /// Whether no reader ever overlapped an update: then nothing has been tested.
     weak: bool,
     /// Nothing if the locks that the counts need were stuck.
@@ -67,6 +68,12 @@ pub(super) struct Report<'a> {
     updates: Vec<Updates>,
     faults: Vec<Faults>,
     first_fault: Option<&'a Fault>,
+}
+
+#[derive(Debug, Serialize)]
+struct Reads {
+    kind: ReaderKind,
+    count: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -147,6 +154,7 @@ impl<'a> Report<'a> {
         use std::sync::atomic::Ordering::Relaxed;
         let (ages, batches) = ledger.histograms();
         let faults = FaultKind::ALL.iter().map(|&kind| Faults { kind, count: ledger.faults(kind) });
+        let readers = ReaderKind::ALL.iter().map(|&kind| Reads { kind, count: ledger.reads(kind) });
         let updates = Way::ALL.iter().map(|&way| Updates { way, count: ledger.uses(way) });
         Self {
             schema: SCHEMA,
@@ -157,6 +165,7 @@ impl<'a> Report<'a> {
             weak: ages[1..].iter().all(|&reads| reads == 0),
             ages,
             batches,
+            readers: readers.collect(),
             domains,
             callbacks_run: ledger.calls_run.load(Relaxed),
             callbacks_queued: ledger.calls_queued.load(Relaxed),
@@ -173,7 +182,9 @@ impl<'a> Report<'a> {
     /// Writes all of it for people.
     pub(super) fn print(&self, output: &mut Output) -> Result<(), Failure> {
         self.print_histograms(output)?;
+        self.print_readers(output)?;
         self.print_updates(output)?;
+        self.print_domains(output)?;
         output.heading("Verdict")?;
         if self.weak {
             output.line(
@@ -207,14 +218,27 @@ impl<'a> Report<'a> {
         )
     }
 
+    fn print_readers(&self, output: &mut Output) -> Result<(), Failure> {
+        output.heading("What read")?;
+        let mut table = output::table(&["reader", "reads"]);
+        output::numeric(&mut table, [1]);
+        for Reads { kind, count } in &self.readers {
+            table.add_row([kind.name().to_owned(), units::count(*count)]);
+        }
+        output.table(table)
+    }
+
     fn print_updates(&self, output: &mut Output) -> Result<(), Failure> {
-        output.heading("What updaters did")?;
+        output.heading("What updated")?;
         let mut table = output::table(&["way", "updates"]);
         output::numeric(&mut table, [1]);
         for Updates { way, count } in &self.updates {
             table.add_row([way.name().to_owned(), units::count(*count)]);
         }
-        output.table(table)?;
+        output.table(table)
+    }
+
+    fn print_domains(&self, output: &mut Output) -> Result<(), Failure> {
         output.heading("What the domains did")?;
         let Some(domains) = &self.domains else {
             return output.line("unknown: a lock that the counts need is stuck");
@@ -322,7 +346,7 @@ mod tests {
             kind: FaultKind::Age,
             after_s: 1.5,
             domain: "global domain".to_owned(),
-            reader: Some(crate::torture::kinds::ReaderKind::Qsbr),
+            reader: Some(ReaderKind::Qsbr),
             updater: Some(Way::Call),
             detail: "block 3 had age 2".to_owned(),
         };

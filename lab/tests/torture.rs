@@ -1,0 +1,127 @@
+//! `rcu torture` finds nothing in the library as it is, and finds each step that is removed.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+use std::sync::Mutex;
+
+use common::{expect_code, rcu, run, told};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// One torture at a time: each has more threads than there are CPUs.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A clean run with these fences, checked as a whole.
+fn clean(fences: &str) {
+    let _alone = alone();
+    let output = rcu(["torture", "--seconds", "2", "--seed", "7", "--json", "-"])
+        .env("QUIESCENCE_FENCES", fences)
+        .output()
+        .expect("the command starts");
+    let (stdout, _) = expect_code(&output, 0);
+    let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+    assert_eq!(report["schema"], "quiescence/torture/1");
+    assert_eq!(report["verdict"], "clean");
+    assert_eq!(report["seed"], 7);
+    let count = |value: &Value| value.as_u64().expect("a count");
+    let sum = |field: &str| report[field].as_array().expect("a list").iter().map(count).sum();
+    let reads: u64 = sum("ages");
+    assert_eq!(reads, count(&report["reads"]));
+    assert!(reads > 0);
+    assert_eq!(count(&report["ages"][0]) + count(&report["ages"][1]), reads);
+    for updates in report["updates"].as_array().expect("a list") {
+        assert!(count(&updates["count"]) > 0, "{} was never used", updates["way"]);
+    }
+    for reads in report["readers"].as_array().expect("a list") {
+        assert!(count(&reads["count"]) > 0, "nobody read as {}", reads["kind"]);
+    }
+    for domain in report["domains"].as_array().expect("a list") {
+        assert!(count(&domain["grace_periods"]) > 0, "{domain}");
+    }
+    assert_eq!(report["callbacks_queued"], report["callbacks_run"]);
+    if fences == "portable" {
+        assert_eq!(report["fences"], "portable");
+    }
+}
+
+#[test]
+fn the_library_as_it_is_is_clean() {
+    clean("best");
+}
+
+#[test]
+fn it_is_clean_with_portable_fences() {
+    clean("portable");
+}
+
+#[test]
+fn seed_and_commit_come_first() {
+    let _alone = alone();
+    let (stdout, _) = expect_code(&run(["torture", "--seconds", "1", "--seed", "42"]), 0);
+    let mut lines = stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(lines.next(), Some(vec!["seed", "42"]));
+    let commit = lines.next().expect("a second line");
+    assert_eq!((commit.len(), commit[0]), (2, "commit"));
+    assert!(stdout.contains("clean: "), "{stdout}");
+}
+
+#[test]
+fn every_removed_step_is_caught() {
+    let _alone = alone();
+    let (names, _) = expect_code(&run(["torture", "--list-mutants"]), 0);
+    assert!(names.lines().count() >= 10, "{names}");
+    for name in names.lines() {
+        // A run ends by itself: when the fault is caught, or after 30 s.
+        let output = run(["torture", "--mutant", name, "--seconds", "30"]);
+        let (code, stdout, stderr) = told(&output);
+        assert_eq!(code, 0, "{name} was not caught:\n{stdout}\n{stderr}");
+        assert!(stdout.contains(&format!("caught: {name}")), "{stdout}");
+    }
+}
+
+#[test]
+fn a_removed_step_that_nobody_takes_is_not_caught() {
+    let _alone = alone();
+    // One reader, which never nests.
+    let args = "torture --mutant nested-unlock --readers 1 --updaters 1 --seconds 1 --json -";
+    let (stdout, _) = expect_code(&run(args.split(' ')), 1);
+    let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+    assert_eq!(report["verdict"], "missed");
+    assert!(report["first_fault"].is_null());
+}
+
+#[test]
+fn an_unknown_mutant_is_refused_with_the_known_ones() {
+    let (stdout, stderr) = expect_code(&run(["torture", "--mutant", "no-such"]), 2);
+    assert!(stdout.is_empty(), "{stdout}");
+    let (names, _) = expect_code(&run(["torture", "--list-mutants"]), 0);
+    for name in names.lines() {
+        assert!(stderr.contains(name), "{name} is not named: {stderr}");
+    }
+}
+
+#[test]
+fn an_interrupted_run_tells_what_there_is() {
+    let _alone = alone();
+    let mut child = rcu(["torture", "--seconds", "600"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    // The set-up is printed once the handler is in place.
+    let mut text = String::new();
+    while !text.contains("time ") {
+        assert_ne!(stdout.read_line(&mut text).expect("UTF-8"), 0, "{text}");
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).expect("the child is there");
+    stdout.read_to_string(&mut text).expect("UTF-8");
+    let status = child.wait().expect("the child ends");
+    assert_eq!(status.code(), Some(130), "{text}");
+    assert!(text.contains("interrupted, clean until then"), "{text}");
+}
