@@ -47,9 +47,8 @@ fn popular_first(keys: u32, generator: &mut ChaCha8Rng) -> Vec<u32> {
 /// it says any, so that 99.9999 % is not silently 100 %.
 fn counts_of_updates(threads: u32, reads_percent: f64, generator: &mut ChaCha8Rng) -> Vec<usize> {
     let each = OPERATIONS_PER_THREAD as f64 * (1.0 - reads_percent / 100.0);
-    let total = (each * f64::from(threads))
-        .round()
-        .max(if each > 0.0 { 1.0 } else { 0.0 }) as usize;
+    let total =
+        (each * f64::from(threads)).round().max(if each > 0.0 { 1.0 } else { 0.0 }) as usize;
     let threads = threads as usize;
     let mut counts: Vec<usize> = (0..threads)
         .map(|thread| total / threads + usize::from(thread < total % threads))
@@ -88,11 +87,7 @@ mod tests {
     use super::*;
 
     fn updates(operations: &[Box<[Operation]>]) -> usize {
-        operations
-            .iter()
-            .flatten()
-            .filter(|operation| operation.is_update())
-            .count()
+        operations.iter().flatten().filter(|operation| operation.is_update()).count()
     }
 
     #[test]
@@ -116,9 +111,7 @@ mod tests {
         let share_of_top = |popularity| {
             let operations = operations(1000, 1, 100.0, popularity, 7);
             let mut counts = vec![0_usize; 1000];
-            operations[0]
-                .iter()
-                .for_each(|operation| counts[operation.key() as usize] += 1);
+            operations[0].iter().for_each(|operation| counts[operation.key() as usize] += 1);
             counts.sort_unstable_by(|a, b| b.cmp(a));
             counts[..10].iter().sum::<usize>() as f64 / OPERATIONS_PER_THREAD as f64
         };

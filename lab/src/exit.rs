@@ -46,10 +46,7 @@ pub(crate) enum Failure {
         error: io::Error,
     },
     /// The machine cannot do this.
-    #[allow(
-        dead_code,
-        reason = "for commands that need more of a machine than advise and costs"
-    )]
+    #[allow(dead_code, reason = "for commands that need more of a machine than advise and costs")]
     Unsupported(String),
     /// Nobody reads standard output any more. Not an error.
     BrokenPipe,
@@ -61,10 +58,7 @@ impl Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure::BrokenPipe;
         }
-        Failure::Io {
-            doing: doing.into(),
-            error,
-        }
+        Failure::Io { doing: doing.into(), error }
     }
 
     /// The same, for a file.

@@ -17,9 +17,7 @@ pub(crate) fn spread<S: Serializer>(
     value: &Option<Spread>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    value
-        .map(|Spread { median, low, high }| Middle { median, low, high })
-        .serialize(serializer)
+    value.map(|Spread { median, low, high }| Middle { median, low, high }).serialize(serializer)
 }
 
 /// Writes a ratio as an object. An interval without end has `"high": null`, since JSON knows no

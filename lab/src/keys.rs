@@ -92,22 +92,11 @@ impl Census {
         let mut notes = Vec::new();
         let mut note = |count: u64, singular: &str, plural: &str| {
             if count > 0 {
-                notes.push(format!(
-                    "{count} {}",
-                    if count == 1 { singular } else { plural }
-                ));
+                notes.push(format!("{count} {}", if count == 1 { singular } else { plural }));
             }
         };
-        note(
-            self.duplicates,
-            "duplicate key, used once",
-            "duplicate keys, each used once",
-        );
-        note(
-            self.empty_lines,
-            "empty line, skipped",
-            "empty lines, skipped",
-        );
+        note(self.duplicates, "duplicate key, used once", "duplicate keys, each used once");
+        note(self.empty_lines, "empty line, skipped", "empty lines, skipped");
         note(
             self.not_utf8,
             "key that is not UTF-8, used as bytes",
@@ -136,10 +125,7 @@ impl Collector {
             list: Vec::new(),
             seen: HashSet::new(),
             limit: limit as usize,
-            census: Census {
-                source: source.to_string(),
-                ..Census::default()
-            },
+            census: Census { source: source.to_string(), ..Census::default() },
         }
     }
 
@@ -170,10 +156,7 @@ impl Collector {
             )));
         }
         self.census.count = self.list.len() as u64;
-        Ok(Keys {
-            list: self.list.into(),
-            census: self.census,
-        })
+        Ok(Keys { list: self.list.into(), census: self.census })
     }
 }
 
@@ -184,11 +167,7 @@ pub(crate) fn read(source: &Source, limit: u32) -> Result<Keys, Failure> {
         Source::Tree(root) => walk(root, &mut collector)?,
         Source::File(path) => {
             let file = File::open(path).map_err(|error| Failure::file("read", path, error))?;
-            lines(
-                BufReader::new(file),
-                &path.display().to_string(),
-                &mut collector,
-            )?;
+            lines(BufReader::new(file), &path.display().to_string(), &mut collector)?;
         }
         Source::Stdin => lines(io::stdin().lock(), "standard input", &mut collector)?,
     }
@@ -232,10 +211,7 @@ fn lines(mut reader: impl BufRead, name: &str, into: &mut Collector) -> Result<(
 fn walk(root: &Path, into: &mut Collector) -> Result<(), Failure> {
     let mut pending = Vec::new();
     let first = children(root).map_err(|error| {
-        let hint = format!(
-            "cannot read {}; name a key file with --keys FILE",
-            root.display()
-        );
+        let hint = format!("cannot read {}; name a key file with --keys FILE", root.display());
         Failure::io(hint, error)
     })?;
     pending.push(first.into_iter());
@@ -312,10 +288,7 @@ mod tests {
     #[test]
     fn nothing_but_empty_lines_is_refused() {
         let error = from_bytes(b"\n\r\n", 10).unwrap_err().to_string();
-        assert!(
-            error.contains("no keys") && error.contains("2 empty lines"),
-            "{error}"
-        );
+        assert!(error.contains("no keys") && error.contains("2 empty lines"), "{error}");
         assert!(from_bytes(b"", 10).is_err());
     }
 
@@ -339,13 +312,7 @@ mod tests {
         let found: Vec<_> = keys
             .list
             .iter()
-            .map(|key| {
-                String::from_utf8_lossy(key)
-                    .rsplit_once('/')
-                    .unwrap()
-                    .1
-                    .to_owned()
-            })
+            .map(|key| String::from_utf8_lossy(key).rsplit_once('/').unwrap().1.to_owned())
             .collect();
         assert_eq!(found, ["a", "b", "z", "loop"]);
     }

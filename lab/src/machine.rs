@@ -60,9 +60,7 @@ impl Machine {
     pub(crate) fn detect() -> Machine {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").ok();
         Machine {
-            model: cpuinfo
-                .as_deref()
-                .and_then(|text| field(text, "model name")),
+            model: cpuinfo.as_deref().and_then(|text| field(text, "model name")),
             cpus: allowed_cpus(),
             cpus_online: line("/sys/devices/system/cpu/online"),
             caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
@@ -72,9 +70,7 @@ impl Machine {
             kernel: line("/proc/sys/kernel/osrelease"),
             membarrier: membarrier_commands(),
             fences: format!("{:?}", quiescence::fences()).to_lowercase(),
-            rseq_bytes: fs::read("/proc/self/auxv")
-                .ok()
-                .and_then(|bytes| rseq_bytes(&bytes)),
+            rseq_bytes: fs::read("/proc/self/auxv").ok().and_then(|bytes| rseq_bytes(&bytes)),
             clock: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             clock_step_ns: clock_step().as_nanos() as u64,
             virtual_machine: cpuinfo
@@ -86,10 +82,7 @@ impl Machine {
 
     /// The size of the data or unified cache of this level, when known.
     pub(crate) fn cache_bytes(&self, level: u32) -> Option<u64> {
-        self.caches
-            .iter()
-            .find(|cache| cache.level == level)
-            .map(|cache| cache.bytes)
+        self.caches.iter().find(|cache| cache.level == level).map(|cache| cache.bytes)
     }
 
     /// The size of the last cache before memory, when any is known.
@@ -106,33 +99,16 @@ impl Machine {
     /// What there is to say, as pairs of a name and its value; the page prints them too.
     pub(crate) fn rows(&self) -> Vec<(&'static str, String)> {
         let unknown = || "unknown".to_owned();
-        let guest = if self.virtual_machine == Some(true) {
-            ", virtual machine"
-        } else {
-            ""
-        };
+        let guest = if self.virtual_machine == Some(true) { ", virtual machine" } else { "" };
         let model = self.model.clone().unwrap_or_else(unknown);
         let online = self.cpus_online.clone().unwrap_or_else(unknown);
         let caches: Vec<String> = self.caches.iter().map(Cache::describe).collect();
-        let membarrier = if self.membarrier.is_empty() {
-            "none".to_owned()
-        } else {
-            self.membarrier.join(", ")
-        };
+        let membarrier =
+            if self.membarrier.is_empty() { "none".to_owned() } else { self.membarrier.join(", ") };
         vec![
             ("CPU", format!("{model}{guest}")),
-            (
-                "CPUs",
-                format!("{} usable here (online: {online})", self.cpus.len()),
-            ),
-            (
-                "caches",
-                if caches.is_empty() {
-                    unknown()
-                } else {
-                    caches.join(", ")
-                },
-            ),
+            ("CPUs", format!("{} usable here (online: {online})", self.cpus.len())),
+            ("caches", if caches.is_empty() { unknown() } else { caches.join(", ") }),
             ("kernel", self.kernel.clone().unwrap_or_else(unknown)),
             ("membarrier", membarrier),
             ("fences", format!("{} (chosen by the library)", self.fences)),
@@ -163,11 +139,7 @@ impl Cache {
 /// The CPUs in this process's affinity mask.
 fn allowed_cpus() -> Vec<usize> {
     sched_getaffinity(None)
-        .map(|set| {
-            (0..CpuSet::MAX_CPU)
-                .filter(|&cpu| set.is_set(cpu))
-                .collect()
-        })
+        .map(|set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
         .unwrap_or_default()
 }
 
@@ -188,10 +160,7 @@ fn field(text: &str, name: &str) -> Option<String> {
 
 /// `1234 kB` in bytes.
 fn kibibytes(text: &str) -> Option<u64> {
-    text.strip_suffix(" kB")?
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(1024)
+    text.strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// The caches under `root`, without those for instructions, nearest first.
@@ -235,10 +204,7 @@ fn membarrier_commands() -> Vec<&'static str> {
     let query = membarrier_query();
     [
         (MembarrierCommand::PrivateExpedited, "private expedited"),
-        (
-            MembarrierCommand::PrivateExpeditedRseq,
-            "private expedited rseq",
-        ),
+        (MembarrierCommand::PrivateExpeditedRseq, "private expedited rseq"),
         (MembarrierCommand::GlobalExpedited, "global expedited"),
         (MembarrierCommand::Global, "global"),
     ]

@@ -234,7 +234,7 @@ pub(crate) fn write_results(file: &mut File, bytes: &[u8]) -> io::Result<()> {
 pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(header.iter().map(|title| Cell::new(title)).collect::<Vec<_>>());
+    table.set_header(header.iter().map(Cell::new).collect::<Vec<_>>());
     table
 }
 

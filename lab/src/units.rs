@@ -20,11 +20,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    let rounded = if value.fract() == 0.0 {
-        format!("{value:.0}")
-    } else {
-        figures(value)
-    };
+    let rounded = if value.fract() == 0.0 { format!("{value:.0}") } else { figures(value) };
     format!("{rounded} {}", UNITS[unit])
 }
 
@@ -33,7 +29,7 @@ pub(crate) fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (index, digit) in digits.char_indices() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

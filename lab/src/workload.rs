@@ -57,9 +57,7 @@ impl<const MIN: u32, const MAX: u32> FromStr for Whole<MIN, MAX> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let value: i64 = text
-            .parse()
-            .map_err(|error: ParseIntError| error.to_string())?;
+        let value: i64 = text.parse().map_err(|error: ParseIntError| error.to_string())?;
         Whole::try_from(value)
     }
 }
@@ -228,26 +226,14 @@ impl Workload {
             None => Description::default(),
             Some(path) => Description::read(path)?,
         };
-        let keys_of_file = file
-            .keys
-            .as_deref()
-            .map(|keys| beside(keys, flags.workload.as_deref()));
+        let keys_of_file = file.keys.as_deref().map(|keys| beside(keys, flags.workload.as_deref()));
         let by_speed = |full: u32, quick: u32| if defaults.quick { quick } else { full };
-        let run_ms = flags
-            .run_ms
-            .or(file.run_ms)
-            .map_or(by_speed(300, 80), |ms| ms.0);
+        let run_ms = flags.run_ms.or(file.run_ms).map_or(by_speed(300, 80), |ms| ms.0);
         Ok(Workload {
             kind: flags.kind.or(file.kind).unwrap_or(Kind::Table),
-            threads: flags
-                .threads
-                .or(file.threads)
-                .map_or(defaults.cpus.max(1), |n| n.0),
+            threads: flags.threads.or(file.threads).map_or(defaults.cpus.max(1), |n| n.0),
             reads_percent: flags.reads.or(file.reads).map_or(99.0, |share| share.0),
-            popularity: flags
-                .popularity()
-                .or(file.popularity())
-                .unwrap_or(Popularity::Zipf(0.99)),
+            popularity: flags.popularity().or(file.popularity()).unwrap_or(Popularity::Zipf(0.99)),
             value_bytes: flags.value_bytes.or(file.value_bytes).map_or(64, |n| n.0),
             work: flags.work.or(file.work).map_or(8, |n| n.0),
             keys: Source::from_argument(flags.keys.as_deref().or(keys_of_file.as_deref())),
@@ -336,11 +322,7 @@ impl Display for Workload {
             "{kind}; {} {}, {} % reads, {}; values of {}, {} words read in a section; {} rounds \
              of {} ms for each design",
             self.threads,
-            if self.threads == 1 {
-                "thread"
-            } else {
-                "threads"
-            },
+            if self.threads == 1 { "thread" } else { "threads" },
             units::percent(self.reads_percent),
             self.popularity,
             units::bytes(u64::from(self.value_bytes)),
@@ -355,20 +337,14 @@ impl Display for Workload {
 mod tests {
     use super::*;
 
-    const DEFAULTS: Defaults = Defaults {
-        cpus: 2,
-        quick: false,
-    };
+    const DEFAULTS: Defaults = Defaults { cpus: 2, quick: false };
 
     #[test]
     fn defaults_answer_everything_and_quick_is_shorter() {
         let full = Workload::resolve(&Flags::default(), DEFAULTS).unwrap();
         assert_eq!((full.threads, full.reads_percent), (2, 99.0));
         assert_eq!(full.popularity, Popularity::Zipf(0.99));
-        let quick = Defaults {
-            quick: true,
-            ..DEFAULTS
-        };
+        let quick = Defaults { quick: true, ..DEFAULTS };
         let quick = Workload::resolve(&Flags::default(), quick).unwrap();
         assert!(quick.run_for * quick.rounds < full.run_for * full.rounds);
     }
@@ -378,11 +354,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("w.toml");
         std::fs::write(&path, "reads = 50\nuniform = true\nkeys = \"k.txt\"\n").unwrap();
-        let flags = Flags {
-            workload: Some(path),
-            reads: Some(Percent(90.0)),
-            ..Flags::default()
-        };
+        let flags = Flags { workload: Some(path), reads: Some(Percent(90.0)), ..Flags::default() };
         let workload = Workload::resolve(&flags, DEFAULTS).unwrap();
         assert_eq!(workload.reads_percent, 90.0);
         assert_eq!(workload.popularity, Popularity::Uniform);
@@ -392,10 +364,7 @@ mod tests {
     #[test]
     fn a_bad_line_is_named() {
         let cases = [
-            (
-                "threads = 2\nreads = 101\n",
-                ", line 2: 101 is out of range",
-            ),
+            ("threads = 2\nreads = 101\n", ", line 2: 101 is out of range"),
             ("reads = 50\n\nthreads = 0", ", line 3: 0 is out of range"),
             ("# c\nspeed = 1", ", line 2: unknown field `speed`"),
             ("reads = \"many\"", ", line 1: invalid type: string"),

@@ -13,12 +13,7 @@ fn with_keys(bytes: &[u8]) -> (Value, String) {
     let directory = tempfile::tempdir().unwrap();
     let keys = file(directory.path(), "keys.txt", bytes);
     let out = directory.path().join("out.json");
-    let args = [
-        "--keys",
-        keys.to_str().unwrap(),
-        "--json",
-        out.to_str().unwrap(),
-    ];
+    let args = ["--keys", keys.to_str().unwrap(), "--json", out.to_str().unwrap()];
     let (_, stderr) = expect_code(&tiny(&args).output().unwrap(), 0);
     (json(&out), stderr)
 }
@@ -35,19 +30,9 @@ fn line_ends_of_windows_are_no_part_of_a_key() {
 fn odd_lines_are_told_and_stop_nothing() {
     let (report, stderr) = with_keys(b"a\n\nb\na\n\xff\xfe\n\nlast");
     let keys = &report["keys"];
-    assert_eq!(
-        (&keys["count"], &keys["duplicates"]),
-        (&4.into(), &1.into())
-    );
-    assert_eq!(
-        (&keys["empty_lines"], &keys["not_utf8"]),
-        (&2.into(), &1.into())
-    );
-    for expected in [
-        "1 duplicate key",
-        "2 empty lines",
-        "1 key that is not UTF-8",
-    ] {
+    assert_eq!((&keys["count"], &keys["duplicates"]), (&4.into(), &1.into()));
+    assert_eq!((&keys["empty_lines"], &keys["not_utf8"]), (&2.into(), &1.into()));
+    for expected in ["1 duplicate key", "2 empty lines", "1 key that is not UTF-8"] {
         assert!(stderr.contains(expected), "{expected}: {stderr}");
     }
 }
@@ -64,10 +49,7 @@ fn no_key_at_all_is_an_error_that_says_so() {
         let keys = file(directory.path(), "empty.txt", bytes);
         let output = tiny(&["--keys", keys.to_str().unwrap()]).output().unwrap();
         let (_, stderr) = expect_code(&output, 2);
-        assert!(
-            stderr.contains("no keys") && stderr.contains("empty.txt"),
-            "{stderr}"
-        );
+        assert!(stderr.contains("no keys") && stderr.contains("empty.txt"), "{stderr}");
     }
     let (_, stderr) = expect_code(&tiny(&["--keys", "/nowhere"]).output().unwrap(), 2);
     assert!(stderr.contains("cannot read /nowhere"), "{stderr}");

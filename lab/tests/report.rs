@@ -11,30 +11,21 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 fn names(designs: &Value) -> BTreeSet<&str> {
-    designs
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|design| design["name"].as_str().unwrap())
-        .collect()
+    designs.as_array().unwrap().iter().map(|design| design["name"].as_str().unwrap()).collect()
 }
 
 #[test]
 fn json_on_standard_output_is_alone_there_and_has_every_design() {
-    for (kind, workload) in [
-        ("table", rivals::Workload::Table),
-        ("config", rivals::Workload::Config),
-    ] {
+    for (kind, workload) in
+        [("table", rivals::Workload::Table), ("config", rivals::Workload::Config)]
+    {
         let (stdout, _) = expect_code(&tiny(&["--kind", kind, "--json", "-"]).output().unwrap(), 0);
         let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
         assert_eq!(
             (&report["schema"], &report["version"]),
             (&"quiescence/advise".into(), &1.into())
         );
-        let expected = rivals::designs(workload)
-            .iter()
-            .map(|design| design.name)
-            .collect();
+        let expected = rivals::designs(workload).iter().map(|design| design.name).collect();
         assert_eq!(names(&report["designs"]), expected);
         assert_eq!(report["workload"]["kind"], kind);
         assert_eq!(
@@ -43,10 +34,7 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
         );
         for design in report["designs"].as_array().unwrap() {
             assert_eq!(design["rounds"], 3, "{design}");
-            assert!(
-                design["operations_per_second"]["median"].as_f64().unwrap() > 0.0,
-                "{design}"
-            );
+            assert!(design["operations_per_second"]["median"].as_f64().unwrap() > 0.0, "{design}");
         }
         assert_eq!(report["designs"][0]["rank"], 1);
         assert!(!report["recommendation"].as_array().unwrap().is_empty());
@@ -57,10 +45,7 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
 fn a_whole_run_has_costs_a_ranking_sweeps_and_a_recommendation() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out.json");
-    let args = TINY
-        .iter()
-        .copied()
-        .chain(["--quick", "--json", out.to_str().unwrap()]);
+    let args = TINY.iter().copied().chain(["--quick", "--json", out.to_str().unwrap()]);
     let (stdout, stderr) = expect_code(&run(args), 0);
     for expected in [
         "Machine",
@@ -70,52 +55,26 @@ fn a_whole_run_has_costs_a_ranking_sweeps_and_a_recommendation() {
         "Where the answer flips",
         "Recommendation",
     ] {
-        assert!(
-            stdout.contains(expected),
-            "{expected} is missing:\n{stdout}"
-        );
+        assert!(stdout.contains(expected), "{expected} is missing:\n{stdout}");
     }
-    assert!(
-        !(stdout.clone() + &stderr).contains('\u{1b}'),
-        "escape codes in a pipe:\n{stdout}"
-    );
-    assert!(
-        !stderr.contains("left"),
-        "a progress bar in a pipe: {stderr}"
-    );
+    assert!(!(stdout.clone() + &stderr).contains('\u{1b}'), "escape codes in a pipe:\n{stdout}");
+    assert!(!stderr.contains("left"), "a progress bar in a pipe: {stderr}");
     let report = json(&out);
     assert_eq!(report["costs"]["rows"][0]["id"], "instruction");
     let points = report["sweeps"][0]["points"].as_array().unwrap();
-    let shares: Vec<f64> = points
-        .iter()
-        .map(|point| point["value"].as_f64().unwrap())
-        .collect();
+    let shares: Vec<f64> = points.iter().map(|point| point["value"].as_f64().unwrap()).collect();
     assert_eq!(shares, [100.0, 99.9, 99.0, 90.0, 50.0]);
-    assert!(
-        points
-            .iter()
-            .all(|point| names(&point["designs"]).len() >= 3)
-    );
+    assert!(points.iter().all(|point| names(&point["designs"]).len() >= 3));
 }
 
 #[test]
 fn threads_are_swept_too_unless_in_a_hurry() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out.json");
-    let args = [
-        "--skip",
-        "costs",
-        "--threads",
-        "3",
-        "--json",
-        out.to_str().unwrap(),
-    ];
+    let args = ["--skip", "costs", "--threads", "3", "--json", out.to_str().unwrap()];
     expect_code(&run(TINY.iter().copied().chain(args)), 0);
     let sweep = &json(&out)["sweeps"][1];
-    assert_eq!(
-        (&sweep["over"], sweep["own"].as_f64()),
-        (&"threads".into(), Some(3.0))
-    );
+    assert_eq!((&sweep["over"], sweep["own"].as_f64()), (&"threads".into(), Some(3.0)));
     let counts: BTreeSet<u64> = sweep["points"]
         .as_array()
         .unwrap()
@@ -135,23 +94,12 @@ fn the_page_is_self_contained_and_light_and_dark() {
     for design in rivals::designs(rivals::Workload::Table) {
         assert!(page.contains(design.name), "{} is missing", design.name);
     }
-    for absent in [
-        "http:", "https:", "<script", "src=", "href=", "@import", "url(",
-    ] {
-        assert!(
-            !page.contains(absent),
-            "{absent} in a page that should need nothing"
-        );
+    for absent in ["http:", "https:", "<script", "src=", "href=", "@import", "url("] {
+        assert!(!page.contains(absent), "{absent} in a page that should need nothing");
     }
     assert!(page.contains("prefers-color-scheme: dark"));
-    assert!(
-        page.matches("<svg").count() >= 4,
-        "throughput, latency, and two sweeps"
-    );
-    assert!(
-        !page.contains("NaN") && !page.contains("inf\""),
-        "a plot without a number"
-    );
+    assert!(page.matches("<svg").count() >= 4, "throughput, latency, and two sweeps");
+    assert!(!page.contains("NaN") && !page.contains("inf\""), "a plot without a number");
 }
 
 #[test]
@@ -159,12 +107,7 @@ fn names_from_the_user_are_text_and_not_markup() {
     let directory = tempfile::tempdir().unwrap();
     let workload = file(directory.path(), "w.toml", "name = \"<script>&\"\n");
     let path = directory.path().join("page.html");
-    let args = [
-        "--workload",
-        workload.to_str().unwrap(),
-        "--html",
-        path.to_str().unwrap(),
-    ];
+    let args = ["--workload", workload.to_str().unwrap(), "--html", path.to_str().unwrap()];
     expect_code(&tiny(&args).output().unwrap(), 0);
     let page = std::fs::read_to_string(path).unwrap();
     assert!(page.contains("&lt;script&gt;&amp;") && !page.contains("<script>"));
@@ -173,41 +116,20 @@ fn names_from_the_user_are_text_and_not_markup() {
 #[test]
 fn without_updates_there_is_no_latency_and_that_is_fine() {
     let directory = tempfile::tempdir().unwrap();
-    let (out, page) = (
-        directory.path().join("o.json"),
-        directory.path().join("o.html"),
-    );
-    let args = [
-        "--reads",
-        "100",
-        "--json",
-        out.to_str().unwrap(),
-        "--html",
-        page.to_str().unwrap(),
-    ];
+    let (out, page) = (directory.path().join("o.json"), directory.path().join("o.html"));
+    let args =
+        ["--reads", "100", "--json", out.to_str().unwrap(), "--html", page.to_str().unwrap()];
     expect_code(&tiny(&args).output().unwrap(), 0);
     assert_eq!(json(&out)["designs"][0]["update_latency_ns"], Value::Null);
 }
 
 #[test]
 fn a_tiny_limit_of_noise_is_exceeded_and_recommends_nothing() {
-    let (stdout, _) = expect_code(
-        &tiny(&["--noise-limit", "0.000001", "--json", "-"])
-            .output()
-            .unwrap(),
-        3,
-    );
+    let (stdout, _) =
+        expect_code(&tiny(&["--noise-limit", "0.000001", "--json", "-"]).output().unwrap(), 3);
     let report: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!(
-        (&report["too_noisy"], &report["recommended"]),
-        (&true.into(), &Value::Null)
-    );
-    assert!(
-        report["recommendation"][0]
-            .as_str()
-            .unwrap()
-            .contains("too noisy")
-    );
+    assert_eq!((&report["too_noisy"], &report["recommended"]), (&true.into(), &Value::Null));
+    assert!(report["recommendation"][0].as_str().unwrap().contains("too noisy"));
 }
 
 #[test]
@@ -217,17 +139,8 @@ fn every_shipped_workload_runs() {
     for entry in std::fs::read_dir(shipped).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(
-            text.starts_with('#'),
-            "{} says nothing about itself",
-            path.display()
-        );
-        expect_code(
-            &tiny(&["--workload", path.to_str().unwrap()])
-                .output()
-                .unwrap(),
-            0,
-        );
+        assert!(text.starts_with('#'), "{} says nothing about itself", path.display());
+        expect_code(&tiny(&["--workload", path.to_str().unwrap()]).output().unwrap(), 0);
         count += 1;
     }
     assert!(count >= 6, "{count} workloads");
@@ -245,57 +158,31 @@ fn ctrl_c_writes_what_there_is_and_exits_130() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out.json");
     let page = directory.path().join("out.html");
-    let mut child = endless(&[
-        "--json",
-        out.to_str().unwrap(),
-        "--html",
-        page.to_str().unwrap(),
-    ])
-    .stdout(Stdio::piped())
-    .spawn()
-    .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    lines
-        .find(|line| line.as_ref().unwrap().starts_with("Workload"))
-        .expect("a heading")
+    let mut child = endless(&["--json", out.to_str().unwrap(), "--html", page.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .spawn()
         .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines.find(|line| line.as_ref().unwrap().starts_with("Workload")).expect("a heading").unwrap();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
-    assert!(
-        rest.iter().any(|line| line.starts_with("Interrupted")),
-        "{rest:?}"
-    );
+    assert!(rest.iter().any(|line| line.starts_with("Interrupted")), "{rest:?}");
     let report = json(&out);
     assert_eq!(report["interrupted"], true);
-    assert_eq!(
-        report["keys"]["count"],
-        100_000.min(report["keys"]["count"].as_u64().unwrap())
-    );
-    assert!(
-        std::fs::read_to_string(page)
-            .unwrap()
-            .contains("Interrupted")
-    );
+    assert_eq!(report["keys"]["count"], 100_000.min(report["keys"]["count"].as_u64().unwrap()));
+    assert!(std::fs::read_to_string(page).unwrap().contains("Interrupted"));
 }
 
 #[test]
 fn a_closed_pipe_is_no_error_and_ends_the_run() {
-    let mut child = endless(&[])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = endless(&[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();
     let mut reader = BufReader::new(child.stdout.take().unwrap());
     // As `head` does: reads something, and goes.
     while first.trim().is_empty() {
         first.clear();
-        assert_ne!(
-            reader.read_line(&mut first).unwrap(),
-            0,
-            "it ended before its first line"
-        );
+        assert_ne!(reader.read_line(&mut first).unwrap(), 0, "it ended before its first line");
     }
     drop(reader);
     let output = child.wait_with_output().unwrap();
@@ -307,10 +194,8 @@ fn a_closed_pipe_is_no_error_and_ends_the_run() {
 fn a_closed_pipe_does_not_cost_the_file_that_was_asked_for() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out.json");
-    let mut child = tiny(&["--json", out.to_str().unwrap()])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        tiny(&["--json", out.to_str().unwrap()]).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(json(&out)["designs"][0]["rounds"], 3);
@@ -320,10 +205,7 @@ fn a_closed_pipe_does_not_cost_the_file_that_was_asked_for() {
 fn results_replace_an_older_longer_file() {
     let directory = tempfile::tempdir().unwrap();
     let out = file(directory.path(), "out.json", vec![b'x'; 1 << 20]);
-    expect_code(
-        &tiny(&["--json", out.to_str().unwrap()]).output().unwrap(),
-        0,
-    );
+    expect_code(&tiny(&["--json", out.to_str().unwrap()]).output().unwrap(), 0);
     assert_eq!(json(&out)["schema"], "quiescence/advise");
 }
 
@@ -334,10 +216,7 @@ fn costs_alone_have_json_too() {
     assert_eq!(report["schema"], "quiescence/costs");
     for row in report["costs"]["rows"].as_array().unwrap() {
         let (ns, missing) = (&row["ns"], &row["missing"]);
-        assert!(
-            ns.is_null() != missing.is_null(),
-            "measured or missing: {row}"
-        );
+        assert!(ns.is_null() != missing.is_null(), "measured or missing: {row}");
         if !ns.is_null() {
             assert!(ns["median"].as_f64().unwrap() > 0.0, "{row}");
         }

@@ -7,21 +7,12 @@ use common::{expect_code, file, run};
 #[test]
 fn bad_flags_are_refused_with_the_limits() {
     let cases: &[(&[&str], &str)] = &[
-        (
-            &["--threads", "0"],
-            "0 is out of range: at least 1, at most 1024",
-        ),
+        (&["--threads", "0"], "0 is out of range: at least 1, at most 1024"),
         (&["--threads", "many"], "invalid digit"),
         (&["--threads", "99999999999999999999"], "too large"),
-        (
-            &["--reads", "100.5"],
-            "100.5 is out of range: at least 0, at most 100",
-        ),
+        (&["--reads", "100.5"], "100.5 is out of range: at least 0, at most 100"),
         (&["--reads", "nan"], "out of range"),
-        (
-            &["--zipf", "0"],
-            "0 is out of range: more than 0, at most 5",
-        ),
+        (&["--zipf", "0"], "0 is out of range: more than 0, at most 5"),
         (&["--zipf", "1", "--uniform"], "cannot be used with"),
         (&["--value-bytes", "0"], "0 is out of range: at least 1"),
         (&["--work", "-1"], "-1"),
@@ -40,10 +31,7 @@ fn bad_flags_are_refused_with_the_limits() {
     for (args, expected) in cases {
         let (stdout, stderr) = expect_code(&run(*args), 2);
         assert!(stderr.contains(expected), "{args:?}: {stderr}");
-        assert!(
-            stdout.is_empty(),
-            "{args:?} printed before it was refused: {stdout}"
-        );
+        assert!(stdout.is_empty(), "{args:?} printed before it was refused: {stdout}");
     }
 }
 
@@ -51,14 +39,8 @@ fn bad_flags_are_refused_with_the_limits() {
 fn a_bad_workload_file_is_refused_with_its_name_and_line() {
     let directory = tempfile::tempdir().unwrap();
     let cases = [
-        (
-            "reads = 99\nthreads = 0\n",
-            "line 2: 0 is out of range: at least 1, at most 1024",
-        ),
-        (
-            "# comment\n\nreads = \"most\"\n",
-            "line 3: invalid type: string",
-        ),
+        ("reads = 99\nthreads = 0\n", "line 2: 0 is out of range: at least 1, at most 1024"),
+        ("# comment\n\nreads = \"most\"\n", "line 3: invalid type: string"),
         ("speed = 3\n", "line 1: unknown field `speed`"),
         ("kind = \"heap\"\n", "line 1: unknown variant `heap`"),
         ("work = 1.5\n", "line 1: invalid type: floating point"),
@@ -102,19 +84,9 @@ fn a_workload_that_does_not_fit_into_memory_is_refused() {
     let lines: String = (0..500_000).map(|line| format!("{line}\n")).collect();
     let path = file(directory.path(), "keys.txt", lines);
     let keys = path.to_str().unwrap();
-    let args = [
-        "--keys",
-        keys,
-        "--max-keys",
-        "500000",
-        "--value-bytes",
-        "1048576",
-    ];
+    let args = ["--keys", keys, "--max-keys", "500000", "--value-bytes", "1048576"];
     let (_, stderr) = expect_code(&run(args), 2);
-    assert!(
-        stderr.contains("--max-keys") && stderr.contains("are available"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("--max-keys") && stderr.contains("are available"), "{stderr}");
 }
 
 #[test]
@@ -122,10 +94,7 @@ fn help_shows_examples_and_exit_codes() {
     for args in [&["--help"][..], &["advise", "--help"]] {
         let (stdout, _) = expect_code(&run(args), 0);
         for expected in ["Examples:", "Exit codes:", "--workload", "--json"] {
-            assert!(
-                stdout.contains(expected),
-                "{expected} is missing:\n{stdout}"
-            );
+            assert!(stdout.contains(expected), "{expected} is missing:\n{stdout}");
         }
     }
     let (stdout, _) = expect_code(&run(["--version"]), 0);

@@ -165,7 +165,7 @@ mod tests {
     fn noise_is_the_middle_design_s_spread() {
         let calm = series(0, &[10.0, 10.0, 10.0]);
         let wild = series(1, &[5.0, 10.0, 15.0]);
-        assert_eq!(noise_percent(&rank(&[calm.clone()])), 0.0);
+        assert_eq!(noise_percent(&rank(std::slice::from_ref(&calm))), 0.0);
         assert_eq!(noise_percent(&rank(std::slice::from_ref(&wild))), 50.0);
         assert_eq!(noise_percent(&[]), 0.0);
     }

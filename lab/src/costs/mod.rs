@@ -73,29 +73,13 @@ enum Shared {
 type Figure = (&'static str, &'static str, Method);
 
 const FIGURES: &[Figure] = &[
-    (
-        "instruction",
-        "instruction",
-        Method::Alone(one_cpu::instruction),
-    ),
-    (
-        "clock_cycle",
-        "clock cycle",
-        Method::Alone(one_cpu::clock_cycle),
-    ),
+    ("instruction", "instruction", Method::Alone(one_cpu::instruction)),
+    ("clock_cycle", "clock cycle", Method::Alone(one_cpu::clock_cycle)),
     ("l1_hit", "L1 hit", Method::Load(Level::First)),
     ("l2_hit", "L2 hit", Method::Load(Level::Second)),
     ("main_memory", "main memory", Method::Load(Level::Memory)),
-    (
-        "atomic_increment",
-        "atomic increment",
-        Method::Alone(one_cpu::atomic_increment),
-    ),
-    (
-        "cmpxchg_atomic_increment",
-        "compare-and-swap",
-        Method::Alone(one_cpu::compare_and_swap),
-    ),
+    ("atomic_increment", "atomic increment", Method::Alone(one_cpu::atomic_increment)),
+    ("cmpxchg_atomic_increment", "compare-and-swap", Method::Alone(one_cpu::compare_and_swap)),
     (
         "atomic_increment_cache_transfer",
         "atomic increment, line on another CPU",
@@ -111,53 +95,17 @@ const FIGURES: &[Figure] = &[
         "load and compare-and-swap, line on another CPU",
         Method::Transfer(Change::LoadAndSwap),
     ),
-    (
-        "cpu_local_lock",
-        "lock, uncontended",
-        Method::Alone(one_cpu::uncontended_lock),
-    ),
-    (
-        "read_lock",
-        "read lock, uncontended",
-        Method::Alone(one_cpu::uncontended_read_lock),
-    ),
+    ("cpu_local_lock", "lock, uncontended", Method::Alone(one_cpu::uncontended_lock)),
+    ("read_lock", "read lock, uncontended", Method::Alone(one_cpu::uncontended_read_lock)),
     ("rcu_read", "RCU read", Method::Alone(one_cpu::rcu_read)),
-    (
-        "rcu_read_reader",
-        "RCU read, explicit reader",
-        Method::Alone(one_cpu::rcu_read_with_reader),
-    ),
-    (
-        "shared_increment",
-        "atomic increment, two CPUs at once",
-        Method::Shared(Shared::Increment),
-    ),
-    (
-        "shared_lock",
-        "lock, two CPUs at once",
-        Method::Shared(Shared::Lock),
-    ),
-    (
-        "shared_read_lock",
-        "read lock, two CPUs at once",
-        Method::Shared(Shared::ReadLock),
-    ),
-    (
-        "shared_rcu_read",
-        "RCU read, two CPUs at once",
-        Method::Shared(Shared::RcuRead),
-    ),
+    ("rcu_read_reader", "RCU read, explicit reader", Method::Alone(one_cpu::rcu_read_with_reader)),
+    ("shared_increment", "atomic increment, two CPUs at once", Method::Shared(Shared::Increment)),
+    ("shared_lock", "lock, two CPUs at once", Method::Shared(Shared::Lock)),
+    ("shared_read_lock", "read lock, two CPUs at once", Method::Shared(Shared::ReadLock)),
+    ("shared_rcu_read", "RCU read, two CPUs at once", Method::Shared(Shared::RcuRead)),
     ("membarrier", "membarrier, alone", Method::Fence),
-    (
-        "membarrier_beside_reader",
-        "membarrier, beside a reader",
-        Method::FenceBesideReader,
-    ),
-    (
-        "grace_period",
-        "grace period, alone",
-        Method::Alone(one_cpu::grace_period),
-    ),
+    ("membarrier_beside_reader", "membarrier, beside a reader", Method::FenceBesideReader),
+    ("grace_period", "grace period, alone", Method::Alone(one_cpu::grace_period)),
     (
         "grace_period_beside_reader",
         "grace period, beside a reader",
@@ -222,11 +170,7 @@ pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit, Failure
         machine: &machine,
         costs: &costs,
     })?;
-    Ok(if interrupted {
-        Exit::Interrupted
-    } else {
-        Exit::Ok
-    })
+    Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
 }
 
 /// About how long [`measure`] takes.
@@ -250,11 +194,7 @@ pub(crate) fn measure(
     for &(id, name, method) in FIGURES {
         progress.announce(name);
         output.check_reader()?;
-        let place = Place {
-            machine,
-            budget: budget(quick),
-            interrupt: output.interrupt(),
-        };
+        let place = Place { machine, budget: budget(quick), interrupt: output.interrupt() };
         let (name, measured) = match place.measure(method) {
             _ if output.interrupt().requested() => (name.to_owned(), Err("interrupted")),
             (detail, measured) => (format!("{name}{detail}"), measured),
@@ -283,12 +223,7 @@ impl Place<'_> {
     fn measure(&self, method: Method) -> (String, Result<Spread, &'static str>) {
         const TWO_CPUS: &str = "needs two CPUs";
         const NO_MEMBARRIER: &str = "the kernel has no membarrier";
-        let pair = self
-            .machine
-            .cpus
-            .get(..2)
-            .map(|cpus| (cpus[0], cpus[1]))
-            .ok_or(TWO_CPUS);
+        let pair = self.machine.cpus.get(..2).map(|cpus| (cpus[0], cpus[1])).ok_or(TWO_CPUS);
         let budget = self.budget;
         let mut detail = String::new();
         let measured = match method {
@@ -304,9 +239,7 @@ impl Place<'_> {
             Method::Shared(what) => {
                 pair.and_then(|pair| self.shared(what, pair).ok_or("interrupted"))
             }
-            Method::Fence => self
-                .alone(|| one_cpu::heavy_fence(budget))
-                .ok_or(NO_MEMBARRIER),
+            Method::Fence => self.alone(|| one_cpu::heavy_fence(budget)).ok_or(NO_MEMBARRIER),
             Method::FenceBesideReader => pair.and_then(|pair| {
                 two_cpus::beside_a_reader(pair, || one_cpu::heavy_fence(budget))
                     .flatten()
@@ -374,10 +307,7 @@ impl Place<'_> {
             Level::First => first / 2,
             Level::Second => second / 2,
             Level::Memory => {
-                let most = self
-                    .machine
-                    .memory_available_bytes
-                    .map_or(256 << 20, |free| free / 4);
+                let most = self.machine.memory_available_bytes.map_or(256 << 20, |free| free / 4);
                 (2 * last).clamp(64 << 20, 1 << 30).min(most)
             }
         };
@@ -407,10 +337,8 @@ impl Costs {
     /// What there is to say below the table.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let published = &self.published;
-        let mut remarks = vec![format!(
-            "{}: {} ({}).",
-            published.year, published.machine, published.source
-        )];
+        let mut remarks =
+            vec![format!("{}: {} ({}).", published.year, published.machine, published.source)];
         if self.cpus_share_a_core() {
             remarks.push(
                 "A line changed by the other CPU is nearly as near as one's own: the two CPUs are \
@@ -427,21 +355,14 @@ impl Costs {
     }
 
     fn median(&self, id: &str) -> Option<f64> {
-        self.rows
-            .iter()
-            .find(|row| row.id == id)?
-            .ns
-            .map(|ns| ns.median)
+        self.rows.iter().find(|row| row.id == id)?.ns.map(|ns| ns.median)
     }
 
     /// Whether moving a line to the other CPU costs next to nothing: no two cores are that near.
     /// Asking the machine is no use, since guests are often told that all CPUs are cores.
     fn cpus_share_a_core(&self) -> bool {
         const CYCLES_BETWEEN_CORES: f64 = 60.0;
-        match (
-            self.cycle_ns(),
-            self.median("atomic_increment_cache_transfer"),
-        ) {
+        match (self.cycle_ns(), self.median("atomic_increment_cache_transfer")) {
             (Some(cycle), Some(moved)) => moved < CYCLES_BETWEEN_CORES * cycle,
             _ => false,
         }
@@ -459,9 +380,7 @@ impl Cost {
             (Some(ns), Some(cycle)) if cycle > 0.0 => units::figures(ns.median / cycle),
             _ => "–".to_owned(),
         };
-        let then = self
-            .published_ns
-            .map_or_else(|| "–".to_owned(), units::nanoseconds);
+        let then = self.published_ns.map_or_else(|| "–".to_owned(), units::nanoseconds);
         [self.name.clone(), here, cycles, then]
     }
 }

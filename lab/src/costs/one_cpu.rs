@@ -80,10 +80,7 @@ pub(super) fn dependent_load(budget: Duration, bytes: u64) -> Spread {
 /// and Dobell, 1962), so that a buffer of gigabytes needs no shuffle, which would take seconds.
 fn chain(bytes: u64) -> Vec<u32> {
     let lines = (bytes / LINE_BYTES).max(2);
-    assert!(
-        lines.is_power_of_two(),
-        "the step visits every line only of a power of two"
-    );
+    assert!(lines.is_power_of_two(), "the step visits every line only of a power of two");
     let mut next = vec![0_u32; lines as usize * LINE_WORDS];
     for line in 0..lines {
         let after = (1_664_525 * line + 1_013_904_223) & (lines - 1);

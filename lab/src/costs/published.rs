@@ -48,10 +48,7 @@ mod tests {
     #[test]
     fn every_published_figure_has_a_row_of_ours_beside_it() {
         for id in figures().lca2005.costs_ns.keys() {
-            assert!(
-                crate::costs::ids().any(|ours| ours == id),
-                "{id} has no row"
-            );
+            assert!(crate::costs::ids().any(|ours| ours == id), "{id} has no row");
         }
     }
 }

@@ -10,25 +10,13 @@ use serde_json::Value;
 
 /// Flags that make a run as short as a run can be. The limit of noise is out of the way: whether
 /// the machine is quiet is not what these tests are about.
-pub(crate) const TINY: [&str; 8] = [
-    "--run-ms",
-    "1",
-    "--rounds",
-    "3",
-    "--max-keys",
-    "50",
-    "--noise-limit",
-    "100000",
-];
+pub(crate) const TINY: [&str; 8] =
+    ["--run-ms", "1", "--rounds", "3", "--max-keys", "50", "--noise-limit", "100000"];
 
 /// The command, not yet run.
 pub(crate) fn rcu<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rcu"));
-    command
-        .args(args)
-        .stdin(Stdio::null())
-        .env_remove("NO_COLOR")
-        .env_remove("COLUMNS");
+    command.args(args).stdin(Stdio::null()).env_remove("NO_COLOR").env_remove("COLUMNS");
     command
 }
 
@@ -39,10 +27,7 @@ pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output 
 
 /// A tiny run of `rcu advise` with nothing but the ranking.
 pub(crate) fn tiny(args: &[&str]) -> Command {
-    rcu(TINY
-        .iter()
-        .chain(["--skip", "costs", "--skip", "sweep"].iter())
-        .chain(args))
+    rcu(TINY.iter().chain(["--skip", "costs", "--skip", "sweep"].iter()).chain(args))
 }
 
 /// Its exit code, standard output and standard error.
@@ -55,10 +40,7 @@ pub(crate) fn told(output: &Output) -> (i32, String, String) {
 /// Fails unless the command ended with this code; shows what it said.
 pub(crate) fn expect_code(output: &Output, code: i32) -> (String, String) {
     let (found, stdout, stderr) = told(output);
-    assert_eq!(
-        found, code,
-        "standard output:\n{stdout}\nstandard error:\n{stderr}"
-    );
+    assert_eq!(found, code, "standard output:\n{stdout}\nstandard error:\n{stderr}");
     (stdout, stderr)
 }
 
