@@ -273,7 +273,7 @@ fn summary(tallies: &[Tally], cpu: Duration, unreclaimed_peak: u64) -> Outcome {
 }
 
 /// The time of all CPUs that this process has used.
-fn cpu_time() -> Duration {
+pub(crate) fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

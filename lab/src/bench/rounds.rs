@@ -19,7 +19,7 @@ use crate::statistics::{Ratio, Spread, paired_ratio, spread};
 const SHARE_MIN: f64 = 0.9;
 
 /// How often a measurement is tried until its readers were there.
-const TRIES: u32 = 5;
+const TRIES: u32 = 25;
 
 /// What a number counts, and so how it is written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -237,7 +237,7 @@ mod tests {
         };
         assert_eq!(measure(&[1.0]), (vec![1.0], true));
         assert_eq!(measure(&[0.2, 0.95]), (vec![2.0], true));
-        assert_eq!(measure(&[0.2; 5]), (vec![5.0], false));
+        assert_eq!(measure(&[0.2; TRIES as usize]), (vec![f64::from(TRIES)], false));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fs;
 use std::hint;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -87,8 +87,12 @@ impl Presence {
     /// The share since `new`, from 0 to 1.
     pub(super) fn share(&self) -> f64 {
         let elapsed_ns = self.begin.elapsed().as_nanos().max(1) as f64;
-        let delay_ns = run_delay_ns().saturating_sub(self.delay_ns) as f64;
-        (1.0 - delay_ns / elapsed_ns).max(0.0)
+        (1.0 - self.delay().as_nanos() as f64 / elapsed_ns).max(0.0)
+    }
+
+    /// How long the thread was kept waiting since `new`.
+    pub(super) fn delay(&self) -> Duration {
+        Duration::from_nanos(run_delay_ns().saturating_sub(self.delay_ns))
     }
 }
 

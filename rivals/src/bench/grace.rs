@@ -16,6 +16,7 @@ use hdrhistogram::Histogram;
 use super::crew::{Crew, Presence, StopOnDrop};
 use super::grace_rivals::{Flavour, chain};
 pub use super::grace_rivals::{GraceRival, rivals};
+use crate::run::cpu_time;
 
 /// Room for a parked thread and its thread-local data, and not more: there may be ten thousand.
 const IDLE_STACK_BYTES: usize = 64 << 10;
@@ -45,6 +46,9 @@ pub struct Latency {
 pub struct Contention {
     /// Sections of all readers, from the start of the first to the end of the last.
     pub reads_per_second: f64,
+    /// The same for each second of CPU time that the process used, readers and updater together:
+    /// what is left of it when somebody else wants the CPUs too.
+    pub reads_per_cpu_second: f64,
     /// Grace periods of the one updater, once all readers ran.
     pub grace_periods_per_second: f64,
 }
@@ -149,6 +153,7 @@ impl Company {
         run_for: Duration,
     ) -> Contention {
         let mut grace_periods_per_second = 0.0;
+        let cpu_before = cpu_time();
         let begin = Instant::now();
         let (reads, _) = self.beside_readers(rival, readers, steps, |synchronize| {
             let begin = Instant::now();
@@ -162,7 +167,9 @@ impl Company {
             grace_periods_per_second = count as f64 / elapsed.as_secs_f64();
         });
         let reads_per_second = reads as f64 / begin.elapsed().as_secs_f64();
-        Contention { reads_per_second, grace_periods_per_second }
+        let cpu = cpu_time().saturating_sub(cpu_before);
+        let reads_per_cpu_second = reads as f64 / cpu.as_secs_f64();
+        Contention { reads_per_second, reads_per_cpu_second, grace_periods_per_second }
     }
 
     /// Runs `update` beside so many readers; counts their sections, and tells the least share of
@@ -226,16 +233,19 @@ impl Drop for Company {
 
 /// How many steps of a section take this long here, as measured now.
 pub fn steps_for(section: Duration) -> u32 {
-    const STEPS: u32 = 1 << 20;
+    const STEPS: u32 = 1 << 14;
     let mut x = 1;
-    // The first run is the warm-up.
-    let elapsed = [(); 3].map(|()| {
-        let begin = Instant::now();
-        x = chain(x, STEPS);
-        begin.elapsed()
-    })[2];
+    // The fastest of many short runs: in none of the others did more than that get done.
+    let fastest = (0..100)
+        .map(|_| {
+            let begin = Instant::now();
+            x = chain(x, STEPS);
+            begin.elapsed()
+        })
+        .min()
+        .unwrap_or_default();
     std::hint::black_box(x);
-    let steps = section.as_secs_f64() / elapsed.as_secs_f64() * f64::from(STEPS);
+    let steps = section.as_secs_f64() / fastest.as_secs_f64() * f64::from(STEPS);
     (steps as u32).max(1)
 }
 

@@ -14,7 +14,7 @@ use quiescence::{Qsbr, Rcu};
 use seize::Guard;
 
 use super::BATCH;
-use super::crew::Crew;
+use super::crew::{Crew, Presence};
 
 /// One way to read a shared word.
 #[derive(Debug)]
@@ -27,7 +27,8 @@ pub struct ReadRival {
 }
 
 impl ReadRival {
-    /// Nanoseconds for one read, the mean over `threads` threads that read at the same time.
+    /// Nanoseconds for one read, the mean over `threads` threads that read at the same time, without
+    /// the time that they were kept waiting for a CPU.
     ///
     /// Each reads `iterations` times, rounded up to whole batches of 1024, after a short warm-up.
     pub fn measure(&self, threads: usize, iterations: u64) -> f64 {
@@ -41,7 +42,10 @@ impl ReadRival {
                         crew.settle(number);
                         (self.run)(1);
                         crew.meet();
-                        (self.run)(batches)
+                        let presence = Presence::new();
+                        let elapsed = (self.run)(batches);
+                        // The time of a neighbour who wanted the CPU is not the rival's.
+                        elapsed.saturating_sub(presence.delay())
                     })
                 })
                 .collect();
