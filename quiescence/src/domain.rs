@@ -59,9 +59,7 @@ impl Domain<Private> {
     /// A new domain whose counters begin at `start`: tests begin right before they wrap.
     #[doc(hidden)]
     pub fn starting_at(start: Start) -> Self {
-        Self {
-            kind: Private(Arc::new(Core::new(start))),
-        }
+        Self { kind: Private(Arc::new(Core::new(start))) }
     }
 }
 
@@ -231,10 +229,7 @@ impl<K: Kind> Domain<K> {
     }
 
     fn cookie(&self, cookie: grace::Cookie) -> Cookie {
-        Cookie {
-            cookie,
-            domain: std::ptr::from_ref(self.core()).addr(),
-        }
+        Cookie { cookie, domain: std::ptr::from_ref(self.core()).addr() }
     }
 
     fn own(&self, cookie: Cookie) -> grace::Cookie {

@@ -94,10 +94,7 @@ fn enter<'d, K: Kind>(
 ) -> Guard<'d, K> {
     if slot.is_quiescent() {
         slot.enter_outermost(&core.gp.0, place);
-        return Guard {
-            slot,
-            kind: PhantomData,
-        };
+        return Guard { slot, kind: PhantomData };
     }
     enter_slow(slot, core, place, ready)
 }
@@ -111,16 +108,9 @@ fn enter_slow<'d, K: Kind>(
     place: &'static Location<'static>,
     ready: impl FnOnce() -> &'d Slot,
 ) -> Guard<'d, K> {
-    let slot = if ptr::eq(slot, &raw const NOT_READY) {
-        ready()
-    } else {
-        slot
-    };
+    let slot = if ptr::eq(slot, &raw const NOT_READY) { ready() } else { slot };
     slot.enter_slow(&core.gp.0, place);
-    Guard {
-        slot,
-        kind: PhantomData,
-    }
+    Guard { slot, kind: PhantomData }
 }
 
 impl<'d, K: Kind> Guard<'d, K> {
@@ -131,9 +121,7 @@ impl<'d, K: Kind> Guard<'d, K> {
         if ptr::eq(core, &raw const GLOBAL) {
             return read_at(place);
         }
-        enter(not_ready(), core, place, || {
-            local::implicit_slot(core, || kind.handle())
-        })
+        enter(not_ready(), core, place, || local::implicit_slot(core, || kind.handle()))
     }
 }
 
@@ -146,9 +134,7 @@ impl<K: Kind> Drop for Guard<'_, K> {
 
 impl<K: Kind> fmt::Debug for Guard<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard")
-            .field("began", &self.slot.began())
-            .finish_non_exhaustive()
+        f.debug_struct("Guard").field("began", &self.slot.began()).finish_non_exhaustive()
     }
 }
 
@@ -196,9 +182,7 @@ impl<K: Kind> Reader<K> {
     pub fn read(&self) -> Guard<'_, K> {
         // SAFETY: NOT_READY, or a slot of the domain that `self.domain` keeps alive.
         let fast = unsafe { &*self.fast };
-        enter(fast, self.domain.kind().core(), Location::caller(), || {
-            self.slot()
-        })
+        enter(fast, self.domain.kind().core(), Location::caller(), || self.slot())
     }
 
     /// The domain.
@@ -222,8 +206,6 @@ impl<K: Kind> Drop for Reader<K> {
 impl<K: Kind> fmt::Debug for Reader<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let in_section = !self.slot().is_quiescent();
-        f.debug_struct("Reader")
-            .field("in_section", &in_section)
-            .finish_non_exhaustive()
+        f.debug_struct("Reader").field("in_section", &in_section).finish_non_exhaustive()
     }
 }

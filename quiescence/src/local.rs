@@ -70,10 +70,8 @@ impl Table {
             return unsafe { &*table };
         }
         let exiting = SENTINEL.try_with(|_| ()).is_err();
-        let table = Box::into_raw(Box::new(Self {
-            exiting: Cell::new(exiting),
-            ..Self::default()
-        }));
+        let table =
+            Box::into_raw(Box::new(Self { exiting: Cell::new(exiting), ..Self::default() }));
         TABLE.set(table);
         // SAFETY: as above.
         unsafe { &*table }
@@ -94,9 +92,7 @@ impl Table {
         f: impl FnOnce(&mut Local) -> R,
     ) -> R {
         let mut locals = self.locals.borrow_mut();
-        let index = locals
-            .iter()
-            .position(|local| ptr::eq(local.core.as_ptr(), core));
+        let index = locals.iter().position(|local| ptr::eq(local.core.as_ptr(), core));
         let index = index.unwrap_or_else(|| {
             locals.retain(|local| local.core.is_alive());
             let handle = handle();
@@ -163,9 +159,7 @@ impl Local {
         // SAFETY: not null only while registered; the domain is alive by this function's contract.
         let ordinary = unsafe { self.slot.as_ref() };
         // SAFETY: in the list only while registered; as above.
-        ordinary
-            .into_iter()
-            .chain(self.qsbr.iter().map(|slot| unsafe { &**slot }))
+        ordinary.into_iter().chain(self.qsbr.iter().map(|slot| unsafe { &**slot }))
     }
 }
 
@@ -221,9 +215,7 @@ pub(crate) fn qsbr_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
 /// A QSBR handle, offline, goes.
 pub(crate) fn release_qsbr(core: &Core, handle: impl FnOnce() -> Handle, slot: &Slot) {
     let table = Table::get();
-    table.with_local(core, handle, |local| {
-        local.qsbr.retain(|other| !ptr::eq(*other, slot))
-    });
+    table.with_local(core, handle, |local| local.qsbr.retain(|other| !ptr::eq(*other, slot)));
     core.unregister(slot);
     table.free_if_empty();
 }
@@ -232,11 +224,8 @@ pub(crate) fn release_qsbr(core: &Core, handle: impl FnOnce() -> Handle, slot: &
 pub(crate) fn left_last_section(slot: &Slot) {
     let core = slot.core();
     let table = Table::get();
-    if let Some(local) = table
-        .locals
-        .borrow_mut()
-        .iter_mut()
-        .find(|l| ptr::eq(l.core.as_ptr(), core))
+    if let Some(local) =
+        table.locals.borrow_mut().iter_mut().find(|l| ptr::eq(l.core.as_ptr(), core))
     {
         local.unregister_if_unused(core);
     }
@@ -294,19 +283,13 @@ impl Own {
             return Self::default();
         };
         let locals = table.locals.borrow();
-        let Some(local) = locals
-            .iter()
-            .find(|local| ptr::eq(local.core.as_ptr(), core))
-        else {
+        let Some(local) = locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core)) else {
             return Self::default();
         };
         local.slots().fold(Self::default(), |own, slot| Self {
             slots: own.slots + 1,
             section: own.section.or_else(|| {
-                let section = Section {
-                    qsbr: slot.is_qsbr(),
-                    began: slot.began(),
-                };
+                let section = Section { qsbr: slot.is_qsbr(), began: slot.began() };
                 (!slot.is_quiescent()).then_some(section)
             }),
         })
@@ -319,13 +302,7 @@ impl Own {
 
     /// For a driver: slots of one's own need no grace period, unless one is in use.
     pub(crate) fn me(&self) -> Me {
-        Me {
-            quiescent_slots: if self.section.is_none() {
-                self.slots
-            } else {
-                0
-            },
-        }
+        Me { quiescent_slots: if self.section.is_none() { self.slots } else { 0 } }
     }
 }
 
@@ -337,23 +314,14 @@ pub(crate) fn queue(core: &Core, handle: impl FnOnce() -> Handle) -> Option<Arc<
         return None;
     }
     table.with_local(core, handle, |local| {
-        Some(
-            local
-                .queue
-                .get_or_insert_with(|| core.queues.add(token()))
-                .clone(),
-        )
+        Some(local.queue.get_or_insert_with(|| core.queues.add(token())).clone())
     })
 }
 
 /// The thread's callback queue in a domain, if it ever retired anything there.
 pub(crate) fn existing_queue(core: &Core) -> Option<Arc<Queue>> {
     let locals = Table::existing()?.locals.borrow();
-    locals
-        .iter()
-        .find(|local| ptr::eq(local.core.as_ptr(), core))?
-        .queue
-        .clone()
+    locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core))?.queue.clone()
 }
 
 /// Whether this thread is running callbacks.

@@ -316,9 +316,7 @@ fn mutants() {
         Mutant::NoSharing,
     ];
     if let Ok(name) = std::env::var("QUIESCENCE_LOOM_MUTANT") {
-        let mutant = caught_here
-            .into_iter()
-            .find(|mutant| format!("{mutant:?}") == name);
+        let mutant = caught_here.into_iter().find(|mutant| format!("{mutant:?}") == name);
         crate::chaos::remove_step(mutant.expect("one of the list"));
         one_section_one_grace_period();
         nested_sections();

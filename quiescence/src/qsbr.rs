@@ -95,10 +95,7 @@ impl<K: Kind> Qsbr<K> {
     /// Begins a section: wait-free, and no instruction at all.
     #[inline(always)]
     pub fn read(&self) -> QsbrGuard<'_, K> {
-        QsbrGuard {
-            core: self.domain.kind().core(),
-            reader: PhantomData,
-        }
+        QsbrGuard { core: self.domain.kind().core(), reader: PhantomData }
     }
 
     /// Announces that this thread holds no reference of before.
@@ -196,9 +193,7 @@ impl<K: Kind> Drop for Qsbr<K> {
 
 impl<K: Kind> fmt::Debug for Qsbr<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Qsbr")
-            .field("online", &!self.slot().is_quiescent())
-            .finish_non_exhaustive()
+        f.debug_struct("Qsbr").field("online", &!self.slot().is_quiescent()).finish_non_exhaustive()
     }
 }
 

@@ -178,6 +178,14 @@ impl Inner {
         self.waiting.push_back((cookie, batch));
     }
 
+    /// In a child process: whoever was running callbacks is gone with what it had taken out.
+    #[cfg(not(loom))]
+    fn forget_runner(&mut self) {
+        let waiting: usize = self.waiting.iter().map(|(_, batch)| batch.len()).sum();
+        self.finished = self.added - (self.open.len() + waiting + self.ready.len()) as u64;
+        self.runner = 0;
+    }
+
     /// Moves what has waited long enough to the ready ones.
     fn ripen(&mut self, core: &Core) {
         let sequence = core.sequence();
@@ -489,7 +497,7 @@ impl Held<'_> {
     pub(crate) fn after_fork(&self, held: &mut [HeldQueue<'_>], owner: usize) {
         for (queue, held) in self.list.iter().zip(held) {
             if held.0.runner != owner {
-                held.0.runner = 0;
+                held.0.forget_runner();
             }
             if queue.owner != owner && queue.owner != 0 {
                 queue.mark_orphan();

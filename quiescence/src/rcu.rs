@@ -86,9 +86,7 @@ impl<T: Send + Sync + 'static> Rcu<T> {
 impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
     /// A value in `domain`.
     pub fn new_in(value: T, domain: Domain<K>) -> Self {
-        Self {
-            inner: RcuOption::new_in(Some(value), domain),
-        }
+        Self { inner: RcuOption::new_in(Some(value), domain) }
     }
 
     /// The value now. It stays valid as long as the section, whatever becomes of this place.
@@ -112,9 +110,7 @@ impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
 
     /// Replaces the value and gives the old one, which may still be read.
     pub fn swap(&self, value: T) -> Unlinked<T, K> {
-        self.inner
-            .replace(Box::into_raw(Box::new(value)))
-            .expect("never empty")
+        self.inner.replace(Box::into_raw(Box::new(value))).expect("never empty")
     }
 
     /// Replaces the value by `f` of it. If another update comes in between, `f` is called again with
@@ -166,11 +162,7 @@ impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
         let current = ptr::from_ref(current).cast_mut();
         // AcqRel: the Release pairs with the Acquire in `load_pointer` [GP-10]; the Acquire lets the
         // owner of the old value see how it was made.
-        match self
-            .inner
-            .pointer
-            .compare_exchange(current, new, AcqRel, Acquire)
-        {
+        match self.inner.pointer.compare_exchange(current, new, AcqRel, Acquire) {
             // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
             Ok(old) => Ok(unsafe { Unlinked::new(old, &self.inner.domain) }.expect("never empty")),
             // SAFETY: made by `into_raw` above and not published.
@@ -200,10 +192,7 @@ impl<T: Send + Sync + 'static, K: Kind> RcuOption<T, K> {
     /// A value, or none, in `domain`.
     pub fn new_in(value: Option<T>, domain: Domain<K>) -> Self {
         let pointer = value.map_or(ptr::null_mut(), |value| Box::into_raw(Box::new(value)));
-        Self {
-            pointer: AtomicPtr::new(pointer),
-            domain,
-        }
+        Self { pointer: AtomicPtr::new(pointer), domain }
     }
 
     /// The value now, if there is one. See [`Rcu::load`].
@@ -280,10 +269,7 @@ impl<T: Send + Sync + 'static, K: Kind> Unlinked<T, K> {
     /// `pointer` is null or came from a box, was reachable under sections of `domain` only, and is
     /// no more.
     unsafe fn new(pointer: *mut T, domain: &Domain<K>) -> Option<Self> {
-        NonNull::new(pointer).map(|pointer| Self {
-            pointer,
-            domain: domain.clone(),
-        })
+        NonNull::new(pointer).map(|pointer| Self { pointer, domain: domain.clone() })
     }
 
     /// Waits for a grace period and gives the value back: nobody reads it any more.
@@ -328,17 +314,13 @@ impl<T: Send + Sync + 'static, K: Kind> Drop for Unlinked<T, K> {
 
 impl<T: Send + Sync + fmt::Debug + 'static, K: Kind> fmt::Debug for Rcu<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Rcu")
-            .field(self.load(&self.inner.domain.read()))
-            .finish()
+        f.debug_tuple("Rcu").field(self.load(&self.inner.domain.read())).finish()
     }
 }
 
 impl<T: Send + Sync + fmt::Debug + 'static, K: Kind> fmt::Debug for RcuOption<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RcuOption")
-            .field(&self.load(&self.domain.read()))
-            .finish()
+        f.debug_tuple("RcuOption").field(&self.load(&self.domain.read())).finish()
     }
 }
 

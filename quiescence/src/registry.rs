@@ -70,11 +70,7 @@ impl Registry {
     /// Takes out a reader, which is in no section.
     pub(crate) fn unregister(&mut self, slot: &Slot) {
         let index = slot.index();
-        if self
-            .readers
-            .get(index)
-            .is_some_and(|reader| std::ptr::eq(*reader, slot))
-        {
+        if self.readers.get(index).is_some_and(|reader| std::ptr::eq(*reader, slot)) {
             self.readers.swap_remove(index);
             if let Some(moved) = self.readers.get(index) {
                 // SAFETY: it leads into `chunks`, which only ever grows.
@@ -98,9 +94,7 @@ impl Registry {
     /// The fences of all slots, registered or not.
     #[cfg(loom)]
     pub(crate) fn fences(&self) -> impl Iterator<Item = &fence::Cell> {
-        self.chunks
-            .iter()
-            .flat_map(|chunk| chunk.iter().map(|slot| &slot.fence))
+        self.chunks.iter().flat_map(|chunk| chunk.iter().map(|slot| &slot.fence))
     }
 
     /// Looks at every reader the first time under a number, and then at those who held it up before.
@@ -110,15 +104,12 @@ impl Registry {
         }
         if self.pass == Some(number) {
             // SAFETY: see `register`.
-            self.holdouts
-                .retain(|slot| unsafe { &**slot }.is_holdout(number));
+            self.holdouts.retain(|slot| unsafe { &**slot }.is_holdout(number));
         } else {
             let skip = usize::from(chaos::mutant(Mutant::SkipLastReader));
             let looked_at = &self.readers[..self.readers.len().saturating_sub(skip)];
             // SAFETY: see `register`.
-            let holdouts = looked_at
-                .iter()
-                .filter(|slot| unsafe { &***slot }.is_holdout(number));
+            let holdouts = looked_at.iter().filter(|slot| unsafe { &***slot }.is_holdout(number));
             self.holdouts.clear();
             self.holdouts.extend(holdouts);
             self.pass = Some(number);

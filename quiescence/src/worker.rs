@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::core::Me;
+use crate::core::{Core, Me};
 use crate::kind::{Handle, WeakHandle};
 use crate::local;
 use crate::os::sync;
@@ -21,10 +21,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// Callbacks run for one queue before the next one gets its turn.
 const RUNS_PER_TURN: usize = 64;
 
-static WORKER: Mutex<State> = Mutex::new(State {
-    started: false,
-    domains: Vec::new(),
-});
+static WORKER: Mutex<State> = Mutex::new(State { started: false, domains: Vec::new() });
 static WORK: Condvar = Condvar::new();
 
 #[derive(Debug)]
@@ -41,29 +38,28 @@ pub(crate) fn announce(handle: &Handle) {
         return;
     }
     state.domains.push(handle.downgrade());
-    if state.started {
+    let refused = if state.started {
         WORK.notify_one();
+        Vec::new()
     } else {
-        start(&mut state);
-    }
+        start(&mut state)
+    };
+    drop(state);
+    // Where this was the last owner the domain ends here, and runs callbacks: without the lock.
+    drop(refused);
 }
 
 /// Starts the thread. If the system gives none, the callbacks wait for their threads' next updates
-/// or a barrier, and the next announcement tries again.
-fn start(state: &mut State) {
-    let spawned = std::thread::Builder::new()
-        .name("quiescence".into())
-        .spawn(run);
+/// or a barrier, and the next announcement tries again; the domains are given back.
+fn start(state: &mut State) -> Vec<Handle> {
+    let spawned = std::thread::Builder::new().name("quiescence".into()).spawn(run);
     state.started = spawned.is_ok();
-    if !state.started {
-        for handle in state
-            .domains
-            .drain(..)
-            .filter_map(|domain| domain.upgrade())
-        {
-            handle.queues.announced.store(false, Relaxed);
-        }
+    if state.started {
+        return Vec::new();
     }
+    let refused: Vec<_> = state.domains.drain(..).filter_map(|domain| domain.upgrade()).collect();
+    refused.iter().for_each(|handle| handle.queues.announced.store(false, Relaxed));
+    refused
 }
 
 fn run() {
@@ -75,15 +71,16 @@ fn run() {
         state = pause(state);
         let domains = std::mem::take(&mut state.domains);
         drop(state);
-        let mut still: Vec<_> = domains.into_iter().filter(tend).collect();
+        let handles: Vec<Handle> = domains.iter().filter_map(WeakHandle::upgrade).collect();
+        handles.iter().for_each(tend);
         state = sync::lock(&WORKER);
         // Under the lock that `announce` takes: a callback added from now on announces again.
-        still.retain(|domain| {
-            domain
-                .upgrade()
-                .is_some_and(|handle| has_work_or_forget(&handle))
-        });
-        state.domains.append(&mut still);
+        let busy = handles.iter().filter(|handle| has_work_or_forget(handle));
+        state.domains.extend(busy.map(Handle::downgrade));
+        drop(state);
+        // Where this was the last owner the domain ends here, and runs callbacks: without the lock.
+        drop(handles);
+        state = sync::lock(&WORKER);
     }
 }
 
@@ -102,23 +99,20 @@ fn has_work_or_forget(handle: &Handle) -> bool {
     work
 }
 
-/// Does what can be done in a domain without waiting. `false` if it has ended.
-fn tend(domain: &WeakHandle) -> bool {
-    let Some(handle) = domain.upgrade() else {
-        return false;
-    };
-    let queues = handle.queues.all();
-    queues.iter().for_each(|queue| queue.close(&handle));
-    handle.advance(Me { quiescent_slots: 0 });
+/// Does what can be done in a domain without waiting.
+fn tend(handle: &Handle) {
+    let core: &Core = handle;
+    let queues = core.queues.all();
+    queues.iter().for_each(|queue| queue.close(core));
+    core.advance(Me { quiescent_slots: 0 });
     for queue in &queues {
         for _ in 0..RUNS_PER_TURN {
-            if queue.run_some(&handle, local::token(), false) == 0 {
+            if queue.run_some(core, local::token(), false) == 0 {
                 break;
             }
         }
     }
-    handle.queues.forget_orphans();
-    true
+    core.queues.forget_orphans();
 }
 
 /// The worker's lock, held across a `fork`.

@@ -29,11 +29,7 @@ pub(crate) fn chosen() -> Fences {
     static CHOSEN: OnceLock<Fences> = OnceLock::new();
     *CHOSEN.get_or_init(|| {
         let portable = std::env::var_os("QUIESCENCE_FENCES").is_some_and(|v| v == "portable");
-        if !portable && imp::register() {
-            Fences::Membarrier
-        } else {
-            Fences::Portable
-        }
+        if !portable && imp::register() { Fences::Membarrier } else { Fences::Portable }
     })
 }
 
@@ -64,8 +60,7 @@ impl Cell {
 
     #[cfg(loom)]
     fn pass(&self) {
-        self.passed
-            .fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+        self.passed.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
     }
 }
 

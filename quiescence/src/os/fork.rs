@@ -18,10 +18,12 @@ use crate::{local, queue, worker};
 /// The domains in use, so that a fork finds them.
 static DOMAINS: Mutex<Vec<WeakHandle>> = Mutex::new(Vec::new());
 
+/// The system calls us at every fork, from the first domain on.
+static INSTALL: Once = Once::new();
+
 /// Remembers a domain, when it is used for the first time.
 #[cold]
 pub(crate) fn remember(handle: &Handle) {
-    static INSTALL: Once = Once::new();
     INSTALL.call_once(imp::install);
     let mut domains = sync::lock(&DOMAINS);
     if !handle.known.swap(true, Relaxed) {
@@ -55,24 +57,23 @@ static HELD: Place = Place(UnsafeCell::new(None));
 
 /// Before the fork, in the forking thread.
 extern "C" fn prepare() {
+    // What is being initialised once must be done before the copy is made: in the child nobody would
+    // finish it.
+    INSTALL.call_once(|| ());
+    fence::chosen();
     let worker = worker::hold();
     let domains = sync::lock(&DOMAINS);
     let handles: Vec<Handle> = domains.iter().filter_map(WeakHandle::upgrade).collect();
     let domains_held = handles.into_iter().map(DomainHeld::hold).collect();
     // SAFETY: all locks are ours, see `Place`.
-    unsafe {
-        *HELD.0.get() = Some(Held {
-            domains_held,
-            domains,
-            worker,
-        })
-    };
+    unsafe { *HELD.0.get() = Some(Held { domains_held, domains, worker }) };
 }
 
 /// After the fork, in the parent.
 extern "C" fn parent() {
     // SAFETY: as in `prepare`. Taken out before the first lock is let go.
-    drop(unsafe { (*HELD.0.get()).take() });
+    let held = unsafe { (*HELD.0.get()).take() };
+    held.map(Held::let_go);
 }
 
 /// After the fork, in the child.
@@ -88,7 +89,19 @@ extern "C" fn child() {
         domain.queues.after_fork(&mut domain.queue_inners, owner);
         domain.handle.after_fork(&mut domain.core, owner);
     }
-    debug_assert!(held.domains.len() >= held.domains_held.len());
+    held.let_go();
+}
+
+impl Held {
+    /// Gives all locks back. If meanwhile a domain has come to have no other owner, it ends
+    /// afterwards: the callbacks it runs then may need the locks.
+    fn let_go(self) {
+        let Self { domains_held, domains, worker } = self;
+        let handles: Vec<Handle> = domains_held.into_iter().map(|domain| domain.handle).collect();
+        drop(domains);
+        drop(worker);
+        drop(handles);
+    }
 }
 
 impl DomainHeld {
@@ -104,12 +117,7 @@ impl DomainHeld {
             // SAFETY: the list keeps the queues alive, and is locked until these guards are gone.
             .map(|queue| unsafe { &*std::sync::Arc::as_ptr(queue) }.hold())
             .collect();
-        Self {
-            core: core.hold(),
-            queue_inners,
-            queues,
-            handle,
-        }
+        Self { core: core.hold(), queue_inners, queues, handle }
     }
 }
 
@@ -119,16 +127,9 @@ mod imp {
     pub(super) fn install() {
         // SAFETY: three functions of the right type that live for ever.
         let result = unsafe {
-            libc::pthread_atfork(
-                Some(super::prepare),
-                Some(super::parent),
-                Some(super::child),
-            )
+            libc::pthread_atfork(Some(super::prepare), Some(super::parent), Some(super::child))
         };
-        assert!(
-            result == 0,
-            "quiescence: pthread_atfork fails with error {result}: out of memory"
-        );
+        assert!(result == 0, "quiescence: pthread_atfork fails with error {result}: out of memory");
     }
 }
 

@@ -1,0 +1,152 @@
+//! Mistakes are refused with a message that names the places, never undefined behaviour.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::thread;
+
+use quiescence::{Domain, Rcu, RcuOption};
+
+/// The message of the panic that `f` ends with.
+fn message(f: impl FnOnce()) -> String {
+    let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("must panic");
+    match payload.downcast::<String>() {
+        Ok(message) => *message,
+        Err(payload) => payload.downcast_ref::<&str>().expect("a message").to_string(),
+    }
+}
+
+#[test]
+fn synchronize_inside_a_section_names_both_places() {
+    let domain = Domain::new();
+    let begun = line!() + 1;
+    let guard = domain.read();
+    let called = line!() + 1;
+    let said = message(|| domain.synchronize());
+    assert!(said.contains(&format!("misuse.rs:{begun}:")), "{said}");
+    assert!(said.contains(&format!("misuse.rs:{called}:")), "{said}");
+    assert!(said.contains("synchronize"), "{said}");
+    // So do the others that wait, and the domain still works afterwards.
+    assert!(message(|| domain.synchronize_expedited()).contains("misuse.rs"));
+    assert!(message(|| domain.barrier()).contains("barrier"));
+    let cookie = domain.get();
+    assert!(message(|| domain.wait(cookie)).contains("wait"));
+    drop(guard);
+    domain.synchronize();
+    domain.barrier();
+    domain.wait(cookie);
+}
+
+#[test]
+fn the_section_of_an_explicit_reader_and_of_the_global_domain_are_found_too() {
+    let domain = Domain::new();
+    let reader = domain.reader();
+    let guard = reader.read();
+    assert!(message(|| domain.synchronize()).contains("read-side"));
+    drop(guard);
+    domain.synchronize();
+    let guard = quiescence::read();
+    assert!(message(quiescence::synchronize).contains("read-side"));
+    // Another domain is another matter.
+    domain.synchronize();
+    drop(guard);
+    quiescence::synchronize();
+}
+
+#[test]
+fn synchronize_of_an_online_qsbr_reader_says_what_to_do() {
+    let domain = Domain::new();
+    let mut reader = domain.qsbr();
+    let said = message(|| domain.synchronize());
+    assert!(said.contains("Qsbr::synchronize") && said.contains("misuse.rs"), "{said}");
+    reader.synchronize();
+    reader.while_offline(|| domain.synchronize());
+    drop(reader.offline());
+}
+
+#[test]
+fn a_guard_of_another_domain_is_refused() {
+    let (mine, other) = (Domain::new(), Domain::new());
+    let value = Rcu::new_in(1, mine.clone());
+    let option = RcuOption::new_in(Some(1), mine.clone());
+    let guard = other.read();
+    assert!(message(|| drop(value.load(&guard).to_string())).contains("another domain"));
+    assert!(
+        message(|| drop(option.load(&guard).copied().map(Box::new))).contains("another domain")
+    );
+    let qsbr = other.qsbr();
+    assert!(message(|| drop(value.load(&qsbr.read()).to_string())).contains("another domain"));
+    assert_eq!(*value.load(&mine.read()), 1);
+}
+
+#[test]
+fn a_cookie_of_another_domain_is_refused() {
+    let (mine, other) = (Domain::new(), Domain::new());
+    let cookie = other.start();
+    assert!(message(|| drop(mine.poll(cookie).to_string())).contains("another domain"));
+    assert!(message(|| mine.wait(cookie)).contains("another domain"));
+    assert!(other.poll(cookie));
+}
+
+#[test]
+fn a_callback_that_panics_is_counted_and_the_rest_run() {
+    let domain = Domain::new();
+    let run = Arc::new(AtomicU32::new(0));
+    for number in 0..10 {
+        let run = Arc::clone(&run);
+        domain.call(move || {
+            assert!(number != 4, "callback 4 panics, as it should in this test");
+            run.fetch_add(1, SeqCst);
+        });
+    }
+    domain.barrier();
+    let statistics = domain.statistics();
+    assert_eq!(run.load(SeqCst), 9);
+    assert_eq!((statistics.callbacks_run, statistics.callbacks_panicked), (10, 1));
+}
+
+/// A payload whose drop panics must not take the runner down.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("the payload of a panic panics, as it should in this test");
+    }
+}
+
+#[test]
+fn a_callback_whose_panic_panics_harms_nobody() {
+    let domain = Domain::new();
+    domain.call(|| std::panic::panic_any(Bomb));
+    domain.call(|| ());
+    domain.barrier();
+    assert_eq!(domain.statistics().callbacks_run, 2);
+}
+
+#[test]
+fn a_barrier_inside_a_callback_is_refused() {
+    let domain = Domain::new();
+    let (inside, said) = (domain.clone(), Arc::new(std::sync::Mutex::new(String::new())));
+    let note = Arc::clone(&said);
+    domain.call(move || *note.lock().unwrap() = message(|| inside.barrier()));
+    domain.barrier();
+    assert!(said.lock().unwrap().contains("call()"), "{said:?}");
+}
+
+#[test]
+fn leaked_guards_are_sections_that_never_end() {
+    let domain = Domain::new();
+    let inside = domain.clone();
+    thread::spawn(move || std::mem::forget(inside.read())).join().unwrap();
+    let cookie = domain.start();
+    assert!(!domain.poll(cookie));
+    // Retiring goes on, waiting does not make sense; the end of the domain frees what waits.
+    let dropped = Arc::new(AtomicU32::new(0));
+    let noted = Arc::clone(&dropped);
+    domain.call(move || {
+        noted.fetch_add(1, SeqCst);
+    });
+    assert_eq!(dropped.load(SeqCst), 0);
+    drop(domain);
+    assert_eq!(dropped.load(SeqCst), 1);
+}

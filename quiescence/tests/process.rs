@@ -1,0 +1,258 @@
+//! Processes: `fork`, the end of the process, and systems that forbid `membarrier(2)`.
+#![cfg(target_os = "linux")]
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use quiescence::{Domain, Fences, Rcu};
+
+/// Runs `f` in a child process made by `fork`; a panic there is a failure here.
+fn in_child(f: impl FnOnce()) {
+    // SAFETY: the child runs only `f` on the one thread it has and leaves by `_exit`. What `f` uses
+    // of the library is meant to work after a fork; glibc's allocator does.
+    match unsafe { libc::fork() } {
+        -1 => panic!("fork: {}", std::io::Error::last_os_error()),
+        0 => {
+            let whole = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_ok();
+            // SAFETY: ends the child without running anything of the parent's.
+            unsafe { libc::_exit(i32::from(!whole)) }
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: waits for the child made above.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            assert_eq!(status, 0, "the child failed");
+        }
+    }
+}
+
+#[test]
+fn a_child_has_the_forking_thread_only() {
+    let domain = Domain::new();
+    let run = Arc::new(AtomicU32::new(0));
+    let (entered, leave) = (Barrier::new(3), Barrier::new(3));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let guard = domain.read();
+                for _ in 0..10 {
+                    let run = Arc::clone(&run);
+                    domain.call(move || {
+                        run.fetch_add(1, SeqCst);
+                    });
+                }
+                entered.wait();
+                leave.wait();
+                drop(guard);
+            });
+        }
+        entered.wait();
+        drop(domain.read());
+        // A driver that sleeps, so that the child finds a grace period half done.
+        let waiter = scope.spawn(|| domain.synchronize());
+        while domain.statistics().sleeps == 0 {
+            thread::yield_now();
+        }
+        in_child(|| {
+            assert_eq!(domain.statistics().readers, 1);
+            domain.synchronize(); // the others' sections are gone with their threads
+            let value = Rcu::new_in(1, domain.clone());
+            assert_eq!(*value.load(&domain.read()), 1);
+            value.store(2);
+            domain.barrier(); // what they had queued is run
+            assert_eq!(run.load(SeqCst), 20);
+            // The worker can be started again, and works.
+            let done = Arc::new(AtomicBool::new(false));
+            let set = Arc::clone(&done);
+            domain.call(move || set.store(true, Release));
+            while !done.load(Acquire) {
+                thread::yield_now();
+            }
+        });
+        assert_eq!(run.load(SeqCst), 0, "the parent's readers are still there");
+        assert!(!waiter.is_finished());
+        leave.wait();
+        waiter.join().unwrap();
+    });
+    domain.barrier();
+    assert_eq!(run.load(SeqCst), 20);
+}
+
+#[test]
+fn a_section_of_the_forking_thread_goes_on_in_the_child() {
+    let domain = Domain::new();
+    let guard = domain.read();
+    let qsbr_domain = Domain::new();
+    let mut qsbr = qsbr_domain.qsbr();
+    in_child(|| {
+        let cookie = domain.start();
+        assert!(!domain.poll(cookie));
+        drop(guard);
+        assert!(domain.poll(cookie));
+        let cookie = qsbr_domain.start();
+        assert!(!qsbr_domain.poll(cookie));
+        qsbr.quiescent_state();
+        assert!(qsbr_domain.poll(cookie));
+        quiescence::synchronize();
+        quiescence::barrier();
+    });
+}
+
+#[test]
+fn forks_beside_readers_updaters_and_callbacks() {
+    let domain = Domain::new();
+    let value = Rcu::new_in(vec![7; 8], domain.clone());
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                assert_eq!(value.load(&domain.read()).len(), 8);
+                drop(quiescence::read());
+            }
+        });
+        scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                value.store(vec![7; 8]);
+                quiescence::retire(Box::new(5));
+                domain.synchronize();
+            }
+        });
+        for _ in 0..30 {
+            in_child(|| {
+                assert_eq!(value.load(&domain.read()).len(), 8);
+                domain.synchronize();
+                domain.barrier();
+                quiescence::synchronize();
+                quiescence::barrier();
+            });
+        }
+        stop.store(true, Relaxed);
+    });
+}
+
+/// Runs one test of this file in a new process, in which it finds `ROLE` set to `role`.
+fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
+    Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture", "--test-threads=1"])
+        .env("ROLE", role)
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap()
+}
+
+fn role() -> Option<String> {
+    std::env::var("ROLE").ok()
+}
+
+/// A little of everything, between threads.
+fn exercise() {
+    let value = Rcu::new(0);
+    let (ready, stop) = (Barrier::new(2), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let reader = quiescence::reader();
+            ready.wait();
+            let mut last = 0;
+            while !stop.load(Relaxed) {
+                let (guard, nested) = (reader.read(), quiescence::read());
+                let seen = *value.load(&guard);
+                assert!(*value.load(&nested) >= seen && seen >= last);
+                last = seen;
+            }
+        });
+        ready.wait();
+        for new in 1..500 {
+            value.store(new);
+            quiescence::synchronize();
+        }
+        let guard = quiescence::read();
+        let cookie = quiescence::start();
+        assert!(!quiescence::poll(cookie));
+        drop(guard);
+        quiescence::wait(cookie);
+        stop.store(true, Relaxed);
+    });
+    quiescence::barrier();
+}
+
+#[test]
+fn the_environment_chooses_portable_fences() {
+    if role().is_some() {
+        assert_eq!(quiescence::fences(), Fences::Portable);
+        return exercise();
+    }
+    let test = "the_environment_chooses_portable_fences";
+    let output = again(test, "portable", &[("QUIESCENCE_FENCES", "portable")]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// From now on membarrier fails with EPERM in this process.
+fn forbid_membarrier() {
+    let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
+    let mut filter = [
+        statement(0x20, 0), // load the number of the system call
+        libc::sock_filter { code: 0x15, jt: 0, jf: 1, k: libc::SYS_membarrier as u32 },
+        statement(0x06, 0x0005_0000 | libc::EPERM as u32), // fail
+        statement(0x06, 0x7fff_0000),                      // allow
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: a plain flag of the process.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, 0);
+    let flags = libc::SECCOMP_FILTER_FLAG_TSYNC;
+    let mode = libc::SECCOMP_SET_MODE_FILTER;
+    // SAFETY: the program outlives the call, which copies it.
+    assert_eq!(unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) }, 0);
+}
+
+#[test]
+fn a_forbidden_membarrier_means_portable_fences() {
+    if role().is_some() {
+        forbid_membarrier();
+        assert_eq!(quiescence::fences(), Fences::Portable);
+        return exercise();
+    }
+    let output = again("a_forbidden_membarrier_means_portable_fences", "forbidden", &[]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn a_membarrier_that_is_forbidden_later_ends_the_process_with_the_reason() {
+    if role().is_some() {
+        if quiescence::fences() == Fences::Membarrier {
+            forbid_membarrier();
+            exercise();
+        } else {
+            eprintln!("QUIESCENCE_FENCES=portable"); // nothing to lose where it never was
+            std::process::abort();
+        }
+    }
+    let test = "a_membarrier_that_is_forbidden_later_ends_the_process_with_the_reason";
+    let output = again(test, "later", &[]);
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("QUIESCENCE_FENCES=portable"), "{said}");
+}
+
+#[test]
+fn a_process_ends_whatever_is_going_on() {
+    if role().is_some() {
+        let entered = Arc::new(Barrier::new(2));
+        let inside = Arc::clone(&entered);
+        thread::spawn(move || {
+            let _guard = quiescence::read();
+            inside.wait();
+            thread::park();
+        });
+        entered.wait();
+        for number in 0..1_000 {
+            quiescence::retire(Box::new(number));
+        }
+        thread::spawn(quiescence::synchronize);
+        std::process::exit(17);
+    }
+    let output = again("a_process_ends_whatever_is_going_on", "exit", &[]);
+    assert_eq!(output.status.code(), Some(17), "{output:?}");
+}

@@ -1,0 +1,326 @@
+//! Values behind RCU pointers, cookies, callbacks.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+
+use quiescence::{Domain, Rcu, RcuOption};
+
+/// Counts how many of its kind live.
+#[derive(Debug)]
+struct Counted {
+    value: u64,
+    check: u64,
+    live: Arc<AtomicUsize>,
+}
+
+impl Counted {
+    fn new(value: u64, live: &Arc<AtomicUsize>) -> Self {
+        live.fetch_add(1, SeqCst);
+        Self { value, check: !value, live: Arc::clone(live) }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        assert_eq!(self.check, !self.value, "dropped twice or torn");
+        self.check = 0;
+        self.live.fetch_sub(1, SeqCst);
+    }
+}
+
+#[test]
+fn readers_see_whole_values_and_each_is_dropped_once() {
+    const UPDATES: u64 = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
+    let live = Arc::new(AtomicUsize::new(0));
+    let domain = Domain::new();
+    let value = Rcu::new_in(Counted::new(0, &live), domain.clone());
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let (reader, mut last) = (domain.reader(), 0);
+                while !stop.load(Relaxed) {
+                    let guard = reader.read();
+                    let seen = value.load(&guard);
+                    assert_eq!(seen.check, !seen.value);
+                    assert!(seen.value >= last, "time does not run backwards");
+                    last = seen.value;
+                }
+            });
+        }
+        for new in 1..=UPDATES {
+            value.store(Counted::new(new, &live));
+        }
+        stop.store(true, Relaxed);
+    });
+    domain.barrier();
+    assert_eq!(live.load(SeqCst), 1);
+    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+    drop(value);
+    assert_eq!(live.load(SeqCst), 0);
+}
+
+#[test]
+fn concurrent_updates_lose_nothing() {
+    const EACH: u64 = 2_000;
+    let domain = Domain::new();
+    let live = Arc::new(AtomicUsize::new(0));
+    let value = Rcu::new_in(Counted::new(0, &live), domain.clone());
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..EACH {
+                    value.update(|old| Counted::new(old.value + 1, &live));
+                }
+            });
+        }
+    });
+    assert_eq!(value.load(&domain.read()).value, 4 * EACH);
+    domain.barrier();
+    assert_eq!(live.load(SeqCst), 1);
+}
+
+#[test]
+fn compare_exchange_refuses_what_has_changed() {
+    let value = Rcu::new(String::from("a"));
+    let guard = quiescence::read();
+    let a = value.load(&guard);
+    let old = value.compare_exchange(&guard, a, Box::new("b".into())).expect("still a");
+    assert_eq!(*old, "a");
+    let refused = value.compare_exchange(&guard, a, Box::new("c".into())).unwrap_err();
+    assert_eq!(*refused, "c");
+    assert_eq!(value.load(&guard), "b");
+    let old = value.update_in(&guard, |b| format!("{b}!"));
+    assert_eq!(*old, "b");
+    assert_eq!(a, "a", "still readable in this section");
+    drop(guard);
+    assert_eq!(old.into_inner(), "b");
+}
+
+#[test]
+fn what_is_taken_out_is_read_until_the_grace_period_is_over() {
+    let domain = Domain::new();
+    let option = RcuOption::new_in(Some(vec![1, 2, 3]), domain.clone());
+    let guard = domain.read();
+    let seen = option.load(&guard).unwrap();
+    let taken = option.take().unwrap();
+    assert!(option.load(&guard).is_none());
+    assert_eq!(*taken, *seen);
+    drop(guard);
+    assert_eq!(taken.into_inner(), [1, 2, 3]);
+    assert!(option.take().is_none());
+    assert!(option.swap(Some(vec![4])).is_none());
+    option.store(None);
+    assert!(option.load(&domain.read()).is_none());
+    assert!(RcuOption::<u8>::empty().take().is_none());
+}
+
+#[test]
+fn cookies_stand_for_full_grace_periods() {
+    let domain = Domain::new();
+    let later = domain.get();
+    assert!(!domain.poll(later), "nobody has asked for it");
+    domain.synchronize();
+    assert!(domain.poll(later));
+    let cookie = domain.start();
+    assert!(domain.poll(cookie), "no reader: over at once");
+    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = domain.read();
+            entered.wait();
+            leave.wait();
+            drop(guard);
+        });
+        entered.wait();
+        let first = domain.start();
+        let second = domain.get();
+        assert_ne!(first, second, "one in progress does not serve a request of now");
+        assert!(!domain.poll(first) && !domain.poll(second));
+        leave.wait();
+        domain.wait(first);
+        assert!(domain.poll(first));
+        domain.wait(second);
+        assert!(domain.poll(second) && domain.poll(first) && domain.poll(later));
+    });
+}
+
+#[test]
+fn counters_may_wrap() {
+    use grace::{Number, Sequence, Start};
+    for number in [u32::MAX - 3, 0] {
+        let start = Start {
+            sequence: Sequence::after((1 << 63) - 4),
+            number: Number(number),
+            number_bits: if number == 0 { 2 } else { 32 },
+        };
+        let domain = Domain::starting_at(start);
+        let live = Arc::new(AtomicUsize::new(0));
+        let value = Rcu::new_in(Counted::new(0, &live), domain.clone());
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    let guard = domain.read();
+                    let seen = value.load(&guard);
+                    assert_eq!(seen.check, !seen.value);
+                }
+            });
+            for new in 1..50 {
+                let old = value.swap(Counted::new(new, &live)).into_inner();
+                assert_eq!(old.value, new - 1);
+            }
+            stop.store(true, Relaxed);
+        });
+    }
+}
+
+#[test]
+fn callbacks_of_a_thread_run_in_order() {
+    let domain = Domain::new();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let guard = domain.read();
+    for number in 0..1_000 {
+        let order = Arc::clone(&order);
+        domain.call(move || order.lock().unwrap().push(number));
+    }
+    assert!(order.lock().unwrap().is_empty(), "a reader holds the grace period up");
+    drop(guard);
+    domain.barrier();
+    assert!(order.lock().unwrap().iter().copied().eq(0..1_000));
+}
+
+#[test]
+fn a_callback_may_queue_and_synchronize() {
+    let domain = Domain::new();
+    let sum = Arc::new(AtomicU64::new(0));
+    let (inside, inner_sum) = (domain.clone(), Arc::clone(&sum));
+    domain.call(move || {
+        inner_sum.fetch_add(1, SeqCst);
+        inside.synchronize();
+        let again = Arc::clone(&inner_sum);
+        inside.call(move || {
+            again.fetch_add(10, SeqCst);
+        });
+        inside.retire(Box::new(5));
+    });
+    domain.barrier();
+    assert!(sum.load(SeqCst) >= 1);
+    domain.barrier();
+    assert_eq!(sum.load(SeqCst), 11);
+}
+
+#[test]
+fn barrier_waits_for_the_callbacks_of_all_threads_dead_or_alive() {
+    let domain = Domain::new();
+    let run = Arc::new(AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    let run = Arc::clone(&run);
+                    domain.call(move || {
+                        run.fetch_add(1, SeqCst);
+                    });
+                }
+            });
+        }
+    });
+    domain.barrier();
+    assert_eq!(run.load(SeqCst), 800);
+}
+
+#[test]
+fn without_any_further_call_everything_is_freed() {
+    let live = Arc::new(AtomicUsize::new(0));
+    for value in 0..1_000 {
+        quiescence::retire(Box::new(Counted::new(value, &live)));
+    }
+    // The worker does it; how soon is its own affair.
+    while live.load(SeqCst) != 0 {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_section_never_frees_and_retiring_inside_one_never_waits() {
+    let domain = Domain::new();
+    let live = Arc::new(AtomicUsize::new(0));
+    let guard = domain.read();
+    for value in 0..70_000 {
+        domain.retire(Box::new(Counted::new(value, &live)));
+    }
+    assert_eq!(live.load(SeqCst), 70_000, "freed under a reader");
+    drop(guard);
+    domain.barrier();
+    assert_eq!(live.load(SeqCst), 0);
+}
+
+#[test]
+fn memory_that_waits_is_bounded_where_the_updater_may_wait() {
+    let domain = Domain::new();
+    let live = Arc::new(AtomicUsize::new(0));
+    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = domain.read();
+            entered.wait();
+            leave.wait();
+            drop(guard);
+        });
+        entered.wait();
+        let updater = scope.spawn(|| {
+            for value in 0..200_000 {
+                domain.retire(Box::new(Counted::new(value, &live)));
+            }
+        });
+        while live.load(SeqCst) < 65_536 || domain.statistics().sleeps == 0 {
+            thread::yield_now();
+        }
+        assert!(!updater.is_finished());
+        assert!(live.load(SeqCst) <= 65_536, "the updater waits at its limit");
+        leave.wait();
+        updater.join().unwrap();
+    });
+    domain.barrier();
+    assert_eq!(live.load(SeqCst), 0);
+}
+
+#[test]
+fn the_end_of_a_domain_frees_what_waits_in_it() {
+    let live = Arc::new(AtomicUsize::new(0));
+    let domain = Domain::new();
+    for value in 0..100 {
+        domain.retire(Box::new(Counted::new(value, &live)));
+    }
+    // An object that holds its own domain is no obstacle.
+    struct Holder(#[allow(dead_code)] Domain, #[allow(dead_code)] Counted);
+    domain.retire(Box::new(Holder(domain.clone(), Counted::new(100, &live))));
+    drop(domain);
+    while live.load(SeqCst) != 0 {
+        thread::yield_now();
+    }
+}
+
+quiescence::domain! {
+    /// Declared by a type.
+    pub struct Zones;
+}
+
+#[test]
+fn declared_domains_are_apart() {
+    let zones = Domain::of(Zones);
+    let serial = Rcu::new_in(1, zones);
+    let _global = quiescence::read();
+    zones.synchronize(); // a global section is no obstacle
+    let guard = zones.read();
+    assert_eq!(*serial.load(&guard), 1);
+    let cookie = zones.start();
+    assert!(!zones.poll(cookie));
+    drop(guard);
+    assert!(zones.poll(cookie));
+    let mut qsbr = zones.qsbr();
+    assert_eq!(*serial.load(&qsbr.read()), 1);
+    qsbr.quiescent_state();
+}
