@@ -32,6 +32,9 @@ const STRANGERS_FROM: u64 = 1 << 32;
 thread_local! {
     /// The state of this thread's generator. Without a destructor: it is used to the very end.
     static STATE: Cell<Option<u64>> = const { Cell::new(None) };
+    /// Whether the thread slept at its last point. Who is late is late again, as on a processor
+    /// that is taken away; some races need a thread to be slow at two steps in a row.
+    static LATE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Has every point delayed from now on.
@@ -55,7 +58,9 @@ fn hook(point: Point) {
         }
     };
     let (yield_one_in, pause_one_in) = chances(point);
-    if random.one_in(pause_one_in) {
+    let late = random.one_in(if LATE.get() { 2 } else { pause_one_in });
+    LATE.set(late);
+    if late {
         thread::sleep(Duration::from_micros(1 + random.below(PAUSE_MAX_US)));
     } else if random.one_in(yield_one_in) {
         thread::yield_now();
@@ -70,7 +75,7 @@ const fn chances(point: Point) -> (u64, u64) {
     match point {
         // Every section passes these.
         Point::EnterBeforeStore | Point::Entered | Point::LeaveBeforeStore | Point::Left => {
-            (128, 2048)
+            (128, 1024)
         }
         // Every grace period or update passes these.
         Point::Unlinked | Point::Fenced | Point::Announced => (8, 64),

@@ -19,17 +19,32 @@ use super::updaters;
 /// Sections between two messages to the watchdog.
 const SECTIONS_PER_BEAT: u32 = 16;
 
+/// Sections of a handle before it is dropped and made again, on average.
+const REGISTER_ONE_IN: u64 = 8;
+
 /// Reads until the run is over.
 pub(super) fn run<K: Kind>(seat: &Seat<K>, kind: ReaderKind, random: &mut Random) {
     match kind {
         ReaderKind::Nested => rounds(seat, || nested(seat, random)),
         ReaderKind::Handle => {
-            let reader = seat.arena.domain.reader();
-            rounds(seat, || handle(seat, &reader, random));
+            let mut reader = None;
+            rounds(seat, || {
+                // Registration and its end come often, and more cheaply than with a thread.
+                if random.one_in(REGISTER_ONE_IN) {
+                    reader = None;
+                }
+                handle(seat, reader.get_or_insert_with(|| seat.arena.domain.reader()), random);
+            });
         }
         ReaderKind::Qsbr => {
-            let mut reader = Some(seat.arena.domain.qsbr());
-            rounds(seat, || reader = reader.take().map(|reader| qsbr(seat, reader, random)));
+            let mut reader = None;
+            rounds(seat, || {
+                if random.one_in(REGISTER_ONE_IN) {
+                    reader = None;
+                }
+                let online = reader.take().unwrap_or_else(|| seat.arena.domain.qsbr());
+                reader = Some(qsbr(seat, online, random));
+            });
         }
         _ => rounds(seat, || read(seat, kind, random)),
     }
