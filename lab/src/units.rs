@@ -40,6 +40,7 @@ pub(crate) fn count(count: u64) -> String {
 /// Three significant figures, without an exponent.
 pub(crate) fn figures(value: f64) -> String {
     match value.abs() {
+        size if !size.is_finite() => "–".to_owned(),
         size if size >= 99.95 => format!("{value:.0}"),
         size if size >= 9.995 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
@@ -64,6 +65,7 @@ mod tests {
         assert_eq!(nanoseconds(16_000_000.0), "16.0 ms");
         assert_eq!(nanoseconds(f64::NAN), "–");
         assert_eq!(figures(1234.5), "1234");
+        assert_eq!(figures(f64::INFINITY), "–");
     }
 
     #[test]

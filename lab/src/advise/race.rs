@@ -58,13 +58,13 @@ impl Series {
 
     fn add(&mut self, outcome: &Outcome) {
         self.checksum_errors += outcome.checksum_errors;
+        // A round without an operation counts as well: left out, it would shift the pairing of all
+        // rounds after it.
         let operations = (outcome.reads + outcome.updates) as f64;
-        if operations == 0.0 || outcome.elapsed.is_zero() {
-            return;
-        }
-        self.throughput.push(operations / outcome.elapsed.as_secs_f64());
-        self.cpu_ns.push(outcome.cpu.as_nanos() as f64 / operations);
-        self.cpus_busy.push(outcome.cpu.as_secs_f64() / outcome.elapsed.as_secs_f64());
+        let elapsed = outcome.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        self.throughput.push(operations / elapsed);
+        self.cpu_ns.push(outcome.cpu.as_nanos() as f64 / operations.max(1.0));
+        self.cpus_busy.push(outcome.cpu.as_secs_f64() / elapsed);
         self.unreclaimed_peak = self.unreclaimed_peak.max(outcome.unreclaimed_peak);
         // Both histograms resize themselves, so that the addition cannot fail; if a design ever
         // hands out another kind, its latencies are missing and nothing else is wrong.

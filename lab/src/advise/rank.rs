@@ -106,8 +106,11 @@ pub(super) fn taken_percent(places: &[Place], threads: u32, cpus: u32) -> f64 {
     if places.is_empty() { 0.0 } else { (100.0 * (1.0 - busiest / wanted)).max(0.0) }
 }
 
-/// The distance between the quartiles in per cent of the median.
+/// The distance between the quartiles in per cent of the median; without end if that is nothing.
 pub(super) fn spread_percent(spread: &Spread) -> f64 {
+    if spread.median <= 0.0 {
+        return f64::INFINITY;
+    }
     100.0 * (spread.high - spread.low) / spread.median
 }
 
@@ -168,6 +171,8 @@ mod tests {
         assert_eq!(noise_percent(&rank(std::slice::from_ref(&calm))), 0.0);
         assert_eq!(noise_percent(&rank(std::slice::from_ref(&wild))), 50.0);
         assert_eq!(noise_percent(&[]), 0.0);
+        let starved = series(0, &[0.0, 0.0, 1.0]);
+        assert_eq!(noise_percent(&rank(&[starved])), f64::INFINITY);
     }
 
     #[test]

@@ -208,7 +208,10 @@ pub(super) fn ranking_cells(place: &Place) -> [String; 8] {
         place.rank.to_string(),
         place.design.name.to_owned(),
         units::figures(place.throughput.median / 1e6),
-        format!("{:.0} %", spread_percent(&place.throughput)),
+        match spread_percent(&place.throughput) {
+            percent if percent.is_finite() => format!("{percent:.0} %"),
+            _ => "–".to_owned(),
+        },
         behind,
         place.update_ns.map_or_else(|| "–".to_owned(), |ns| units::nanoseconds(ns.p99_9 as f64)),
         units::count(place.unreclaimed_peak),

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Flags that make a run as short as a run can be. The limit of noise is out of the way: whether
 /// the machine is quiet is not what these tests are about.
 pub(crate) const TINY: [&str; 8] =
-    ["--run-ms", "1", "--rounds", "3", "--max-keys", "50", "--noise-limit", "100000"];
+    ["--run-ms", "5", "--rounds", "3", "--max-keys", "50", "--noise-limit", "100000"];
 
 /// The command, not yet run.
 pub(crate) fn rcu<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
