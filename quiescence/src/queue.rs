@@ -72,6 +72,8 @@ impl Callback {
 #[derive(Debug)]
 pub(crate) struct Queues {
     list: Mutex<Vec<Arc<Queue>>>,
+    /// Callbacks that went through queues which are no longer in the list. Under its lock.
+    gone: AtomicU64,
     /// For threads that have none of their own any more.
     shared: Mutex<Option<Arc<Queue>>>,
     /// Whether the worker knows that there is something to do here.
@@ -113,6 +115,7 @@ impl Queues {
     pub(crate) const fn new() -> Self {
         Self {
             list: Mutex::new(Vec::new()),
+            gone: AtomicU64::new(0),
             shared: Mutex::new(None),
             announced: AtomicBool::new(false),
             panicked: AtomicU64::new(0),
@@ -123,6 +126,7 @@ impl Queues {
     pub(crate) fn new() -> Self {
         Self {
             list: Mutex::new(Vec::new()),
+            gone: AtomicU64::new(0),
             shared: Mutex::new(None),
             announced: AtomicBool::new(false),
             panicked: AtomicU64::new(0),
@@ -148,12 +152,24 @@ impl Queues {
 
     /// Forgets queues that are empty and whose threads are gone.
     pub(crate) fn forget_orphans(&self) {
-        sync::lock(&self.list).retain(|queue| !(queue.is_orphan() && queue.is_empty()));
+        sync::lock(&self.list).retain(|queue| {
+            let forget = queue.is_orphan() && queue.is_empty();
+            if forget {
+                // Relaxed: under the list's lock.
+                self.gone.fetch_add(sync::lock(&queue.inner).added, Relaxed);
+            }
+            !forget
+        });
     }
 
     /// Callbacks ever added and ever finished.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        self.all().iter().fold((0, 0), |(added, finished), queue| {
+        let list = sync::lock(&self.list);
+        // Relaxed: under the list's lock. What has gone has been added and finished.
+        let gone = self.gone.load(Relaxed);
+        let queues = list.clone();
+        drop(list);
+        queues.iter().fold((gone, gone), |(added, finished), queue| {
             let inner = sync::lock(&queue.inner);
             (added + inner.added, finished + inner.finished)
         })
