@@ -145,9 +145,10 @@ impl Cast {
             close(&arenas.wrapping, &ledger);
             close(&arenas.sparse, &ledger);
             let (queued, run) = (ledger.calls_queued.load(Relaxed), ledger.calls_run.load(Relaxed));
-            if queued != run {
+            let known = arenas.callbacks();
+            if queued != run || known < queued {
                 ledger.fault(FaultKind::Count, "", None, Some(Way::Call), || {
-                    format!("{queued} callbacks were queued and {run} have run")
+                    format!("{queued} closures were queued, {run} have run; {known} are counted")
                 });
             }
         })?;
@@ -184,6 +185,13 @@ impl Arenas {
             wrapping: Arc::new(Arena::new("private domain whose counters wrap", wrapping)),
             sparse: Arc::new(Arena::new("private domain with few readers", sparse)),
         }
+    }
+
+    /// Callbacks that the domains have counted.
+    fn callbacks(&self) -> u64 {
+        self.global.domain.statistics().callbacks_queued
+            + self.wrapping.domain.statistics().callbacks_queued
+            + self.sparse.domain.statistics().callbacks_queued
     }
 }
 

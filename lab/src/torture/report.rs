@@ -13,8 +13,9 @@ use super::ledger::{Fault, HISTOGRAM, Ledger};
 use super::pool::PIPE_LEN;
 use super::watch::{Ending, PATIENCE};
 
-/// The version of the JSON that this command writes; see `docs/JSON.md`.
-const SCHEMA: &str = "quiescence/torture/1";
+/// The JSON that this command writes, and its version; see `docs/JSON.md`.
+const SCHEMA: &str = "quiescence/torture";
+const VERSION: u32 = 1;
 
 /// What a run is.
 #[derive(Clone, Debug, Serialize)]
@@ -49,8 +50,10 @@ pub(super) enum Verdict {
 #[derive(Debug, Serialize)]
 pub(super) struct Report<'a> {
     schema: &'static str,
+    version: u32,
     #[serde(flatten)]
     setup: &'a Setup,
+    interrupted: bool,
     verdict: Verdict,
     elapsed_s: f64,
     reads: u64,
@@ -58,7 +61,7 @@ pub(super) struct Report<'a> {
     ages: [u64; HISTOGRAM],
     /// Some reads by the grace periods that ended inside the section; the last place is "more".
     batches: [u64; HISTOGRAM],
-    readers: Vec<Reads>,
+    reads_by_kind: Vec<Reads>,
     /// Whether no reader ever overlapped an update: then nothing has been tested.
     weak: bool,
     /// Nothing if the locks that the counts need were stuck.
@@ -154,10 +157,13 @@ impl<'a> Report<'a> {
         use std::sync::atomic::Ordering::Relaxed;
         let (ages, batches) = ledger.histograms();
         let faults = FaultKind::ALL.iter().map(|&kind| Faults { kind, count: ledger.faults(kind) });
-        let readers = ReaderKind::ALL.iter().map(|&kind| Reads { kind, count: ledger.reads(kind) });
+        let reads_by_kind =
+            ReaderKind::ALL.iter().map(|&kind| Reads { kind, count: ledger.reads(kind) });
         let updates = Way::ALL.iter().map(|&way| Updates { way, count: ledger.uses(way) });
         Self {
             schema: SCHEMA,
+            version: VERSION,
+            interrupted: ending == Ending::Interrupted,
             setup,
             verdict: Verdict::new(setup, ending, ledger.faults_total()),
             elapsed_s: ledger.elapsed().as_secs_f64(),
@@ -165,7 +171,7 @@ impl<'a> Report<'a> {
             weak: ages[1..].iter().all(|&reads| reads == 0),
             ages,
             batches,
-            readers: readers.collect(),
+            reads_by_kind: reads_by_kind.collect(),
             domains,
             callbacks_run: ledger.calls_run.load(Relaxed),
             callbacks_queued: ledger.calls_queued.load(Relaxed),
@@ -222,7 +228,7 @@ impl<'a> Report<'a> {
         output.heading("What read")?;
         let mut table = output::table(&["reader", "reads"]);
         output::numeric(&mut table, [1]);
-        for Reads { kind, count } in &self.readers {
+        for Reads { kind, count } in &self.reads_by_kind {
             table.add_row([kind.name().to_owned(), units::count(*count)]);
         }
         output.table(table)
