@@ -112,7 +112,7 @@ mutants! {
     AlwaysAlone "always-alone" Unsafe "one-reader" Both ["GP-5"]
         "The driver believes that nobody else is registered.";
     AloneWithoutLock "alone-without-lock" Unsafe "late-reader" WeakOnly ["GP-5"]
-        "The driver looks at the registry without its lock, and registration does not fence.";
+        "The driver looks at the registry without its lock.";
     NoRegistration "no-registration" Unsafe "late-reader" Both ["GP-5"]
         "A reader does not register.";
     RegisterWithoutFence "register-without-fence" Harmless "late-reader" Neither []

@@ -192,7 +192,11 @@ fn registration() -> Vec<Scenario> {
         Scenario::new(
             "slot-handed-on",
             "a marked slot gets another owner",
-            vec![Thread::reader("first", &joined(&[&SECTION, &[Unregister]])), late, updater(&[1])],
+            vec![
+                Thread::reader("first", &[Lock, Read, Unlock, Unregister]),
+                Thread::other("late", &[Register]),
+                updater(&[1]),
+            ],
         )
         .sleeping(),
     ]
@@ -287,6 +291,16 @@ pub fn exhaustive() -> Vec<Scenario> {
             "sleeper-two-two",
             "two sections, two grace periods, asleep",
             vec![reader("reader", 2), updater(&[1, 2])],
+        )
+        .sleeping(),
+        Scenario::new(
+            "slot-handed-on-and-used",
+            "a marked slot gets another owner, who reads",
+            vec![
+                Thread::reader("first", &joined(&[&SECTION, &[Unregister]])),
+                Thread::other("late", &[Register, Lock, Read, Unlock]),
+                updater(&[1]),
+            ],
         )
         .sleeping(),
         Scenario::new(

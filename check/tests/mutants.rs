@@ -16,11 +16,11 @@ fn every_mutant_is_found_where_the_table_says() {
             };
             let verdict = explore(&scenario, model, Some(fault.mutant), LIMIT);
             println!("{} under {model:?}: {verdict}\n", fault.name);
-            let as_expected = match (&verdict, expected) {
-                (Verdict::Violation { .. }, Some(Kind::Unsafe))
-                | (Verdict::Stuck { .. }, Some(Kind::Stuck)) => true,
-                (Verdict::Safe { .. }, None) => true,
-                _ => false,
+            let as_expected = match verdict {
+                Verdict::Violation { .. } => expected == Some(Kind::Unsafe),
+                Verdict::Stuck { .. } => expected == Some(Kind::Stuck),
+                Verdict::Safe { .. } => expected.is_none(),
+                Verdict::LimitReached => false,
             };
             if !as_expected {
                 wrong.push(format!("{} under {model:?}: {verdict}", fault.name));
@@ -34,8 +34,10 @@ fn every_mutant_is_found_where_the_table_says() {
 fn harmless_mutants_are_harmless_in_every_scenario() {
     for fault in MUTANTS.iter().filter(|fault| fault.kind == Kind::Harmless) {
         assert_eq!(fault.models, Models::Neither);
-        for scenario in scenarios::quick() {
-            let verdict = explore(&scenario, Model::Weak, Some(fault.mutant), LIMIT);
+        // The biggest are left to `examples/exhaustive`: the rest has every step in it.
+        let big = ["two-holdouts", "sleeping-updaters", "vanished", "stopped-half-way"];
+        for scenario in scenarios::quick().iter().filter(|scenario| !big.contains(&scenario.name)) {
+            let verdict = explore(scenario, Model::Weak, Some(fault.mutant), LIMIT);
             assert!(verdict.is_safe(), "{} in {}: {verdict}", fault.name, scenario.name);
         }
     }

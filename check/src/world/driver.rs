@@ -2,11 +2,10 @@
 //! `quiescence/src/core.rs`. The machine is the real one.
 //!
 //! ```text
-//! Fence:      machine's lock held; registry's lock: is nobody else registered?     [GP-5]
-//!             then Alone. Else, the machine's lock released:
-//!             registry's lock: is some reader not QSBR?
-//!             heavy fence, or if all are QSBR a full fence                 [GP-1] [GP-8]
-//! Announce:   machine's lock held; forget the hold-outs; gp.ctr = number (Release) [GP-3]
+//! Fence:      machine's and registry's lock held: is nobody else registered?         [GP-5]
+//!                then Alone; else is some reader not QSBR?
+//!             without locks: heavy fence, or if all are QSBR a full fence       [GP-1] [GP-8]
+//! Announce:   machine's lock held; gp.ctr = number (Release)                           [GP-3]
 //! Scan:       registry's lock: each reader's word (Acquire), the second time
 //!             only those of the hold-outs                                          [GP-2]
 //! Wait Again: until a hold-out's word may have changed
@@ -43,8 +42,10 @@ pub(super) enum Until {
 /// A step of the driver, named by what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
-    Alone,
-    ChooseFence,
+    FenceNeeded,
+    Fence {
+        heavy: bool,
+    },
     FenceReaders {
         sleeping: bool,
     },
@@ -112,7 +113,7 @@ impl<M: Memory> World<M> {
         turn.tell(|| format!("{action:?}"));
         let step = match action {
             Action::Idle => return self.leave_driving(turn),
-            Action::Fence => Step::Alone,
+            Action::Fence => Step::FenceNeeded,
             Action::Announce(number) => Step::Announce(cut(turn.setup, number)),
             Action::Scan(number) => Step::ScanBegin(cut(turn.setup, number)),
             Action::Wait(_) if drive.until == Some(Until::MustWait) => {
@@ -125,7 +126,7 @@ impl<M: Memory> World<M> {
             Action::Wait(Hint::Sleep) => Step::MarkBegin,
             Action::Complete(sequence) => Step::Complete(sequence),
         };
-        let locked = matches!(step, Step::Alone | Step::Announce(_) | Step::Complete(_));
+        let locked = matches!(step, Step::FenceNeeded | Step::Announce(_) | Step::Complete(_));
         self.held_by = locked.then_some(me as u8);
         if !locked {
             self.memory.unlock(me, Lock::Machine);
@@ -164,12 +165,12 @@ impl<M: Memory> World<M> {
 
     pub(super) fn drive(&mut self, turn: &mut Turn<'_>, step: Step) -> Outcome {
         match step {
-            Step::Alone => self.is_alone(turn),
-            Step::ChooseFence => self.choose_fence(turn),
+            Step::FenceNeeded => self.fence_needed(turn),
+            Step::Fence { heavy } => self.begin_fence(turn, false, heavy),
             Step::FenceReaders { sleeping } => self.fence_readers(turn, sleeping),
             Step::FenceEnd { sleeping } => self.fence_end(turn, sleeping),
             Step::Announce(number) => self.announce(turn, number),
-            Step::LateFence => self.begin_fence(turn, false),
+            Step::LateFence => self.begin_fence(turn, false, true),
             Step::ScanBegin(number) => self.scan_begin(turn, number),
             Step::ScanLook(number) => self.scan_look(turn, number),
             Step::LookAgain(number) => self.look_again(turn, number),
@@ -212,13 +213,16 @@ impl<M: Memory> World<M> {
 
     // ---- Fence --------------------------------------------------------------------------------
 
-    fn is_alone(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    /// Which fence the readers ask for; decided while both locks are held.
+    fn fence_needed(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let me = turn.me;
         if self.registry.held_by.is_some() {
             return Outcome::Blocked;
         }
         let own = u32::from(self.threads[me].registered);
         let alone = turn.is(Mutant::AlwaysAlone) || self.registry.readers.count_ones() <= own;
+        let flavour = |thread: &usize| turn.setup.scenario.threads[*thread].flavour;
+        let heavy = self.registered_but(me).iter().any(|thread| flavour(thread) == Flavour::Light);
         if !turn.is(Mutant::AloneWithoutLock) {
             self.memory.lock(me, Lock::Registry);
             self.memory.unlock(me, Lock::Registry);
@@ -235,34 +239,24 @@ impl<M: Memory> World<M> {
                 Mutant::NoHeavyFence | Mutant::FenceBeforePublication | Mutant::AnnounceBeforeFence
             )
         );
-        self.goto_step(turn, if skip { Step::Report(Event::Fenced) } else { Step::ChooseFence })
+        let fence = Step::Fence { heavy: heavy && !turn.is(Mutant::OwnFenceOnly) };
+        self.goto_step(turn, if skip { Step::Report(Event::Fenced) } else { fence })
     }
 
-    fn choose_fence(&mut self, turn: &mut Turn<'_>) -> Outcome {
-        if self.registry.held_by.is_some() {
-            return Outcome::Blocked;
-        }
-        self.memory.lock(turn.me, Lock::Registry);
-        self.memory.unlock(turn.me, Lock::Registry);
-        self.begin_fence(turn, false)
+    fn registered_but(&self, me: usize) -> Vec<usize> {
+        let is_registered = |thread: &usize| *thread != me && self.threads[*thread].registered;
+        (0..self.threads.len()).filter(is_registered).collect()
     }
 
     /// The heavy fence, or what does in its place.
-    fn begin_fence(&mut self, turn: &mut Turn<'_>, sleeping: bool) -> Outcome {
+    fn begin_fence(&mut self, turn: &mut Turn<'_>, sleeping: bool, heavy: bool) -> Outcome {
         let me = turn.me;
-        let registered: Vec<usize> = (0..self.threads.len())
-            .filter(|thread| *thread != me && self.threads[*thread].registered)
-            .collect();
-        let flavour = |thread: &usize| turn.setup.scenario.threads[*thread].flavour;
-        let all_qsbr = registered.iter().all(|thread| flavour(thread) == Flavour::Qsbr);
-        let own_only = turn.is_portable()
-            || turn.is(Mutant::OwnFenceOnly) && !sleeping
-            || all_qsbr && (!sleeping || turn.is(Mutant::OwnFenceBeforeSleep));
-        *self.todo(me) =
-            if own_only { 0 } else { registered.iter().fold(0, |set, t| set | 1 << t) };
+        let heavy = heavy && !turn.is_portable();
+        let readers = if heavy { self.registered_but(me) } else { Vec::new() };
+        *self.todo(me) = readers.iter().fold(0, |set, reader| set | 1 << reader);
         self.memory.heavy_begin(me);
-        turn.tell(|| if own_only { "full fence".into() } else { "heavy fence begins".into() });
-        if *self.todo(me) == 0 {
+        turn.tell(|| if heavy { "heavy fence begins".into() } else { "full fence".into() });
+        if readers.is_empty() {
             return self.goto_step(turn, Step::FenceEnd { sleeping });
         }
         self.goto_step(turn, Step::FenceReaders { sleeping })
@@ -305,13 +299,6 @@ impl<M: Memory> World<M> {
 
     fn announce(&mut self, turn: &mut Turn<'_>, number: Number) -> Outcome {
         let me = turn.me;
-        if self.registry.held_by.is_some() {
-            return Outcome::Blocked;
-        }
-        self.memory.lock(me, Lock::Registry);
-        self.registry.holdouts = 0;
-        self.registry.scanned = false;
-        self.memory.unlock(me, Lock::Registry);
         let order = if turn.is(Mutant::RelaxedAnnounce) { Relaxed } else { Release };
         self.memory.store(me, Location::GpCtr, word::entered(number), order);
         turn.tell(|| format!("gp.ctr = {:#x}", word::entered(number)));
@@ -333,8 +320,11 @@ impl<M: Memory> World<M> {
         }
         self.memory.lock(me, Lock::Registry);
         self.registry.held_by = Some(me as u8);
-        let looks =
-            if self.registry.scanned { self.registry.holdouts } else { self.registry.readers };
+        let looks = if self.registry.pass == Some(number) {
+            self.registry.holdouts
+        } else {
+            self.registry.readers
+        };
         let first = looks & looks.wrapping_neg();
         *self.todo(me) = match turn.setup.mutant {
             Some(Mutant::ScanFirstReaderOnly) => first,
@@ -342,6 +332,7 @@ impl<M: Memory> World<M> {
             _ => looks,
         };
         self.registry.holdouts = 0;
+        self.registry.pass = Some(number);
         turn.tell(|| format!("scans slots {looks:#b}"));
         if *self.todo(me) == 0 {
             return self.scan_end(turn);
@@ -366,7 +357,6 @@ impl<M: Memory> World<M> {
     }
 
     fn scan_end(&mut self, turn: &mut Turn<'_>) -> Outcome {
-        self.registry.scanned = true;
         self.registry.held_by = None;
         self.memory.unlock(turn.me, Lock::Registry);
         self.threads[turn.me].drive.looked = true;
@@ -434,7 +424,13 @@ impl<M: Memory> World<M> {
                 self.goto_step(turn, Step::SecondLookBegin)
             }
             Some(Mutant::NoSecondLook) => self.goto_step(turn, Step::LoadWake),
-            _ => self.begin_fence(turn, true),
+            _ => {
+                let light =
+                    |thread: &usize| turn.setup.scenario.threads[*thread].flavour == Flavour::Light;
+                let own = turn.is(Mutant::OwnFenceBeforeSleep)
+                    && !self.registered_but(me).iter().any(light);
+                self.begin_fence(turn, true, !own)
+            }
         }
     }
 

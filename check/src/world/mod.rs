@@ -116,9 +116,9 @@ struct Registry {
     free: Vec<u8>,
     /// Slots ever made.
     slots: u8,
-    /// The hold-outs of the pass in progress, and whether it has looked yet.
+    /// The hold-outs of the last pass that was looked at, and its number.
     holdouts: u8,
-    scanned: bool,
+    pass: Option<grace::Number>,
     held_by: Option<u8>,
 }
 
@@ -177,7 +177,7 @@ impl<M: Memory> World<M> {
                 free: Vec::new(),
                 slots: readers,
                 holdouts: 0,
-                scanned: false,
+                pass: None,
                 held_by: None,
             },
             freed: [false; OBJECTS],
@@ -259,7 +259,7 @@ impl<M: Memory> World<M> {
         self.threads[me].drive = driver::Drive::NONE;
         self.driven = false;
         self.registry.holdouts = 0;
-        self.registry.scanned = false;
+        self.registry.pass = None;
         self.machine.observe(Event::Abandoned).expect("fits every step");
         self.notify();
         self.settle(turn.setup);

@@ -257,9 +257,9 @@ impl<M: Memory> World<M> {
         self.threads[me].registered = true;
         self.threads[me].word = word::QUIESCENT;
         self.memory.store(me, Location::Word(slot), word::QUIESCENT, Relaxed);
-        if turn.is(Mutant::ForgottenMark) {
-            self.memory.store(me, Location::Attention(slot), 0, Relaxed);
-        }
+        let kept = if turn.is(Mutant::ForgottenMark) { 0 } else { WAITED_FOR };
+        let keep = |marks, kept| marks & kept;
+        self.memory.update(me, Location::Attention(slot), Relaxed, keep, kept);
         if !turn.is(Mutant::NoRegistration) {
             self.registry.readers |= 1 << slot;
         }

@@ -1,0 +1,83 @@
+//! Sequence arithmetic across the wrap, as laws over arbitrary counters.
+
+use grace::{Cookie, Sequence};
+use proptest::prelude::*;
+
+/// Any counter, with those right around the wrap and the sign change as likely as all others.
+fn ended() -> impl Strategy<Value = u64> {
+    const HALF: u64 = 1 << 62;
+    prop_oneof![any::<u64>(), (u64::MAX >> 1) - 5..=u64::MAX >> 1, HALF - 5..=HALF + 5, 0..5u64,]
+}
+
+/// A sequence, idle or in progress.
+fn sequence() -> impl Strategy<Value = Sequence> {
+    (ended(), any::<bool>()).prop_map(|(ended, busy)| {
+        let idle = Sequence::after(ended);
+        if busy { idle.begin() } else { idle }
+    })
+}
+
+fn next(sequence: Sequence) -> Sequence {
+    sequence.begin().end()
+}
+
+proptest! {
+    #[test]
+    fn a_cookie_is_done_exactly_after_a_full_grace_period(start in sequence()) {
+        let cookie = start.snapshot();
+        prop_assert!(!start.is_done(cookie));
+        prop_assert!(!start.begin().is_done(cookie));
+        let mut now = start;
+        if start.in_progress() {
+            now = now.end();
+            prop_assert!(!now.is_done(cookie), "the one in progress does not count");
+            prop_assert!(!now.begin().is_done(cookie));
+        }
+        prop_assert!(next(now).is_done(cookie));
+    }
+
+    #[test]
+    fn done_stays_done(start in sequence(), later in 1..1000u64) {
+        let cookie = start.snapshot();
+        let mut now = next(next(start));
+        prop_assert!(now.is_done(cookie));
+        now = Sequence::after(now.ended().wrapping_add(later));
+        prop_assert!(now.is_done(cookie));
+        let far = Sequence::after(now.ended().wrapping_add((1 << 62) - 1002));
+        prop_assert!(far.is_done(cookie), "for 2^62 grace periods");
+    }
+
+    #[test]
+    fn begin_and_end_keep_count(start in sequence()) {
+        prop_assert_eq!(start.begin().begin(), start.begin());
+        prop_assert_eq!(start.end().end(), start.end());
+        prop_assert!(start.begin().in_progress());
+        prop_assert!(!start.end().in_progress());
+        prop_assert_eq!(start.begin().ended(), start.ended());
+        let counted = start.ended().wrapping_add(u64::from(start.in_progress())) & (u64::MAX >> 1);
+        prop_assert_eq!(start.end().ended(), counted);
+    }
+
+    #[test]
+    fn bits_go_there_and_back(start in sequence()) {
+        prop_assert_eq!(Sequence::from_bits(start.to_bits()), start);
+        let cookie = start.snapshot();
+        prop_assert_eq!(Cookie::from_bits(cookie.to_bits()), cookie);
+    }
+
+    #[test]
+    fn cookies_are_ordered_as_their_grace_periods(start in sequence(), apart in 0..1000u64) {
+        let first = start.snapshot();
+        let second = Sequence::after(start.ended().wrapping_add(apart)).snapshot();
+        let second = if start.in_progress() && apart == 0 { first } else { second };
+        prop_assert!(second.is_at_or_after(first));
+        prop_assert_eq!(first.is_at_or_after(second), first == second);
+    }
+
+    #[test]
+    fn the_cookie_of_nothing_is_done_at_once(start in sequence()) {
+        prop_assert!(start.is_done(Cookie::done_at(start)));
+        prop_assert!(next(start).is_done(Cookie::done_at(start)));
+        prop_assert!(start.snapshot().is_at_or_after(Cookie::done_at(start)));
+    }
+}
