@@ -314,17 +314,16 @@ impl Display for Popularity {
 impl Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            Kind::Table => "a keyed table",
-            Kind::Config => "one structure, replaced as a whole",
+            Kind::Table => format!("a keyed table, {}", self.popularity),
+            Kind::Config => "one structure, replaced as a whole".to_owned(),
         };
         write!(
             f,
-            "{kind}; {} {}, {} % reads, {}; values of {}, {} words read in a section; {} rounds \
+            "{kind}; {} {}, {} % reads; values of {}, {} words read in a section; {} rounds \
              of {} ms for each design",
             self.threads,
             if self.threads == 1 { "thread" } else { "threads" },
             units::percent(self.reads_percent),
-            self.popularity,
             units::bytes(u64::from(self.value_bytes)),
             self.work,
             self.rounds,

@@ -74,14 +74,19 @@ fn what_to_take(choice: &Place, places: &[Place]) -> String {
     text
 }
 
+fn nanoseconds(ns: u64) -> String {
+    units::nanoseconds(ns as f64)
+}
+
 /// What it costs besides time.
 fn price(choice: &Place, value_bytes: u32) -> Option<String> {
     let latency = choice.update_ns.as_ref()?;
-    let mut text = format!(
-        "An update takes {} (median), one in a thousand more than {}.",
-        units::nanoseconds(latency.p50 as f64),
-        units::nanoseconds(latency.p99_9 as f64)
-    );
+    // Of fewer updates than this, one in a thousand is the slowest one, and no more than that.
+    let tail = match latency.count {
+        1000.. => format!("one in a thousand more than {}", nanoseconds(latency.p99_9)),
+        few => format!("the slowest of {few} took {}", nanoseconds(latency.max)),
+    };
+    let mut text = format!("An update takes {} (median), {tail}.", nanoseconds(latency.p50));
     if choice.unreclaimed_peak > 0 {
         let bytes = choice.unreclaimed_peak * u64::from(value_bytes);
         text.push_str(&format!(
@@ -131,6 +136,7 @@ fn listed(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::rank::Latency;
     use crate::statistics::{Ratio, Spread};
 
     fn place(name: &str, rank: usize, throughput: f64) -> Place {
@@ -171,6 +177,17 @@ mod tests {
         let text = paragraphs(&far, &[], 64).join("\n");
         assert!(!text.contains("think twice"), "{text}");
         assert!(text.contains("10.0 times the operations of std-rwlock"), "{text}");
+    }
+
+    #[test]
+    fn a_tail_is_told_only_of_updates_enough_to_have_one() {
+        let with = |count| {
+            let mut place = place("quiescence", 1, 10.0);
+            place.update_ns = Some(Latency { count, p50: 100, p99: 200, p99_9: 300, max: 4000 });
+            paragraphs(&[place], &[], 64).join("\n")
+        };
+        assert!(with(1000).contains("one in a thousand more than 300 ns"), "{}", with(1000));
+        assert!(with(7).contains("the slowest of 7 took 4.00 µs"), "{}", with(7));
     }
 
     #[test]
