@@ -52,11 +52,12 @@
 //! ```
 //!
 //! Reading order: `memory` (what a step may see), `scenario` (who does what), `world` (the
-//! transcriptions), `explore`, `mutant`, [`scenarios`].
+//! transcriptions), `explore`, `mutant`, [`scenarios`], [`litmus`].
 #![forbid(unsafe_code)]
 
 mod choice;
 mod explore;
+pub mod litmus;
 mod memory;
 mod mutant;
 mod scenario;

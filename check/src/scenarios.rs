@@ -1,5 +1,6 @@
 //! The scenarios. [`quick`] ones run in the tests, [`exhaustive`] ones by a command of their own.
 
+use crate::litmus;
 use crate::scenario::Op::{
     Advance, Free, Lock, Offline, Online, Poll, QuiescentState, Read, ReadAgain, Register, Request,
     Store, Swap, Unlock, Unregister, Wait,
@@ -36,9 +37,10 @@ pub fn quick() -> Vec<Scenario> {
     all
 }
 
-/// All of them.
+/// All of them, with the outcomes that litmus tests forbid.
 pub fn all() -> Vec<Scenario> {
-    quick().into_iter().chain(exhaustive()).collect()
+    let litmus = litmus::forbidden().into_iter().chain(litmus::forbidden_exhaustive());
+    quick().into_iter().chain(exhaustive()).chain(litmus).collect()
 }
 
 /// Finds a scenario by its name.

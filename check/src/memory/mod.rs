@@ -16,7 +16,7 @@ pub(crate) const THREADS: usize = 4;
 /// Objects of a scenario, at most.
 pub(crate) const OBJECTS: usize = 6;
 /// Plain variables of a litmus test, at most.
-pub(crate) const VARIABLES: usize = 3;
+pub(crate) const VARIABLES: usize = 4;
 
 /// A shared atomic word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +61,9 @@ impl core::fmt::Display for Location {
             Self::GpCtr => write!(f, "gp.ctr"),
             Self::Completed => write!(f, "completed"),
             Self::Wake => write!(f, "wake"),
-            Self::Variable(variable) => write!(f, "{}", char::from(b'x' + variable)),
+            Self::Variable(variable) => {
+                write!(f, "{}", ['x', 'y', 'z', 'w'][usize::from(*variable)])
+            }
             Self::Word(slot) => write!(f, "word[{slot}]"),
             Self::Attention(slot) => write!(f, "attention[{slot}]"),
         }
