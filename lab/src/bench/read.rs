@@ -7,6 +7,7 @@ use rivals::bench::read::{ReadRival, rivals};
 use super::rounds::{Case, Metric, Sample, Series, Session, Unit};
 use super::{Bench, Options};
 use crate::exit::Failure;
+use crate::statistics::median;
 
 const METRICS: &[Metric] = &[Metric { name: "read", unit: Unit::Nanoseconds }];
 
@@ -20,6 +21,9 @@ const BUDGET_QUICK: Duration = Duration::from_millis(4);
 
 /// Reads from which the number of reads for a budget is worked out.
 const TRIAL: u64 = 1 << 14;
+
+/// No read is faster than this; a trial that says so was disturbed.
+const NS_MIN: f64 = 0.1;
 
 pub(super) fn prepare(options: &Options) -> Result<Bench, Failure> {
     let (rivals, base) =
@@ -42,8 +46,14 @@ fn measure(
     budget: Duration,
     session: &mut Session<'_>,
 ) -> Result<Option<Case>, Failure> {
-    let reads: Vec<u64> =
-        rivals.iter().map(|rival| reads_for(budget, rival.measure(threads, TRIAL))).collect();
+    let reads: Vec<u64> = rivals
+        .iter()
+        .map(|rival| {
+            // The middle one of three: one may have been interrupted.
+            let mut trials = [(); 3].map(|()| rival.measure(threads, TRIAL));
+            reads_for(budget, median(&mut trials))
+        })
+        .collect();
     let series = rivals.iter().map(|rival| Series::new(rival.name, rival.ours, METRICS));
     let case = Case { id, title, metrics: METRICS, rivals: series.collect(), disturbed: 0 };
     session.interleave(case, budget, |number| Sample {
@@ -53,7 +63,7 @@ fn measure(
 }
 
 fn reads_for(budget: Duration, ns_per_read: f64) -> u64 {
-    ((budget.as_nanos() as f64 / ns_per_read) as u64).max(TRIAL)
+    ((budget.as_nanos() as f64 / ns_per_read.max(NS_MIN)) as u64).max(TRIAL)
 }
 
 #[cfg(test)]
@@ -64,6 +74,7 @@ mod tests {
     fn a_budget_is_used_up_and_a_small_one_still_reads() {
         assert_eq!(reads_for(Duration::from_millis(1), 2.0), 500_000);
         assert_eq!(reads_for(Duration::ZERO, 2.0), TRIAL);
+        assert_eq!(reads_for(Duration::from_millis(1), 0.0), 10_000_000);
         assert_eq!(reads_for(Duration::from_millis(1), f64::INFINITY), TRIAL);
     }
 }

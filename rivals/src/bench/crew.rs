@@ -90,8 +90,15 @@ impl Presence {
         (1.0 - self.delay().as_nanos() as f64 / elapsed_ns).max(0.0)
     }
 
+    /// `elapsed`, which passed since `new`, without what the thread was kept waiting meanwhile: the
+    /// time of a neighbour who wanted the CPU is not the rival's. A wait that is longer was not in
+    /// it, but just before or after.
+    pub(super) fn own_time(&self, elapsed: Duration) -> Duration {
+        elapsed.checked_sub(self.delay()).filter(|own| !own.is_zero()).unwrap_or(elapsed)
+    }
+
     /// How long the thread was kept waiting since `new`.
-    pub(super) fn delay(&self) -> Duration {
+    fn delay(&self) -> Duration {
         Duration::from_nanos(run_delay_ns().saturating_sub(self.delay_ns))
     }
 }
@@ -124,6 +131,8 @@ mod tests {
         assert!((0.0..=1.0).contains(&share), "{share}");
         let long_ago = Presence { begin: Instant::now(), delay_ns: u64::MAX };
         assert_eq!(long_ago.share(), 1.0, "nothing was waited for since");
+        let second = Duration::from_secs(1);
+        assert_eq!(long_ago.own_time(second), second);
     }
 
     #[test]

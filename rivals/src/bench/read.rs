@@ -43,9 +43,7 @@ impl ReadRival {
                         (self.run)(1);
                         crew.meet();
                         let presence = Presence::new();
-                        let elapsed = (self.run)(batches);
-                        // The time of a neighbour who wanted the CPU is not the rival's.
-                        elapsed.saturating_sub(presence.delay())
+                        presence.own_time((self.run)(batches))
                     })
                 })
                 .collect();

@@ -146,8 +146,7 @@ impl Contest {
                 let waiting = (batch * BATCH).saturating_sub(freed() - freed_before);
                 unreclaimed_peak = unreclaimed_peak.max(waiting);
             }
-            // The time of a neighbour who wanted the CPU is not the rival's.
-            let elapsed = begin.elapsed().saturating_sub(presence.delay());
+            let elapsed = presence.own_time(begin.elapsed());
             drop(end);
             let shares = readers.into_iter().map(|r| r.join().expect("readers do not panic"));
             let readers_share = shares.fold(1.0, f64::min);
