@@ -113,11 +113,14 @@ fn torture(
     let mut watch = Watch::new(ledger, &interrupt, setup.mutant.is_some());
     cast.start(ledger, setup.seed).map_err(|error| Failure::io("cannot start a thread", error))?;
     progress.announce("torture");
+    let mut reader_of_output = Ok(());
     let mut ending = watch.until(cast.players(), |ledger| {
         progress.advance(TURN);
-        ledger.elapsed() >= limit
+        reader_of_output = output.check_reader();
+        reader_of_output.is_err() || ledger.elapsed() >= limit
     });
     ledger.stop();
+    reader_of_output?;
     if ending == Ending::Finished {
         progress.announce("waiting for the threads to end");
         ending = watch.until(cast.players(), |ledger| watch::have_ended(ledger, cast.players()));
