@@ -26,8 +26,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use grace::{Action, Cookie, Event, Hint, Number, Sequence, word};
 
-use super::reader::WAITED_FOR;
-use super::{Asleep, At, Outcome, Setup, Turn, World, members};
+use super::{At, Outcome, Setup, Turn, World, members};
 use crate::memory::{Location, Lock, Memory};
 use crate::mutant::Mutant;
 use crate::scenario::Flavour;
@@ -92,7 +91,7 @@ pub(super) fn number_mask(setup: &Setup) -> Option<u32> {
     }
 }
 
-fn cut(setup: &Setup, number: Number) -> Number {
+pub(super) fn cut(setup: &Setup, number: Number) -> Number {
     Number(number.0 & number_mask(setup).unwrap_or(u32::MAX))
 }
 
@@ -194,11 +193,11 @@ impl<M: Memory> World<M> {
         }
     }
 
-    fn goto_step(&mut self, turn: &Turn<'_>, step: Step) -> Outcome {
+    pub(super) fn goto_step(&mut self, turn: &Turn<'_>, step: Step) -> Outcome {
         self.goto(turn.me, At::Drive(step))
     }
 
-    fn todo(&mut self, me: usize) -> &mut u8 {
+    pub(super) fn todo(&mut self, me: usize) -> &mut u8 {
         &mut self.threads[me].drive.todo
     }
 
@@ -243,13 +242,18 @@ impl<M: Memory> World<M> {
         self.goto_step(turn, if skip { Step::Report(Event::Fenced) } else { fence })
     }
 
-    fn registered_but(&self, me: usize) -> Vec<usize> {
+    pub(super) fn registered_but(&self, me: usize) -> Vec<usize> {
         let is_registered = |thread: &usize| *thread != me && self.threads[*thread].registered;
         (0..self.threads.len()).filter(is_registered).collect()
     }
 
     /// The heavy fence, or what does in its place.
-    fn begin_fence(&mut self, turn: &mut Turn<'_>, sleeping: bool, heavy: bool) -> Outcome {
+    pub(super) fn begin_fence(
+        &mut self,
+        turn: &mut Turn<'_>,
+        sleeping: bool,
+        heavy: bool,
+    ) -> Outcome {
         let me = turn.me;
         let heavy = heavy && !turn.is_portable();
         let readers = if heavy { self.registered_but(me) } else { Vec::new() };
@@ -340,7 +344,7 @@ impl<M: Memory> World<M> {
         self.goto_step(turn, Step::ScanLook(number))
     }
 
-    fn load_word(&mut self, turn: &mut Turn<'_>, slot: u8) -> u64 {
+    pub(super) fn load_word(&mut self, turn: &mut Turn<'_>, slot: u8) -> u64 {
         let order = if turn.is(Mutant::RelaxedScan) { Relaxed } else { Acquire };
         let value = self.memory.load(turn.me, Location::Word(slot), order, turn.choice);
         turn.tell(|| format!("load {}: {value:#x}", Location::Word(slot)));
@@ -377,108 +381,6 @@ impl<M: Memory> World<M> {
         let leaver = leavers[turn.choice.choose(leavers.len())];
         self.memory.skip_to(me, leaver, left);
         self.lock_and_report(turn, Event::Woken)
-    }
-
-    // ---- Wait, asleep -------------------------------------------------------------------------
-
-    fn mark_begin(&mut self, turn: &mut Turn<'_>) -> Outcome {
-        let me = turn.me;
-        if turn.is(Mutant::MarkAfterFence) && *self.todo(me) == 0 {
-            *self.todo(me) = u8::MAX; // the fence, all at once, comes first
-            self.memory.heavy_begin(me);
-            for reader in 0..self.threads.len() {
-                if reader != me && self.threads[reader].registered {
-                    self.memory.heavy_arrives(me, reader);
-                }
-            }
-            self.memory.heavy_end(me);
-            turn.tell(|| "heavy fence, too early".into());
-            return Outcome::Moved;
-        }
-        if self.registry.held_by.is_some() {
-            return Outcome::Blocked;
-        }
-        self.memory.lock(me, Lock::Registry);
-        self.registry.held_by = Some(me as u8);
-        let holdouts = self.registry.holdouts;
-        *self.todo(me) = holdouts;
-        self.memory.store(me, Location::Wake, u64::from(holdouts.count_ones()), Relaxed);
-        turn.tell(|| format!("wake = {}", holdouts.count_ones()));
-        self.goto_step(turn, Step::Mark)
-    }
-
-    fn mark(&mut self, turn: &mut Turn<'_>) -> Outcome {
-        let me = turn.me;
-        if let Some(slot) = members(*self.todo(me)).next() {
-            let at = Location::Attention(slot);
-            let mark = |marks, mark| marks | mark;
-            self.memory.update(me, at, Relaxed, mark, WAITED_FOR);
-            *self.todo(me) &= !(1 << slot);
-            turn.tell(|| format!("marks {at}"));
-            return Outcome::Moved;
-        }
-        self.registry.held_by = None;
-        self.memory.unlock(me, Lock::Registry);
-        match turn.setup.mutant {
-            Some(Mutant::NoFenceBeforeSecondLook | Mutant::MarkAfterFence) => {
-                self.goto_step(turn, Step::SecondLookBegin)
-            }
-            Some(Mutant::NoSecondLook) => self.goto_step(turn, Step::LoadWake),
-            _ => {
-                let light =
-                    |thread: &usize| turn.setup.scenario.threads[*thread].flavour == Flavour::Light;
-                let own = turn.is(Mutant::OwnFenceBeforeSleep)
-                    && !self.registered_but(me).iter().any(light);
-                self.begin_fence(turn, true, !own)
-            }
-        }
-    }
-
-    fn second_look_begin(&mut self, turn: &mut Turn<'_>) -> Outcome {
-        if self.registry.held_by.is_some() {
-            return Outcome::Blocked;
-        }
-        self.memory.lock(turn.me, Lock::Registry);
-        self.registry.held_by = Some(turn.me as u8);
-        *self.todo(turn.me) = self.registry.holdouts;
-        turn.tell(|| "begins its second look".into());
-        self.goto_step(turn, Step::SecondLook)
-    }
-
-    fn second_look(&mut self, turn: &mut Turn<'_>) -> Outcome {
-        let me = turn.me;
-        let Some(slot) = members(*self.todo(me)).next() else {
-            self.registry.held_by = None;
-            self.memory.unlock(me, Lock::Registry);
-            turn.tell(|| "ends its second look".into());
-            return self.goto_step(turn, Step::LoadWake);
-        };
-        *self.todo(me) &= !(1 << slot);
-        let number = cut(turn.setup, self.machine.number());
-        let step = if word::is_holdout(self.load_word(turn, slot), number) {
-            Step::SecondLook
-        } else {
-            Step::TakeMark(slot)
-        };
-        self.goto_step(turn, step)
-    }
-
-    fn load_wake(&mut self, turn: &mut Turn<'_>) -> Outcome {
-        let order = if turn.is(Mutant::RelaxedWakeLoad) { Relaxed } else { Acquire };
-        let left = self.memory.load(turn.me, Location::Wake, order, turn.choice);
-        turn.tell(|| format!("load wake: {left}"));
-        let step = if left == 0 { Step::Report(Event::Woken) } else { Step::Sleep(left) };
-        self.goto_step(turn, step)
-    }
-
-    /// `futex_wait`: sleeps unless the value has changed.
-    fn sleep(&mut self, turn: &mut Turn<'_>, seen: u64) -> Outcome {
-        self.memory.system_call(turn.me);
-        if self.memory.newest(Location::Wake) == seen {
-            self.threads[turn.me].asleep = Some(Asleep::Wake);
-            turn.tell(|| "sleeps until the hold-outs have left".into());
-        }
-        self.goto_step(turn, Step::LoadWake)
     }
 
     // ---- Complete -----------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 
 mod driver;
 mod reader;
+mod sleeper;
 mod updater;
 
 use core::hash::Hash;
