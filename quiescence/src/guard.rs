@@ -121,7 +121,7 @@ impl<'d, K: Kind> Guard<'d, K> {
         if ptr::eq(core, &raw const GLOBAL) {
             return read_at(place);
         }
-        enter(not_ready(), core, place, || local::implicit_slot(core, || kind.handle()))
+        enter(&NOT_READY, core, place, || local::implicit_slot(core, || kind.handle()))
     }
 }
 
@@ -136,11 +136,6 @@ impl<K: Kind> fmt::Debug for Guard<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard").field("began", &self.slot.began()).finish_non_exhaustive()
     }
-}
-
-fn not_ready() -> &'static Slot {
-    // SAFETY: a static.
-    unsafe { &*(&raw const NOT_READY) }
 }
 
 /// A thread's registration in a domain, held in a value: [`read`](Self::read) on it skips the look
@@ -168,7 +163,7 @@ impl<K: Kind> Reader<K> {
     pub(crate) fn new(domain: Domain<K>) -> Self {
         let kind = domain.kind();
         let slot = local::handle_slot(kind.core(), || kind.handle());
-        let fast = if slot.is_fast() { slot } else { not_ready() };
+        let fast = if slot.is_fast() { slot } else { &NOT_READY };
         Self { fast, slot, domain }
     }
 

@@ -35,6 +35,9 @@ thread_local! {
     static TABLE: Cell<*mut Table> = const { Cell::new(ptr::null_mut()) };
     /// Frees the table at the end of the thread.
     static SENTINEL: Sentinel = const { Sentinel };
+    /// The queue that this thread last added to, and its domain; or nulls.
+    static QUEUE: Cell<(*const Core, *const Queue)> =
+        const { Cell::new((ptr::null(), ptr::null())) };
     /// Whether this thread is running a callback.
     static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
     static TOKEN: u8 = const { 0 };
@@ -94,6 +97,7 @@ impl Table {
         let mut locals = self.locals.borrow_mut();
         let index = locals.iter().position(|local| ptr::eq(local.core.as_ptr(), core));
         let index = index.unwrap_or_else(|| {
+            QUEUE.set((ptr::null(), ptr::null()));
             locals.retain(|local| local.core.is_alive());
             let handle = handle();
             fork::remember(&handle);
@@ -238,6 +242,7 @@ fn leave_thread() {
         return;
     };
     table.exiting.set(true);
+    QUEUE.set((ptr::null(), ptr::null()));
     let mut orphans = Vec::new();
     for local in table.locals.borrow_mut().iter_mut() {
         let Some(handle) = local.core.upgrade() else {
@@ -307,15 +312,32 @@ impl Own {
 }
 
 /// The thread's callback queue in a domain; none while the thread's table is going away.
-pub(crate) fn queue(core: &Core, handle: impl FnOnce() -> Handle) -> Option<Arc<Queue>> {
+///
+/// The queue of the last call is found at once.
+#[inline]
+pub(crate) fn queue(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
+    let (last_core, last_queue) = QUEUE.get();
+    if ptr::eq(last_core, core) {
+        // SAFETY: the table holds the queue of a living domain until `leave_thread`, and what
+        // forgets an ended domain forgets this pair as well; `core` lives.
+        return unsafe { last_queue.as_ref() };
+    }
+    find_queue(core, handle)
+}
+
+#[cold]
+fn find_queue(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
     let table = Table::get();
     if table.exiting.get() {
         table.free_if_empty();
         return None;
     }
-    table.with_local(core, handle, |local| {
-        Some(local.queue.get_or_insert_with(|| core.queues.add(token())).clone())
-    })
+    let queue = table.with_local(core, handle, |local| {
+        Arc::as_ptr(local.queue.get_or_insert_with(|| core.queues.add(token())))
+    });
+    QUEUE.set((core, queue));
+    // SAFETY: as in `queue`.
+    unsafe { queue.as_ref() }
 }
 
 /// The thread's callback queue in a domain, if it ever retired anything there.

@@ -135,6 +135,32 @@ fn registration_during_a_grace_period() {
     });
 }
 
+/// A thread that leaves and unregisters while it is being marked, and another one that gets its slot.
+#[test]
+fn a_slot_changes_hands_while_the_driver_marks_it() {
+    model(|| {
+        let world = World::new();
+        let driver = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.replace(1)
+        });
+        let second = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                let slot = world.core.register(2, false);
+                world.core.unregister(slot);
+            }
+        });
+        let slot = world.core.register(1, false);
+        enter(&world.core, slot);
+        world.look();
+        slot.leave();
+        world.core.unregister(slot);
+        driver.join().unwrap();
+        second.join().unwrap();
+    });
+}
+
 #[test]
 fn two_updaters_share_and_are_both_served() {
     model(|| {
@@ -309,6 +335,8 @@ fn mutants() {
         Mutant::SkipLastReader,
         Mutant::NoRegistration,
         Mutant::NoWakeUp,
+        Mutant::NoSecondLook,
+        Mutant::LostMark,
         Mutant::NestedUnlock,
         Mutant::EarlyCookie,
         Mutant::EarlyCallbacks,
@@ -323,6 +351,7 @@ fn mutants() {
         two_updaters_share_and_are_both_served();
         callbacks_wait_for_readers();
         a_request_in_mid_grace_period();
+        a_slot_changes_hands_while_the_driver_marks_it();
         return;
     }
     for mutant in caught_here {

@@ -108,6 +108,8 @@ struct Inner {
     finished: u64,
     /// The thread that is running callbacks of this queue, as [`crate::local::token`]; else 0.
     runner: usize,
+    /// Barriers that wait for the runner to stop.
+    barriers: u32,
 }
 
 impl Queues {
@@ -200,6 +202,7 @@ impl Inner {
         let waiting: usize = self.waiting.iter().map(|(_, batch)| batch.len()).sum();
         self.finished = self.added - (self.open.len() + waiting + self.ready.len()) as u64;
         self.runner = 0;
+        self.barriers = 0;
     }
 
     /// Moves what has waited long enough to the ready ones.
@@ -291,7 +294,9 @@ impl Queue {
         inner.finished += count;
         inner.runner = 0;
         inner.spare_run = callbacks;
-        self.stopped.notify_all();
+        if inner.barriers != 0 {
+            self.stopped.notify_all();
+        }
         inner
     }
 
@@ -302,7 +307,9 @@ impl Queue {
         let mark = inner.added;
         while inner.finished < mark {
             if inner.runner != 0 {
+                inner.barriers += 1;
                 inner = sync::wait(&self.stopped, inner);
+                inner.barriers -= 1;
                 continue;
             }
             inner.ripen(core);
@@ -429,15 +436,19 @@ mod threads {
     fn add<K: Kind>(kind: &K, callback: Callback) {
         let core = kind.core();
         let queue = local::queue(core, || kind.handle());
-        let own_queue = queue.is_some();
-        let queue = queue.unwrap_or_else(|| core.queues.shared());
-        let waiting = queue.add(core, callback);
+        let waiting = match queue {
+            Some(queue) => queue.add(core, callback),
+            None => core.queues.shared().add(core, callback),
+        };
         // Relaxed: a stale `true` is put right by the worker's own look under its lock.
         if !core.queues.announced.load(Relaxed) {
             worker::announce(&kind.handle());
         }
-        if own_queue && waiting.is_multiple_of(TEND_EVERY) && !local::in_callback() {
-            tend(core, &queue, waiting);
+        if let Some(queue) = queue
+            && waiting.is_multiple_of(TEND_EVERY)
+            && !local::in_callback()
+        {
+            tend(core, queue, waiting);
         }
     }
 

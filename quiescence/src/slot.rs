@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! enter:  current = gp.ctr (Acquire)          [GP-3]
-//!         word = current   (Relaxed)
+//!         word = current   (Release)          [GP-2]
 //!         light fence                         [GP-1]
 //! leave:  light fence
 //!         word = word - 1  (Release)          [GP-2]
@@ -120,9 +120,10 @@ impl Slot {
         let current = gp.load(Acquire);
         chaos::point(Point::EnterBeforeStore);
         self.began.store(std::ptr::from_ref(place).cast_mut(), Relaxed);
-        // Relaxed: the light fence below, with the updater's heavy fence, orders this store before
-        // the section's loads [GP-1].
-        self.word.store(current, Relaxed);
+        // Release, as every store to the word [GP-2]: a scan that meets this one, and not that of the
+        // unlock before it, must still have the section before behind it. The light fence below, with
+        // the updater's heavy fence, orders the store before the section's loads [GP-1].
+        self.word.store(current, Release);
         fence::light(&self.fence);
         chaos::point(Point::Entered);
     }
@@ -142,8 +143,8 @@ impl Slot {
             nesting < u32::MAX,
             "read-side sections nested 2^32 deep: guards are being leaked with mem::forget"
         );
-        // Relaxed: the number, which is all that a scan compares, stays.
-        self.word.store(word + COUNT, Relaxed);
+        // Release: as in `enter_outermost` [GP-2]. The number, which the scan compares, stays.
+        self.word.store(word + COUNT, Release);
     }
 
     /// Ends a section. Owner only.
@@ -221,7 +222,7 @@ impl Slot {
         let current = gp.load(Acquire); // [GP-3]
         chaos::point(Point::EnterBeforeStore);
         self.began.store(std::ptr::from_ref(place).cast_mut(), Relaxed);
-        self.word.store(current, Relaxed);
+        self.word.store(current, Release); // as in `enter_outermost` [GP-2]
         // A full fence, so that updaters need no membarrier for QSBR readers [GP-8].
         fence::full();
     }

@@ -72,8 +72,9 @@ extern "C" fn prepare() {
 /// After the fork, in the parent.
 extern "C" fn parent() {
     // SAFETY: as in `prepare`. Taken out before the first lock is let go.
-    let held = unsafe { (*HELD.0.get()).take() };
-    held.map(Held::let_go);
+    if let Some(held) = unsafe { (*HELD.0.get()).take() } {
+        held.let_go();
+    }
 }
 
 /// After the fork, in the child.
