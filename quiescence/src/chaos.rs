@@ -68,10 +68,18 @@ pub enum Mutant {
     AlwaysAlone,
     /// A second synchronizer that finds a driver at work does not wait.
     NoSharing,
+    /// The heavy fence does nothing.
+    NoHeavyFence,
+    /// The light fences do nothing.
+    NoLightFence,
+    /// A section's end is stored without release.
+    RelaxedLeave,
+    /// A section's begin is stored without release, so that it hides the end of the one before.
+    RelaxedEnter,
 }
 
 impl Mutant {
-    /// All of them, in the order above.
+    /// Those that a torture run catches, in the order above.
     pub const ALL: [Self; 14] = [
         Self::NoWait,
         Self::SkipLastReader,
@@ -88,6 +96,10 @@ impl Mutant {
         Self::AlwaysAlone,
         Self::NoSharing,
     ];
+
+    /// Missing orderings. Real runs hide them; loom and `check` do not.
+    pub const ORDERINGS: [Self; 4] =
+        [Self::NoHeavyFence, Self::NoLightFence, Self::RelaxedLeave, Self::RelaxedEnter];
 }
 
 #[cfg(feature = "chaos")]
@@ -177,4 +189,11 @@ pub(crate) const fn mutant(_mutant: Mutant) -> bool {
 #[inline(always)]
 pub(crate) fn free<T>(object: Box<T>) {
     drop(object);
+}
+
+/// `Release`, unless that is what is removed.
+#[inline(always)]
+pub(crate) fn release_unless(removed: Mutant) -> std::sync::atomic::Ordering {
+    use std::sync::atomic::Ordering::{Relaxed, Release};
+    if mutant(removed) { Relaxed } else { Release }
 }

@@ -63,7 +63,7 @@ fn enter(core: &Core, slot: &Slot) {
 
 fn model(f: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound.get_or_insert(3);
+    builder.preemption_bound.get_or_insert(4);
     builder.max_branches = 20_000;
     builder.check(f);
 }
@@ -103,6 +103,25 @@ fn one_section_one_grace_period() {
 #[test]
 fn two_sections_one_grace_period() {
     reader_and_updater(2, false, 1);
+}
+
+/// The scan may meet the word of a second section and never that of the first one's end.
+#[test]
+fn a_section_hides_the_end_of_the_one_before() {
+    model(|| {
+        let world = World::new();
+        let slot = world.core.register(1, false);
+        let updater = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.replace(1)
+        });
+        for _ in 0..2 {
+            enter(&world.core, slot);
+            world.look();
+            slot.leave();
+        }
+        updater.join().unwrap();
+    });
 }
 
 #[test]
@@ -343,10 +362,12 @@ fn mutants() {
         Mutant::AlwaysAlone,
         Mutant::NoSharing,
     ];
+    let caught_here: Vec<Mutant> = caught_here.into_iter().chain(Mutant::ORDERINGS).collect();
     if let Ok(name) = std::env::var("QUIESCENCE_LOOM_MUTANT") {
-        let mutant = caught_here.into_iter().find(|mutant| format!("{mutant:?}") == name);
+        let mutant = caught_here.into_iter().find(|&mutant| format!("{mutant:?}") == name);
         crate::chaos::remove_step(mutant.expect("one of the list"));
         one_section_one_grace_period();
+        a_section_hides_the_end_of_the_one_before();
         nested_sections();
         two_updaters_share_and_are_both_served();
         callbacks_wait_for_readers();

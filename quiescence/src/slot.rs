@@ -123,7 +123,7 @@ impl Slot {
         // Release, as every store to the word [GP-2]: a scan that meets this one, and not that of the
         // unlock before it, must still have the section before behind it. The light fence below, with
         // the updater's heavy fence, orders the store before the section's loads [GP-1].
-        self.word.store(current, Release);
+        self.word.store(current, chaos::release_unless(Mutant::RelaxedEnter));
         fence::light(&self.fence);
         chaos::point(Point::Entered);
     }
@@ -156,7 +156,7 @@ impl Slot {
         let left = if chaos::mutant(Mutant::NestedUnlock) { QUIESCENT } else { word - COUNT };
         // Release: pairs with the Acquire in `is_holdout` [GP-2]; the section's loads happen before
         // whatever the updater does once it has seen this word.
-        self.word.store(left, Release);
+        self.word.store(left, chaos::release_unless(Mutant::RelaxedLeave));
         fence::light(&self.fence);
         chaos::point(Point::Left);
         // Relaxed: the light fence above, with the sleeper's heavy fence, makes sure that either

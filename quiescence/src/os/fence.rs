@@ -14,6 +14,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::SeqCst;
 
 use super::sync::fence;
+#[cfg(loom)]
+use crate::chaos::{self, Mutant};
 
 /// How this process orders readers against updaters; chosen once at start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,7 +72,9 @@ pub(crate) fn light(_cell: &Cell) {
     #[cfg(not(loom))]
     std::sync::atomic::compiler_fence(SeqCst);
     #[cfg(loom)]
-    _cell.pass();
+    if !chaos::mutant(Mutant::NoLightFence) {
+        _cell.pass();
+    }
 }
 
 /// A full fence of the calling thread alone: the reader's half under [`Fences::Portable`], and the
@@ -90,7 +94,7 @@ pub(crate) fn heavy<'a>(cells: impl Iterator<Item = &'a Cell>) {
         }
     }
     #[cfg(loom)]
-    {
+    if !chaos::mutant(Mutant::NoHeavyFence) {
         full();
         cells.for_each(Cell::pass);
         full();
