@@ -46,7 +46,6 @@ pub(crate) enum Failure {
         error: io::Error,
     },
     /// The machine cannot do this.
-    #[allow(dead_code, reason = "for commands that need more of a machine than advise and costs")]
     Unsupported(String),
     /// Nobody reads standard output any more. Not an error.
     BrokenPipe,

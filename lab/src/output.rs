@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, TableStyle};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, TableStyle};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
@@ -235,6 +235,10 @@ pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(header.iter().map(Cell::new).collect::<Vec<_>>());
+    // Names are not broken; the other columns make room.
+    if let Some(names) = table.column_mut(0) {
+        names.set_constraint(ColumnConstraint::ContentWidth);
+    }
     table
 }
 

@@ -73,26 +73,14 @@ pub fn spread(values: &[f64]) -> Spread {
 /// # Panics
 /// On no values, and when the two sides do not have one value for each round.
 pub fn paired_ratio(a: &[f64], b: &[f64]) -> Ratio {
-    assert_eq!(
-        a.len(),
-        b.len(),
-        "a paired ratio needs both sides of every round"
-    );
+    assert_eq!(a.len(), b.len(), "a paired ratio needs both sides of every round");
     let mut ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| a / b).collect();
     let middle = median(&mut ratios);
     if ratios.len() < ROUNDS_MIN {
-        return Ratio {
-            median: middle,
-            low: 0.0,
-            high: f64::INFINITY,
-        };
+        return Ratio { median: middle, low: 0.0, high: f64::INFINITY };
     }
     let rank = outer_rank(ratios.len());
-    Ratio {
-        median: middle,
-        low: ratios[rank],
-        high: ratios[ratios.len() - 1 - rank],
-    }
+    Ratio { median: middle, low: ratios[rank], high: ratios[ratios.len() - 1 - rank] }
 }
 
 /// Whether the two sides cannot be told apart: the interval of their ratio contains 1. A ratio
@@ -157,23 +145,9 @@ mod tests {
     #[test]
     fn the_spread_is_the_quartiles_and_one_wild_round_does_not_move_it() {
         let spread_calm = spread(&[5.0, 1.0, 2.0, 4.0, 3.0]);
-        assert_eq!(
-            spread_calm,
-            Spread {
-                median: 3.0,
-                low: 2.0,
-                high: 4.0
-            }
-        );
+        assert_eq!(spread_calm, Spread { median: 3.0, low: 2.0, high: 4.0 });
         assert_eq!(spread(&[500.0, 1.0, 2.0, 4.0, 3.0]), spread_calm);
-        assert_eq!(
-            spread(&[1.0, 2.0]),
-            Spread {
-                median: 1.5,
-                low: 1.25,
-                high: 1.75
-            }
-        );
+        assert_eq!(spread(&[1.0, 2.0]), Spread { median: 1.5, low: 1.25, high: 1.75 });
     }
 
     #[test]
@@ -182,14 +156,7 @@ mod tests {
         let slow = [2.0, 4.0, 8.0, 20.0];
         let fast = [1.0, 2.0, 4.0, 10.0];
         let ratio = paired_ratio(&slow, &fast);
-        assert_eq!(
-            ratio,
-            Ratio {
-                median: 2.0,
-                low: 2.0,
-                high: 2.0
-            }
-        );
+        assert_eq!(ratio, Ratio { median: 2.0, low: 2.0, high: 2.0 });
         assert!(!is_tie(&ratio));
     }
 

@@ -95,11 +95,10 @@ impl Options {
 }
 
 fn unknown(wanted: &str, known: &[&str]) -> Failure {
-    let mut message = format!("no rival is called {wanted:?}; there are: {}", known.join(", "));
-    if wanted.starts_with("liburcu") && !rivals::bench::HAS_LIBURCU {
-        message.push_str(&format!("\n{WITHOUT_LIBURCU}"));
+    if wanted.starts_with("liburcu-") && !rivals::bench::HAS_LIBURCU {
+        return Failure::Unsupported(WITHOUT_LIBURCU.to_owned());
     }
-    Failure::Usage(message)
+    Failure::Usage(format!("no rival is called {wanted:?}; there are: {}", known.join(", ")))
 }
 
 const WITHOUT_LIBURCU: &str = "liburcu: built without it (cargo run --release --features liburcu)";
