@@ -11,6 +11,7 @@ use crate::run::Prepared;
 mod arc_swap;
 mod crossbeam_epoch;
 mod dashmap;
+mod locked;
 mod papaya;
 mod parking_lot_mutex;
 mod parking_lot_rwlock;

@@ -1,14 +1,15 @@
 //! One reader-writer lock of the standard library around everything.
 
-use std::mem;
 use std::sync::{PoisonError, RwLock};
 
 use super::Design;
+use super::locked::{Lock, Locked};
 use crate::run::Ready;
 use crate::value::Value;
-use crate::workload::{Config, Index, Table, Whole, hash};
+use crate::workload::{Index, Whole};
 
-pub(super) const TABLE: Design = Design { make: Ready::<RwLock<Index<Value>>>::boxed, ..CONFIG };
+pub(super) const TABLE: Design =
+    Design { make: Ready::<Locked<RwLock<Index<Value>>>>::boxed, ..CONFIG };
 
 pub(super) const CONFIG: Design = Design {
     name: "std-rwlock",
@@ -17,56 +18,21 @@ pub(super) const CONFIG: Design = Design {
     reader_cost: "two locked instructions, on a line that every reader writes: it travels between their CPUs",
     limits: "short reads on several CPUs: they do not wait for each other, and slow each other down all the same",
     ours: false,
-    make: Ready::<Whole<RwLock<Value>>>::boxed,
+    make: Ready::<Whole<Locked<RwLock<Value>>>>::boxed,
 };
 
-impl Config for RwLock<Value> {
-    type Domain = ();
-    type Thread<'a> = ();
-
-    fn new(value: Value) -> Self {
+impl<T: Send + Sync> Lock<T> for RwLock<T> {
+    fn new(value: T) -> Self {
         Self::new(value)
     }
 
-    fn thread(_domain: &()) {}
-
     #[inline]
-    fn read<R>(&self, _domain: &(), _thread: &mut (), look: impl FnOnce(&Value) -> R) -> R {
-        look(&self.read().unwrap_or_else(PoisonError::into_inner))
+    fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        look(&RwLock::read(self).unwrap_or_else(PoisonError::into_inner))
     }
 
     #[inline]
-    fn update(&self, _domain: &(), _thread: &mut (), value: Value) {
-        let old = mem::replace(&mut *self.write().unwrap_or_else(PoisonError::into_inner), value);
-        // The lock is free again: nobody waits for the allocator.
-        drop(old);
-    }
-}
-
-impl Table for RwLock<Index<Value>> {
-    type Thread<'a> = ();
-
-    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
-        Self::new(Index::new(entries))
-    }
-
-    fn thread(&self) {}
-
-    #[inline]
-    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
-        // Hashed before the lock is taken: the section is as short as it can be.
-        let hash = hash(key);
-        self.read().unwrap_or_else(PoisonError::into_inner).get(hash, key).map(look)
-    }
-
-    #[inline]
-    fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
-        let hash = hash(key);
-        let old = self
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_mut(hash, key)
-            .map(|slot| mem::replace(slot, value));
-        drop(old);
+    fn write<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut RwLock::write(self).unwrap_or_else(PoisonError::into_inner))
     }
 }
