@@ -210,17 +210,18 @@ impl<K: Kind> Domain<K> {
     /// Waits until everything that was queued in this domain before, by any thread, has run.
     ///
     /// # Panics
-    /// If the calling thread is in a section of this domain, or is running a callback: both would
-    /// wait for themselves.
+    /// If the calling thread is in a section of this domain (also one that a callback has just begun
+    /// on it and leaked), or is running a callback: both would wait for themselves.
     #[track_caller]
     pub fn barrier(&self) {
-        let own = may_wait(self.core(), "barrier", Location::caller());
+        let (core, place) = (self.core(), Location::caller());
+        may_wait(core, "barrier", place);
         assert!(
             !crate::local::in_callback(),
             "quiescence: barrier() is called by a callback, which it would wait for; \
              queue the work with call() instead"
         );
-        queue::barrier(self.core(), own.me());
+        queue::barrier(core, || may_wait(core, "barrier", place).me());
     }
 
     /// Counts of what has happened in this domain.

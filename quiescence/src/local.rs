@@ -256,11 +256,15 @@ fn leave_thread() {
             slot.mark_leaving();
         }
         local.unregister_if_unused(&handle);
-        orphans.extend(local.queue.take().map(|queue| (handle, queue)));
+        orphans.push((handle, local.queue.take()));
     }
     table.free_if_empty();
+    // A handle may be the last by now. Then its domain ends here, and runs callbacks: they find no
+    // borrow of the table in their way.
     for (handle, queue) in orphans {
-        queue.orphan(&handle);
+        if let Some(queue) = queue {
+            queue.orphan(&handle);
+        }
     }
 }
 
@@ -357,4 +361,54 @@ pub(crate) fn running_callbacks<R>(f: impl FnOnce() -> R) -> R {
     let result = f();
     IN_CALLBACK.set(before);
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+    use std::sync::{Arc, mpsc};
+    use std::thread;
+
+    use crate::queue::Callback;
+
+    /// How often the callback below read, and how often it was refused.
+    static READ: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+
+    unsafe fn read(_: *mut ()) {
+        let refused = std::panic::catch_unwind(|| drop(crate::read())).is_err();
+        READ[usize::from(refused)].fetch_add(1, SeqCst);
+    }
+
+    /// A thread that ends may find itself with the last handle of a domain, and runs what waits there:
+    /// user code, which must find the thread's table free.
+    #[test]
+    fn a_domain_may_end_with_a_thread_that_read_in_it() {
+        let domain = crate::Domain::new();
+        let (inside, handles) = (domain.clone(), Arc::downgrade(&domain.kind().0));
+        // SAFETY: until the lock below is let go a handle is there: `domain`, then the thread's.
+        let core = unsafe { &*handles.as_ptr() };
+        // Not by `call`, which tells the worker: then that might be the one with the last handle.
+        // SAFETY: `read` takes any data.
+        let callback = unsafe { Callback::new(ptr::null_mut(), read, true) };
+        core.queues.add(1).add(core, callback);
+        let (has_read, is_told) = mpsc::channel();
+        let (locked, may_end) = mpsc::channel::<()>();
+        let reader = thread::spawn(move || {
+            drop(inside.read());
+            drop(inside);
+            has_read.send(()).unwrap();
+            may_end.recv().unwrap();
+        });
+        is_told.recv().unwrap();
+        let held = core.hold();
+        locked.send(()).unwrap();
+        while handles.strong_count() < 2 {
+            thread::yield_now(); // until the ending thread has a handle, and waits for the registry
+        }
+        drop(domain);
+        drop(held);
+        reader.join().unwrap();
+        assert_eq!(READ.each_ref().map(|count| count.load(SeqCst)), [1, 0]);
+    }
 }

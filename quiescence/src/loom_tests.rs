@@ -306,7 +306,7 @@ fn two_threads_run_a_queue_in_order() {
             }
         });
         shared.1.add(&shared.0, numbered(2));
-        shared.1.drain(&shared.0, STRANGER, 1);
+        shared.1.drain(&shared.0, || STRANGER, 1);
         assert_eq!(RUN.load(Relaxed), 3);
         runner.join().unwrap();
         assert!(shared.1.is_empty());
@@ -339,7 +339,7 @@ fn callbacks_wait_for_readers() {
         let object = std::ptr::from_ref(&world.objects[old]).cast_mut().cast();
         // SAFETY: `destroy` runs once, while `world` lives: `drain` comes before its end.
         queue.add(&world.core, unsafe { Callback::new(object, destroy, true) });
-        queue.drain(&world.core, STRANGER, 2);
+        queue.drain(&world.core, || STRANGER, 2);
         reader.join().unwrap();
     });
 }

@@ -300,8 +300,9 @@ impl Queue {
         inner
     }
 
-    /// Waits until all that has been added so far has run; runs it if nobody else does.
-    pub(crate) fn drain(&self, core: &Core, me: Me, runner: usize) {
+    /// Waits until all that has been added so far has run; runs it if nobody else does. `me` is asked
+    /// before every wait: a callback may have changed what the thread has registered.
+    pub(crate) fn drain(&self, core: &Core, me: impl Fn() -> Me, runner: usize) {
         let mut inner = sync::lock(&self.inner);
         inner.close(core);
         let mark = inner.added;
@@ -318,7 +319,7 @@ impl Queue {
                 let cookie = inner.waiting.front().map(|(cookie, _)| *cookie);
                 drop(inner);
                 if let Some(cookie) = cookie {
-                    core.wait(cookie, Urgency::Expedited, me);
+                    core.wait(cookie, Urgency::Expedited, me());
                 }
                 inner = sync::lock(&self.inner);
             } else {
@@ -462,7 +463,12 @@ mod threads {
         let runner = local::token();
         core.advance(own.me());
         queue.run_some(core, runner, true);
-        if waiting >= WAITING_MAX && own.section().is_none() {
+        if waiting < WAITING_MAX {
+            return;
+        }
+        // Once more: a callback may have changed what the thread has registered.
+        let own = Own::in_domain(core);
+        if own.section().is_none() {
             if let Some(cookie) = queue.oldest() {
                 core.wait(cookie, Urgency::Normal, own.me());
             }
@@ -480,14 +486,14 @@ mod threads {
     }
 
     /// [`Domain::barrier`](crate::Domain::barrier).
-    pub(crate) fn barrier(core: &Core, me: Me) {
+    pub(crate) fn barrier(core: &Core, me: impl Fn() -> Me) {
         if crate::chaos::mutant(crate::chaos::Mutant::NoBarrier) {
             return;
         }
         let queues = core.queues.all();
         // All batches first, so that one grace period serves them all.
         queues.iter().for_each(|queue| queue.close(core));
-        queues.iter().for_each(|queue| queue.drain(core, me, local::token()));
+        queues.iter().for_each(|queue| queue.drain(core, &me, local::token()));
         core.queues.forget_orphans();
     }
 }

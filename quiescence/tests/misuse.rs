@@ -1,8 +1,8 @@
 //! Mistakes are refused with a message that names the places, never undefined behaviour.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use quiescence::{Domain, Rcu, RcuOption};
@@ -131,6 +131,54 @@ fn a_barrier_inside_a_callback_is_refused() {
     domain.call(move || *note.lock().unwrap() = message(|| inside.barrier()));
     domain.barrier();
     assert!(said.lock().unwrap().contains("call()"), "{said:?}");
+}
+
+/// A callback that `barrier` runs leaks a section on the very thread that goes on to wait: that section
+/// must not be taken for a quiescent reader of the waiter's own.
+#[test]
+fn a_section_that_a_callback_leaks_into_a_barrier_is_found() {
+    // The worker may be quicker and run the callback, which then does nothing; so try again.
+    while !leak_into_a_barrier() {}
+}
+
+fn leak_into_a_barrier() -> bool {
+    let domain = Domain::new();
+    drop(domain.read()); // registers: a quiescent reader of this thread
+    domain.call(|| ());
+    domain.barrier(); // this thread's queue is the first
+    let (go, going) = mpsc::channel::<()>();
+    let (done, is_done) = mpsc::channel::<()>();
+    let dropped = Arc::new(AtomicU32::new(0));
+    let other = thread::spawn({
+        let (domain, dropped, done) = (domain.clone(), Arc::clone(&dropped), done.clone());
+        move || {
+            domain.call(|| ());
+            done.send(()).unwrap(); // this one's is the second
+            if going.recv().is_ok() {
+                domain.call(move || {
+                    dropped.fetch_add(1, SeqCst);
+                });
+                done.send(()).unwrap();
+            }
+        }
+    });
+    is_done.recv().unwrap();
+    let (inside, main) = (domain.clone(), thread::current().id());
+    domain.call(move || {
+        if thread::current().id() == main {
+            std::mem::forget(inside.read());
+            go.send(()).unwrap();
+            is_done.recv().unwrap();
+        }
+    });
+    let said = catch_unwind(AssertUnwindSafe(|| domain.barrier()));
+    other.join().unwrap();
+    let in_section = catch_unwind(AssertUnwindSafe(|| domain.synchronize())).is_err();
+    if in_section {
+        assert!(said.is_err(), "the barrier waited for a section of its own thread, or for nobody");
+        assert_eq!(dropped.load(SeqCst), 0, "run while a section is open");
+    }
+    in_section
 }
 
 #[test]
