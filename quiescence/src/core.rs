@@ -27,7 +27,6 @@ use crate::slot::Slot;
 pub(crate) struct Line<T>(pub(crate) T);
 
 /// Everything that is shared in a domain.
-#[derive(Debug)]
 pub struct Core {
     /// What readers copy into their words; liburcu's `gp.ctr`.
     pub(crate) gp: Line<AtomicU64>,
@@ -42,10 +41,20 @@ pub struct Core {
     pub(crate) queues: Queues,
     /// Whether `os::fork` knows of this domain.
     pub(crate) known: AtomicBool,
+    /// What cookies know a domain by that may end; 0 in one that lives for ever. See
+    /// [`identity`](Self::identity).
+    pub(crate) number: usize,
     /// Heavy fences executed.
     pub(crate) fences: AtomicU64,
     /// Times that a driver went to sleep for hold-outs.
     pub(crate) sleeps: AtomicU64,
+}
+
+// Not derived: it would look into the slots' cells, which belong to other threads.
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core").field("completed", &self.completed).finish_non_exhaustive()
+    }
 }
 
 /// The machine and who drives it.
@@ -92,6 +101,7 @@ macro_rules! new_core {
             registry: Mutex::new(Registry::new()),
             queues: Queues::new(),
             known: AtomicBool::new(false),
+            number: 0,
             fences: AtomicU64::new(0),
             sleeps: AtomicU64::new(0),
         }
@@ -109,6 +119,13 @@ impl Core {
     #[cfg(loom)]
     pub fn new(start: Start) -> Self {
         new_core!(start)
+    }
+
+    /// A number that no other domain has, had or will have.
+    #[cfg(not(loom))]
+    pub(crate) fn identity(&self) -> usize {
+        // The numbers are odd and the addresses, by the alignment, are not.
+        if self.number != 0 { self.number } else { std::ptr::from_ref(self).addr() }
     }
 
     // ---- readers ------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use grace::{Start, Urgency};
 
@@ -59,7 +60,12 @@ impl Domain<Private> {
     /// A new domain whose counters begin at `start`: tests begin right before they wrap.
     #[doc(hidden)]
     pub fn starting_at(start: Start) -> Self {
-        Self { kind: Private(Arc::new(Core::new(start))) }
+        // An address would not do to know a domain by: it is used again once the domain has ended.
+        static NUMBERS: AtomicUsize = AtomicUsize::new(1);
+        // Relaxed: a number of its own is all that is wanted. Odd: see `Core::identity`.
+        let mut core = Core::new(start);
+        core.number = NUMBERS.fetch_add(2, Relaxed);
+        Self { kind: Private(Arc::new(core)) }
     }
 }
 
@@ -230,12 +236,12 @@ impl<K: Kind> Domain<K> {
     }
 
     fn cookie(&self, cookie: grace::Cookie) -> Cookie {
-        Cookie { cookie, domain: std::ptr::from_ref(self.core()).addr() }
+        Cookie { cookie, domain: self.core().identity() }
     }
 
     fn own(&self, cookie: Cookie) -> grace::Cookie {
         assert!(
-            cookie.domain == std::ptr::from_ref(self.core()).addr(),
+            cookie.domain == self.core().identity(),
             "quiescence: this cookie is another domain's"
         );
         cookie.cookie

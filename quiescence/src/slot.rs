@@ -16,7 +16,6 @@
 //! ("is my nesting 0?") which also covers a thread that is not registered yet and a process without
 //! membarrier: those see a slot whose nesting is never 0 ([`NOT_READY`]) and take the slow path.
 
-use std::cell::Cell;
 use std::panic::Location;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -25,7 +24,7 @@ use grace::word::{self, COUNT, QUIESCENT};
 use crate::chaos::{self, Mutant, Point};
 use crate::core::Core;
 use crate::os::fence::{self, Fences};
-use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64};
+use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Cell};
 
 /// One registered reader. A cache line pair of its own, so that readers share no line.
 #[repr(C, align(128))]
@@ -51,7 +50,7 @@ pub(crate) struct Slot {
     pub(crate) fence: fence::Cell,
 }
 
-// SAFETY: the atomics are for everybody; `core` is set once before the slot is handed out;
+// SAFETY: the atomics are for everybody; `core` is set once, before the slot is first handed out;
 // `references` is touched by the owning thread only; `index`, `owner` and `qsbr` are touched under
 // the registry's lock only.
 unsafe impl Sync for Slot {}
@@ -266,7 +265,10 @@ impl Slot {
 
     /// Makes a free slot somebody's. Under the registry's lock.
     pub(crate) fn adopt(&self, core: *const Core, index: usize, owner: usize, qsbr: bool) {
-        self.core.set(core);
+        // Once: the owner before, which has unregistered, may still be reporting to its domain.
+        if self.core.get().is_null() {
+            self.core.set(core);
+        }
         self.index.set(index);
         self.owner.set(owner);
         self.qsbr.set(qsbr);
@@ -289,7 +291,7 @@ impl Slot {
     }
 
     pub(crate) fn core(&self) -> &Core {
-        // SAFETY: set by `adopt`, before anybody could hold the slot, to the domain whose registry
+        // SAFETY: set by the first `adopt`, before anybody could hold the slot, to the domain whose registry
         // owns this very memory: while the slot can be reached, the domain lives.
         unsafe { &*self.core.get() }
     }

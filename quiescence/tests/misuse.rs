@@ -88,6 +88,32 @@ fn a_cookie_of_another_domain_is_refused() {
     assert!(other.poll(cookie));
 }
 
+/// A domain that has ended leaves its address to others, and its cookies to nobody.
+#[test]
+fn a_cookie_of_a_domain_that_has_ended_is_refused() {
+    for _ in 0..100 {
+        let ended = Domain::new();
+        ended.synchronize();
+        let cookie = ended.get();
+        drop(ended);
+        Domain::new().synchronize();
+        let others: [_; 8] = std::array::from_fn(|_| Domain::new());
+        assert!(
+            others
+                .iter()
+                .all(|other| { message(|| drop(other.poll(cookie))).contains("another domain's") })
+        );
+    }
+}
+
+/// What a kind gives out for the macro `domain!` tells nothing of other threads' registrations.
+#[test]
+fn no_debug_output_looks_into_the_slots() {
+    let _reader = quiescence::reader();
+    let shown = format!("{:?}", quiescence::Kind::handle(&quiescence::Global));
+    assert!(shown.contains("Core") && !shown.contains("references"), "{shown}");
+}
+
 #[test]
 fn a_callback_that_panics_is_counted_and_the_rest_run() {
     let domain = Domain::new();

@@ -1,13 +1,17 @@
-//! Atomics and locks: the standard library's, or loom's when it explores the code.
+//! Atomics, cells and locks: the standard library's, or loom's when it explores the code.
 //!
 //! A lock that a panicking thread held is taken as it is: user code never runs under our locks, so
 //! what they guard is whole.
 
 #[cfg(loom)]
+pub(crate) use loom::cell::Cell;
+#[cfg(loom)]
 pub(crate) use loom::sync::{
     Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, fence},
 };
+#[cfg(not(loom))]
+pub(crate) use std::cell::Cell;
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
     Condvar, Mutex, MutexGuard,
