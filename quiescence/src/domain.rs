@@ -20,7 +20,8 @@ use crate::statistics::Statistics;
 /// Most programs need the global one only, by the free functions of this crate. A domain of one's
 /// own pays off where some sections are much longer than others. Cloning gives another handle of the
 /// same domain. When the last handle of a domain made with [`Domain::new`] goes, what is still
-/// queued in it is run on the spot: nobody can read in it any more.
+/// queued in it is run on the spot: nobody can read in it any more. (The worker has a handle while
+/// it looks after the domain; then its one is the last.)
 ///
 /// Note for the frugal: sections by [`Domain::read`] look the domain up in a small table of the
 /// thread; [`Domain::reader`] and [`read`](crate::read) do not.

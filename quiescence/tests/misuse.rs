@@ -221,5 +221,7 @@ fn leaked_guards_are_sections_that_never_end() {
     });
     assert_eq!(dropped.load(SeqCst), 0);
     drop(domain);
-    assert_eq!(dropped.load(SeqCst), 1);
+    while dropped.load(SeqCst) == 0 {
+        thread::yield_now(); // the worker may have had the last handle
+    }
 }
