@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use grace::{Start, Urgency};
 
 use crate::core::Core;
+use crate::defer;
 use crate::guard::{Guard, Reader};
 use crate::kind::{self, Global, Kind, Private};
 use crate::local::Own;
 use crate::qsbr::Qsbr;
-use crate::queue;
 use crate::statistics::Statistics;
 
 /// A domain: its readers hold up its own grace periods and no others.
@@ -197,21 +197,27 @@ impl<K: Kind> Domain<K> {
     /// callback may queue others, and must not call `barrier`. If it panics, the panic is reported
     /// like any other and counted, and the rest still run.
     pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) {
-        queue::call(&self.kind, f);
+        defer::call(&self.kind, f);
     }
 
     /// Drops `object` after a grace period.
     ///
     /// It must be unreachable for readers that begin their sections from now on. Dropped by this
-    /// thread when it retires again, or on the worker thread, or on a thread in
-    /// [`barrier`](Self::barrier); never by a reader. Nothing is allocated per object.
+    /// thread when it retires again outside of sections (a QSBR reader: at a quiescent state), or on
+    /// the worker thread, or on a thread in [`barrier`](Self::barrier); never by a reader. Nothing is
+    /// allocated per object.
+    ///
+    /// **An object whose drop takes a lock** must not be retired this way by threads that hold the lock
+    /// while they retire: an earlier object may be dropped in this very call. Say
+    /// `call(move || drop(object))` instead.
     ///
     /// # Progress
-    /// Does not wait, unless 65,536 callbacks of this thread wait already and the thread is in no
-    /// section: then it waits for the oldest grace period.
+    /// Does not wait, unless 65,536 objects of this thread wait already and the thread is in no
+    /// section of any domain: then it waits for the oldest grace period. (A QSBR reader waits at its
+    /// next quiescent state.)
     pub fn retire<T: Send + 'static>(&self, object: Box<T>) {
         // SAFETY: a box, and by the caller's word unreachable; readers that still see it only read.
-        unsafe { queue::retire_raw(&self.kind, Box::into_raw(object)) };
+        unsafe { defer::retire_raw(&self.kind, Box::into_raw(object)) };
     }
 
     /// Waits until everything that was queued in this domain before, by any thread, has run.
@@ -228,7 +234,7 @@ impl<K: Kind> Domain<K> {
             "quiescence: barrier() is called by a callback, which it would wait for; \
              queue the work with call() instead"
         );
-        queue::barrier(core, || may_wait(core, "barrier", place).me());
+        defer::barrier(core, || may_wait(core, "barrier", place).me());
     }
 
     /// Counts of what has happened in this domain.

@@ -75,6 +75,14 @@ impl WeakHandle {
         }
     }
 
+    /// Keeps a domain alive that could end; a static one needs no keeping.
+    pub(crate) fn keep(&self) -> Option<Arc<Core>> {
+        match self {
+            Self::Static(_) => None,
+            Self::Shared(core) => core.upgrade(),
+        }
+    }
+
     pub(crate) fn is_alive(&self) -> bool {
         match self {
             Self::Static(_) => true,

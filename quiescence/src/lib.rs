@@ -42,39 +42,42 @@
 
 #![cfg_attr(loom, allow(dead_code, unreachable_pub, unused_imports))]
 
-// The reading order: what a grace period needs of a reader, who drives it, what waits for it.
+// In reading order: what a reader writes down, who drives grace periods, what waits for them; then
+// how threads and programs come by all that. Loom runs the first half.
 #[cfg(feature = "chaos")]
 pub mod chaos;
 #[cfg(not(feature = "chaos"))]
 #[allow(dead_code, unreachable_pub)]
 mod chaos;
+mod slot;
+mod registry;
 mod core;
-#[cfg(not(loom))]
-mod domain;
-#[cfg(not(loom))]
-mod guard;
+mod queue;
+mod os;
+
 #[cfg(not(loom))]
 mod kind;
 #[cfg(not(loom))]
 mod local;
-mod os;
+#[cfg(not(loom))]
+mod guard;
 #[cfg(not(loom))]
 mod qsbr;
-mod queue;
+#[cfg(not(loom))]
+mod defer;
+#[cfg(not(loom))]
+mod worker;
+#[cfg(not(loom))]
+mod domain;
 #[cfg(not(loom))]
 mod rcu;
-mod registry;
-mod slot;
 #[cfg(not(loom))]
 mod statistics;
 #[cfg(not(loom))]
-mod worker;
+mod global;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
-
-#[cfg(not(loom))]
-mod global;
 
 #[cfg(not(loom))]
 pub use crate::{

@@ -11,6 +11,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::core::{Core, Me};
+use crate::defer;
 use crate::kind::{Handle, WeakHandle};
 use crate::os::fork;
 use crate::queue::Queue;
@@ -25,7 +26,10 @@ struct Local {
     implicit: bool,
     /// The slots of QSBR handles.
     qsbr: Vec<*const Slot>,
-    queue: Option<Arc<Queue>>,
+    /// Retired objects.
+    objects: Option<Arc<Queue>>,
+    /// Closures given to `call`.
+    closures: Option<Arc<Queue>>,
 }
 
 thread_local! {
@@ -106,19 +110,19 @@ impl Table {
                 slot: ptr::null(),
                 implicit: false,
                 qsbr: Vec::new(),
-                queue: None,
+                objects: None,
+                closures: None,
             });
             locals.len() - 1
         });
         f(&mut locals[index])
     }
 
-    /// Forgets domains in which the thread has nothing left, and the table with the last of them.
-    fn free_if_empty(&self) {
-        if !self.exiting.get() {
-            return;
-        }
-        let mut locals = self.locals.borrow_mut();
+    /// At the end of a thread: forgets domains in which it has nothing left, and the table with the
+    /// last of them. The caller uses no reference to the table afterwards.
+    fn free_if_empty() {
+        let Some(table) = Self::existing().filter(|table| table.exiting.get()) else { return };
+        let mut locals = table.locals.borrow_mut();
         locals.retain(|local| {
             !(local.slot.is_null() && local.qsbr.is_empty()) && local.core.is_alive()
         });
@@ -126,7 +130,7 @@ impl Table {
         drop(locals);
         if empty {
             let table = TABLE.replace(ptr::null_mut());
-            // SAFETY: made by `get` from a box, and no longer reachable; callers use it no more.
+            // SAFETY: made by `get` from a box, and no longer reachable.
             drop(unsafe { Box::from_raw(table) });
         }
     }
@@ -204,7 +208,7 @@ pub(crate) fn release_handle(core: &Core, handle: impl FnOnce() -> Handle, slot:
     slot.release();
     let table = Table::get();
     table.with_local(core, handle, |local| local.unregister_if_unused(core));
-    table.free_if_empty();
+    Table::free_if_empty();
 }
 
 /// A slot of its own for a QSBR handle.
@@ -221,7 +225,7 @@ pub(crate) fn release_qsbr(core: &Core, handle: impl FnOnce() -> Handle, slot: &
     let table = Table::get();
     table.with_local(core, handle, |local| local.qsbr.retain(|other| !ptr::eq(*other, slot)));
     core.unregister(slot);
-    table.free_if_empty();
+    Table::free_if_empty();
 }
 
 /// The outermost section of a slot marked as leaving has ended.
@@ -233,7 +237,7 @@ pub(crate) fn left_last_section(slot: &Slot) {
     {
         local.unregister_if_unused(core);
     }
-    table.free_if_empty();
+    Table::free_if_empty();
 }
 
 /// The thread ends: unregisters what is in no section, and the rest when its section ends.
@@ -256,14 +260,14 @@ fn leave_thread() {
             slot.mark_leaving();
         }
         local.unregister_if_unused(&handle);
-        orphans.push((handle, local.queue.take()));
+        orphans.push((handle, [local.objects.take(), local.closures.take()]));
     }
-    table.free_if_empty();
+    Table::free_if_empty();
     // A handle may be the last by now. Then its domain ends here, and runs callbacks: they find no
     // borrow of the table in their way.
-    for (handle, queue) in orphans {
-        if let Some(queue) = queue {
-            queue.orphan(&handle);
+    for (handle, queues) in orphans {
+        for queue in queues.into_iter().flatten() {
+            defer::orphan(&handle, &queue);
         }
     }
 }
@@ -315,39 +319,85 @@ impl Own {
     }
 }
 
-/// The thread's callback queue in a domain; none while the thread's table is going away.
+/// The thread's queue of retired objects in a domain; none while the thread's table is going away.
 ///
 /// The queue of the last call is found at once.
 #[inline]
-pub(crate) fn queue(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
+pub(crate) fn objects(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
     let (last_core, last_queue) = QUEUE.get();
     if ptr::eq(last_core, core) {
         // SAFETY: the table holds the queue of a living domain until `leave_thread`, and what
         // forgets an ended domain forgets this pair as well; `core` lives.
         return unsafe { last_queue.as_ref() };
     }
-    find_queue(core, handle)
+    let queue = find_queue(core, handle, |local| &mut local.objects);
+    QUEUE.set((core, queue.map_or(ptr::null(), ptr::from_ref)));
+    queue
 }
 
-#[cold]
-fn find_queue(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
+/// The thread's queue of closures in a domain; none while the thread's table is going away.
+pub(crate) fn closures(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
+    find_queue(core, handle, |local| &mut local.closures)
+}
+
+fn find_queue(
+    core: &Core,
+    handle: impl FnOnce() -> Handle,
+    which: impl FnOnce(&mut Local) -> &mut Option<Arc<Queue>>,
+) -> Option<&Queue> {
     let table = Table::get();
     if table.exiting.get() {
-        table.free_if_empty();
+        Table::free_if_empty();
         return None;
     }
     let queue = table.with_local(core, handle, |local| {
-        Arc::as_ptr(local.queue.get_or_insert_with(|| core.queues.add(token())))
+        Arc::as_ptr(which(local).get_or_insert_with(|| core.queues.add(token())))
     });
-    QUEUE.set((core, queue));
-    // SAFETY: as in `queue`.
+    // SAFETY: the table holds the queue until `leave_thread`, and while `core` lives.
     unsafe { queue.as_ref() }
 }
 
-/// The thread's callback queue in a domain, if it ever retired anything there.
-pub(crate) fn existing_queue(core: &Core) -> Option<Arc<Queue>> {
+/// The thread's queue of retired objects in a domain, if it ever retired anything there.
+pub(crate) fn existing_objects(core: &Core) -> Option<Arc<Queue>> {
     let locals = Table::existing()?.locals.borrow();
-    locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core))?.queue.clone()
+    locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core))?.objects.clone()
+}
+
+/// Has the thread's QSBR readers in a domain do their part at the next quiescent state.
+pub(crate) fn make_overdue(core: &Core) {
+    let Some(table) = Table::existing() else { return };
+    let locals = table.locals.borrow();
+    if let Some(local) = locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core)) {
+        local.slots().filter(|slot| slot.is_qsbr()).for_each(Slot::mark_overdue);
+    }
+}
+
+/// The sections that a thread is in, of whatever domains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sections {
+    /// None.
+    None,
+    /// Only those of QSBR readers that are online.
+    Qsbr,
+    /// Ordinary ones.
+    Ordinary,
+}
+
+impl Sections {
+    pub(crate) fn of_this_thread() -> Self {
+        let Some(table) = Table::existing() else { return Self::None };
+        let locals = table.locals.borrow();
+        // A domain must not end while its slots are looked at; nor here and now, under the borrow, if
+        // this comes to be its last handle: that would run callbacks.
+        let handles: Vec<_> = locals.iter().filter_map(|local| local.core.keep()).collect();
+        let alive = locals.iter().filter(|local| local.core.is_alive());
+        let sections = alive.flat_map(Local::slots).filter(|slot| !slot.is_quiescent());
+        let kinds = sections.map(|slot| if slot.is_qsbr() { Self::Qsbr } else { Self::Ordinary });
+        let all = kinds.max().unwrap_or(Self::None);
+        drop(locals);
+        drop(handles);
+        all
+    }
 }
 
 /// Whether this thread is running callbacks.
@@ -390,7 +440,7 @@ mod tests {
         let core = unsafe { &*handles.as_ptr() };
         // Not by `call`, which tells the worker: then that might be the one with the last handle.
         // SAFETY: `read` takes any data.
-        let callback = unsafe { Callback::new(ptr::null_mut(), read, true) };
+        let callback = unsafe { Callback::new(ptr::null_mut(), read) };
         core.queues.add(1).add(core, callback);
         let (has_read, is_told) = mpsc::channel();
         let (locked, may_end) = mpsc::channel::<()>();

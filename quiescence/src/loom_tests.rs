@@ -287,7 +287,7 @@ fn numbered(number: usize) -> Callback {
         assert_eq!(before, data.addr(), "out of order");
     }
     // SAFETY: `run` takes a number for data.
-    unsafe { Callback::new(std::ptr::without_provenance_mut(number), run, true) }
+    unsafe { Callback::new(std::ptr::without_provenance_mut(number), run) }
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn two_threads_run_a_queue_in_order() {
             let shared = Arc::clone(&shared);
             move || {
                 shared.0.advance(STRANGER);
-                shared.1.run_some(&shared.0, 2, false);
+                shared.1.run_some(&shared.0, 2);
             }
         });
         shared.1.add(&shared.0, numbered(2));
@@ -338,7 +338,7 @@ fn callbacks_wait_for_readers() {
         let old = world.current.swap(1, AcqRel);
         let object = std::ptr::from_ref(&world.objects[old]).cast_mut().cast();
         // SAFETY: `destroy` runs once, while `world` lives: `drain` comes before its end.
-        queue.add(&world.core, unsafe { Callback::new(object, destroy, true) });
+        queue.add(&world.core, unsafe { Callback::new(object, destroy) });
         queue.drain(&world.core, || STRANGER, 2);
         reader.join().unwrap();
     });

@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use crate::core::Core;
+use crate::defer;
 use crate::domain::{self, Domain};
 use crate::guard::Section;
 use crate::kind::{Global, Kind};
@@ -102,14 +103,24 @@ impl<K: Kind> Qsbr<K> {
     ///
     /// # Progress and cost
     /// Two loads and a comparison when nobody has asked since the last time; else one store and,
-    /// if an updater sleeps, one system call. Then a few callbacks that this thread queued and whose
-    /// grace period is over may run.
+    /// if an updater sleeps, one system call. If this thread has retired objects in the domain, some
+    /// whose grace period is over are dropped then, while the reader is offline; and if 65,536 of them
+    /// wait, this waits for the oldest grace period, as [`Domain::retire`] does elsewhere.
     #[inline]
     pub fn quiescent_state(&mut self) {
-        let kind = self.domain.kind();
-        if self.slot().renew(&kind.core().gp.0) {
-            crate::queue::run_some_of_this_thread(kind.core());
+        let core = self.domain.kind().core();
+        if self.slot().renew(&core.gp.0) && defer::is_due(core) {
+            self.catch_up();
         }
+    }
+
+    #[cold]
+    fn catch_up(&mut self) {
+        let slot = self.slot();
+        slot.clear_overdue();
+        let began = slot.began().unwrap_or_else(|| Location::caller());
+        let domain = self.domain.clone();
+        self.offline_since(began, || defer::catch_up(domain.kind().core()));
     }
 
     /// Stops holding grace periods up. For before a blocking call, where [`while_offline`] does not
@@ -138,6 +149,11 @@ impl<K: Kind> Qsbr<K> {
     /// ```
     #[track_caller]
     pub fn while_offline<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        self.offline_since(Location::caller(), f)
+    }
+
+    /// Calls `f` offline; `place` is where the reader says it came online again.
+    fn offline_since<R>(&mut self, place: &'static Location<'static>, f: impl FnOnce() -> R) -> R {
         struct Online<'q, K: Kind>(&'q mut Qsbr<K>, &'static Location<'static>);
         impl<K: Kind> Drop for Online<'_, K> {
             fn drop(&mut self) {
@@ -145,7 +161,7 @@ impl<K: Kind> Qsbr<K> {
             }
         }
         self.leave();
-        let _online = Online(self, Location::caller());
+        let _online = Online(self, place);
         f()
     }
 

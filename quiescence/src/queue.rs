@@ -1,10 +1,9 @@
-//! Callbacks that wait for grace periods: one queue per thread and domain.
+//! Queues of callbacks that wait for grace periods.
 //!
-//! A thread puts callbacks into the open batch of its own queue. A full batch is *closed*: it gets
-//! the cookie of a grace period from now on, and waits. When the cookie is done the batch is ready
-//! and its callbacks run, a few at a time: by the thread itself when it retires again, else by the
-//! worker ([`crate::worker`]), or by whoever calls `barrier`. A reader inside a section only ever
-//! adds.
+//! A thread puts callbacks into the open batch of a queue of its own. A full batch is *closed*: it
+//! gets the cookie of a grace period from now on, and waits. When the cookie is done the batch is
+//! ready and its callbacks run, a few at a time. Which thread does that, and when, is said in
+//! [`crate::defer`].
 //!
 //! **Invariant: a batch gets its cookie after its last callback was added**, so the grace
 //! period begins after everything in it was unlinked [DQ-1].
@@ -39,9 +38,6 @@ const RUN_SHIFT: u32 = 7;
 pub(crate) struct Callback {
     data: *mut (),
     run: unsafe fn(*mut ()),
-    /// Whether the thread that queued it may run it in a later update: it is the drop of an object,
-    /// not a closure, which might want a lock that an updater holds.
-    in_place: bool,
 }
 
 // SAFETY: made by `new` from data that is Send.
@@ -50,8 +46,8 @@ unsafe impl Send for Callback {}
 impl Callback {
     /// # Safety
     /// `run(data)` must be sound to call once, on any thread, once readers have let go.
-    pub(crate) unsafe fn new(data: *mut (), run: unsafe fn(*mut ()), in_place: bool) -> Self {
-        Self { data, run, in_place }
+    pub(crate) unsafe fn new(data: *mut (), run: unsafe fn(*mut ())) -> Self {
+        Self { data, run }
     }
 
     /// Calls it; a panic ends here, reported by the panic hook, and makes the answer `false`.
@@ -60,8 +56,11 @@ impl Callback {
         match catch_unwind(AssertUnwindSafe(|| unsafe { (self.run)(self.data) })) {
             Ok(()) => true,
             Err(payload) => {
-                // Its own drop might panic again, and here is nobody to catch that.
-                std::mem::forget(payload);
+                // Its own drop may panic again. The payload of that one is forgotten: some day it has
+                // to end.
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+                    std::mem::forget(payload);
+                }
                 false
             }
         }
@@ -85,7 +84,7 @@ pub(crate) struct Queues {
 #[derive(Debug)]
 pub(crate) struct Queue {
     inner: Mutex<Inner>,
-    /// Tells a barrier that whoever runs callbacks has stopped.
+    /// Tells those who wait that whoever ran callbacks has stopped.
     stopped: Condvar,
     /// The thread that adds, as [`crate::local::token`]; 0 for the shared one.
     owner: usize,
@@ -108,8 +107,8 @@ struct Inner {
     finished: u64,
     /// The thread that is running callbacks of this queue, as [`crate::local::token`]; else 0.
     runner: usize,
-    /// Barriers that wait for the runner to stop.
-    barriers: u32,
+    /// Threads that wait for the runner to stop.
+    waiters: u32,
 }
 
 impl Queues {
@@ -143,7 +142,7 @@ impl Queues {
     }
 
     /// The queue for those who have none of their own.
-    fn shared(&self) -> Arc<Queue> {
+    pub(crate) fn shared(&self) -> Arc<Queue> {
         Arc::clone(sync::lock(&self.shared).get_or_insert_with(|| self.add(0)))
     }
 
@@ -202,7 +201,7 @@ impl Inner {
         let waiting: usize = self.waiting.iter().map(|(_, batch)| batch.len()).sum();
         self.finished = self.added - (self.open.len() + waiting + self.ready.len()) as u64;
         self.runner = 0;
-        self.barriers = 0;
+        self.waiters = 0;
     }
 
     /// Moves what has waited long enough to the ready ones.
@@ -217,11 +216,9 @@ impl Inner {
         }
     }
 
-    /// Takes the next few to run: all kinds, or only those that may run in place.
-    fn take(&mut self, in_place_only: bool) -> Vec<Callback> {
+    /// Takes the next few to run.
+    fn take(&mut self) -> Vec<Callback> {
         let count = RUN_MIN.max(self.ready.len() >> RUN_SHIFT).min(self.ready.len());
-        let run = self.ready.iter().take(count);
-        let count = run.take_while(|callback| !in_place_only || callback.in_place).count();
         let mut callbacks = std::mem::take(&mut self.spare_run);
         callbacks.extend(self.ready.drain(..count));
         callbacks
@@ -255,34 +252,26 @@ impl Queue {
     }
 
     /// Runs a few of those that are ready, unless somebody is doing so. Answers how many.
-    pub(crate) fn run_some(&self, core: &Core, runner: usize, in_place_only: bool) -> usize {
+    pub(crate) fn run_some(&self, core: &Core, runner: usize) -> usize {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
             return 0;
         }
         inner.ripen(core);
-        let callbacks = inner.take(in_place_only);
+        let callbacks = inner.take();
         if callbacks.is_empty() {
             inner.spare_run = callbacks;
             return 0;
         }
-        let count = callbacks.len();
-        drop(self.run(core, inner, runner, callbacks));
-        count
-    }
-
-    /// Runs these callbacks, taken from the front, without the lock.
-    fn run<'a>(
-        &'a self,
-        core: &Core,
-        mut inner: MutexGuard<'a, Inner>,
-        runner: usize,
-        mut callbacks: Vec<Callback>,
-    ) -> MutexGuard<'a, Inner> {
         inner.runner = runner;
         drop(inner);
+        self.run(core, callbacks)
+    }
+
+    /// Runs these callbacks, taken from the front, without the lock. Answers how many.
+    fn run(&self, core: &Core, mut callbacks: Vec<Callback>) -> usize {
         chaos::point(Point::BeforeCallbacks);
-        let count = callbacks.len() as u64;
+        let count = callbacks.len();
         let run = || callbacks.drain(..).map(Callback::run).filter(|whole| !whole).count();
         #[cfg(not(loom))]
         let panicked = crate::local::running_callbacks(run);
@@ -291,39 +280,40 @@ impl Queue {
         core.queues.panicked.fetch_add(panicked as u64, Relaxed);
         let mut inner = sync::lock(&self.inner);
         // Under the lock: whoever sees the count has the callbacks behind it [DQ-2].
-        inner.finished += count;
+        inner.finished += count as u64;
         inner.runner = 0;
         inner.spare_run = callbacks;
-        if inner.barriers != 0 {
+        if inner.waiters != 0 {
             self.stopped.notify_all();
         }
-        inner
+        count
     }
 
-    /// Waits until all that has been added so far has run; runs it if nobody else does. `me` is asked
-    /// before every wait: a callback may have changed what the thread has registered.
-    pub(crate) fn drain(&self, core: &Core, me: impl Fn() -> Me, runner: usize) {
+    /// Waits until callbacks can be run, or have been: for whoever runs them, or for the grace period
+    /// of the oldest. `me` is asked here, not before: a callback that has run on this thread may have
+    /// changed what it has registered.
+    pub(crate) fn wait_for_progress(&self, core: &Core, urgency: Urgency, me: impl Fn() -> Me) {
         let mut inner = sync::lock(&self.inner);
-        inner.close(core);
-        let mark = inner.added;
-        while inner.finished < mark {
-            if inner.runner != 0 {
-                inner.barriers += 1;
-                inner = sync::wait(&self.stopped, inner);
-                inner.barriers -= 1;
-                continue;
+        if inner.runner != 0 {
+            inner.waiters += 1;
+            inner = sync::wait(&self.stopped, inner);
+            inner.waiters -= 1;
+        } else {
+            inner.close(core);
+            let cookie = inner.waiting.front().map(|(cookie, _)| *cookie);
+            drop(inner);
+            if let Some(cookie) = cookie {
+                core.wait(cookie, urgency, me());
             }
-            inner.ripen(core);
-            let callbacks = inner.take(false);
-            if callbacks.is_empty() {
-                let cookie = inner.waiting.front().map(|(cookie, _)| *cookie);
-                drop(inner);
-                if let Some(cookie) = cookie {
-                    core.wait(cookie, Urgency::Expedited, me());
-                }
-                inner = sync::lock(&self.inner);
-            } else {
-                inner = self.run(core, inner, runner, callbacks);
+        }
+    }
+
+    /// Waits until all that has been added so far has run; runs it if nobody else does.
+    pub(crate) fn drain(&self, core: &Core, me: impl Fn() -> Me, runner: usize) {
+        let mark = sync::lock(&self.inner).added;
+        while sync::lock(&self.inner).finished < mark {
+            if self.run_some(core, runner) == 0 {
+                self.wait_for_progress(core, Urgency::Expedited, &me);
             }
         }
     }
@@ -347,12 +337,13 @@ impl Queue {
         }
     }
 
-    fn oldest(&self) -> Option<grace::Cookie> {
-        sync::lock(&self.inner).waiting.front().map(|(cookie, _)| *cookie)
+    /// How many callbacks have been added and not yet run.
+    pub(crate) fn waiting_count(&self) -> u64 {
+        sync::lock(&self.inner).waiting_count()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        sync::lock(&self.inner).waiting_count() == 0
+        self.waiting_count() == 0
     }
 
     fn is_orphan(&self) -> bool {
@@ -372,134 +363,6 @@ impl Drop for Core {
         }
     }
 }
-
-#[cfg(not(loom))]
-mod threads {
-    //! How threads come by their queues.
-
-    use super::{Callback, Queue};
-    use crate::core::{Core, Me};
-    use crate::kind::{Handle, Kind};
-    use crate::local::{self, Own};
-    use crate::worker;
-    use grace::Urgency;
-    use std::sync::atomic::Ordering::Relaxed;
-
-    /// Callbacks that may wait in one queue before its thread waits for a grace period.
-    const WAITING_MAX: u64 = 65_536;
-
-    /// Additions between two looks at what is due. Less than [`RUN_MIN`](super::RUN_MIN), so that a
-    /// thread that keeps retiring runs more than it adds.
-    const TEND_EVERY: u64 = 8;
-
-    impl Queue {
-        /// The thread that added to this queue is gone.
-        pub(crate) fn orphan(&self, handle: &Handle) {
-            self.mark_orphan();
-            if self.is_empty() {
-                handle.queues.forget_orphans();
-            } else {
-                worker::announce(handle);
-            }
-        }
-    }
-
-    /// [`Domain::call`](crate::Domain::call).
-    pub(crate) fn call<K: Kind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
-        unsafe fn run<F: FnOnce()>(data: *mut ()) {
-            // SAFETY: made below from a box of this very type.
-            let f = unsafe { Box::from_raw(data.cast::<F>()) };
-            f();
-        }
-        let data = Box::into_raw(Box::new(f)).cast();
-        // SAFETY: the box is consumed once; F is Send and 'static.
-        add(kind, unsafe { Callback::new(data, run::<F>, false) });
-    }
-
-    /// Drops the box that `object` came from after a grace period.
-    ///
-    /// # Safety
-    /// `object` came from a box and new sections cannot reach it.
-    pub(crate) unsafe fn retire_raw<K: Kind, T: Send + 'static>(kind: &K, object: *mut T) {
-        unsafe fn run<T>(data: *mut ()) {
-            // SAFETY: made below from a box of this very type.
-            crate::chaos::free(unsafe { Box::from_raw(data.cast::<T>()) });
-        }
-        if crate::chaos::mutant(crate::chaos::Mutant::RetireBeforeUnlink) {
-            // SAFETY: not at all: this is the fault to be caught.
-            return unsafe { run::<T>(object.cast()) };
-        }
-        // SAFETY: the box is consumed once; T is Send and 'static.
-        add(kind, unsafe { Callback::new(object.cast(), run::<T>, true) });
-    }
-
-    /// Adds to the thread's queue, and now and then does a little of the work that is due.
-    fn add<K: Kind>(kind: &K, callback: Callback) {
-        let core = kind.core();
-        let queue = local::queue(core, || kind.handle());
-        let waiting = match queue {
-            Some(queue) => queue.add(core, callback),
-            None => core.queues.shared().add(core, callback),
-        };
-        // Relaxed: a stale `true` is put right by the worker's own look under its lock.
-        if !core.queues.announced.load(Relaxed) {
-            worker::announce(&kind.handle());
-        }
-        if let Some(queue) = queue
-            && waiting.is_multiple_of(TEND_EVERY)
-            && !local::in_callback()
-        {
-            tend(core, queue, waiting);
-        }
-    }
-
-    /// A step of the grace period, a few callbacks, and patience where there are too many. A reader
-    /// in a section does none of it; an online QSBR reader does not wait.
-    fn tend(core: &Core, queue: &Queue, waiting: u64) {
-        let own = Own::in_domain(core);
-        if own.section().is_some_and(|section| !section.qsbr) {
-            return;
-        }
-        let runner = local::token();
-        core.advance(own.me());
-        queue.run_some(core, runner, true);
-        if waiting < WAITING_MAX {
-            return;
-        }
-        // Once more: a callback may have changed what the thread has registered.
-        let own = Own::in_domain(core);
-        if own.section().is_none() {
-            if let Some(cookie) = queue.oldest() {
-                core.wait(cookie, Urgency::Normal, own.me());
-            }
-            while queue.run_some(core, runner, true) > 0 {}
-        }
-    }
-
-    /// At a quiescent state of a QSBR reader: runs a few callbacks that it queued itself.
-    pub(crate) fn run_some_of_this_thread(core: &Core) {
-        if let Some(queue) = local::existing_queue(core)
-            && !local::in_callback()
-        {
-            queue.run_some(core, local::token(), true);
-        }
-    }
-
-    /// [`Domain::barrier`](crate::Domain::barrier).
-    pub(crate) fn barrier(core: &Core, me: impl Fn() -> Me) {
-        if crate::chaos::mutant(crate::chaos::Mutant::NoBarrier) {
-            return;
-        }
-        let queues = core.queues.all();
-        // All batches first, so that one grace period serves them all.
-        queues.iter().for_each(|queue| queue.close(core));
-        queues.iter().for_each(|queue| queue.drain(core, &me, local::token()));
-        core.queues.forget_orphans();
-    }
-}
-
-#[cfg(not(loom))]
-pub(crate) use threads::{barrier, call, retire_raw, run_some_of_this_thread};
 
 /// What is held across a `fork`.
 #[cfg(not(loom))]

@@ -11,10 +11,10 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use grace::Urgency;
 
 use crate::chaos::{self, Mutant, Point};
+use crate::defer;
 use crate::domain::{self, Domain};
 use crate::guard::{Guard, Section};
 use crate::kind::{Global, Kind};
-use crate::queue;
 
 /// A value that is read often, at the price of a load, and replaced now and then.
 ///
@@ -63,7 +63,7 @@ pub struct RcuOption<T: Send + Sync + 'static, K: Kind = Global> {
 
 /// A value that was taken out of its place: no new reader finds it, but some may still read it.
 ///
-/// Dropping it retires it. [`into_box`](Self::into_box) waits until nobody reads it and gives it
+/// Dropping it retires it, as [`Domain::retire`] does. [`into_box`](Self::into_box) waits until nobody reads it and gives it
 /// back.
 #[must_use = "dropping it retires the value"]
 pub struct Unlinked<T: Send + Sync + 'static, K: Kind = Global> {
@@ -103,7 +103,8 @@ impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
     }
 
     /// Replaces the value; the old one is dropped after a grace period. Lock-free, allocates the new
-    /// value. May wait where [`Domain::retire`] may.
+    /// value. May wait where [`Domain::retire`] may, and may drop values that were replaced earlier:
+    /// see there about locks.
     pub fn store(&self, value: T) {
         drop(self.swap(value));
     }
@@ -177,9 +178,15 @@ impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
 }
 
 impl<T: Send + Sync + 'static> RcuOption<T> {
-    /// An empty place in the global domain.
-    pub fn empty() -> Self {
-        Self::new_in(None, Domain::global())
+    /// An empty place in the global domain; may be a static.
+    ///
+    /// ```
+    /// static CONFIG: quiescence::RcuOption<String> = quiescence::RcuOption::empty();
+    /// CONFIG.store(Some("ready".into()));
+    /// assert_eq!(CONFIG.load(&quiescence::read()).unwrap(), "ready");
+    /// ```
+    pub const fn empty() -> Self {
+        Self { pointer: AtomicPtr::new(ptr::null_mut()), domain: Domain::global() }
     }
 
     /// A value in the global domain.
@@ -308,7 +315,7 @@ impl<T: Send + Sync + 'static, K: Kind> Deref for Unlinked<T, K> {
 impl<T: Send + Sync + 'static, K: Kind> Drop for Unlinked<T, K> {
     fn drop(&mut self) {
         // SAFETY: from a box and unreachable, see `new`; nobody uses `self` after this.
-        unsafe { queue::retire_raw(self.domain.kind(), self.pointer.as_ptr()) };
+        unsafe { defer::retire_raw(self.domain.kind(), self.pointer.as_ptr()) };
     }
 }
 

@@ -16,6 +16,7 @@ use crate::os::fence;
 use crate::slot::Slot;
 use grace::Number;
 use grace::word::QUIESCENT;
+use std::ptr::NonNull;
 
 /// Slots in a chunk: 64 of 128 bytes are two pages.
 const CHUNK: usize = if cfg!(loom) { 3 } else { 64 };
@@ -23,7 +24,8 @@ const CHUNK: usize = if cfg!(loom) { 3 } else { 64 };
 /// The readers of a domain. See the module.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    chunks: Vec<Box<[Slot]>>,
+    /// Each from a box, which is not moved while pointers into it are about.
+    chunks: Vec<NonNull<[Slot]>>,
     free: Vec<*const Slot>,
     readers: Vec<*const Slot>,
     /// How many of the readers are not QSBR: they need heavy fences.
@@ -53,8 +55,10 @@ impl Registry {
     pub(crate) fn register(&mut self, core: *const Core, owner: usize, qsbr: bool) -> *const Slot {
         if self.free.is_empty() {
             let chunk: Box<[Slot]> = (0..CHUNK).map(|_| Slot::new(QUIESCENT)).collect();
-            self.free.extend(chunk.iter().rev().map(std::ptr::from_ref));
+            let chunk = NonNull::from(Box::leak(chunk));
             self.chunks.push(chunk);
+            // SAFETY: leaked above, and given back by `drop` only.
+            self.free.extend(unsafe { chunk.as_ref() }.iter().rev().map(std::ptr::from_ref));
         }
         let slot = self.free.pop().expect("a chunk was added above");
         // SAFETY: it leads into `chunks`, which only ever grows.
@@ -94,7 +98,9 @@ impl Registry {
     /// The fences of all slots, registered or not.
     #[cfg(loom)]
     pub(crate) fn fences(&self) -> impl Iterator<Item = &fence::Cell> {
-        self.chunks.iter().flat_map(|chunk| chunk.iter().map(|slot| &slot.fence))
+        // SAFETY: see `register`.
+        let chunks = self.chunks.iter().map(|chunk| unsafe { chunk.as_ref() });
+        chunks.flat_map(|chunk| chunk.iter().map(|slot| &slot.fence))
     }
 
     /// Looks at every reader the first time under a number, and then at those who held it up before.
@@ -144,6 +150,15 @@ impl Registry {
         for slot in &self.readers {
             // SAFETY: see `register`. Nobody sleeps in this process any more.
             unsafe { &**slot }.clear_waited_for();
+        }
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        for chunk in self.chunks.drain(..) {
+            // SAFETY: leaked by `register`, and the domain ends: nobody holds a pointer into it.
+            drop(unsafe { Box::from_raw(chunk.as_ptr()) });
         }
     }
 }

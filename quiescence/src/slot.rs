@@ -32,7 +32,8 @@ use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Cell};
 pub(crate) struct Slot {
     /// [`grace::word`]: nesting and grace-period number. First, as in liburcu's record.
     word: AtomicU64,
-    /// What the reader should look at when it leaves: [`WAITED_FOR`], [`LEAVING`], [`PORTABLE`].
+    /// What the reader should look at when it leaves: [`WAITED_FOR`], [`LEAVING`],
+    /// [`PORTABLE`], [`OVERDUE`].
     attention: AtomicU32,
     /// Where the outermost section began, for messages; null while unknown.
     began: AtomicPtr<Location<'static>>,
@@ -64,6 +65,8 @@ const WAITED_FOR: u32 = 1;
 const LEAVING: u32 = 2;
 /// This process has no membarrier: fences are instructions.
 const PORTABLE: u32 = 4;
+/// A QSBR reader that has retired too much: it has its part to do at its next quiescent state.
+const OVERDUE: u32 = 8;
 
 /// The slot of a thread that must take the slow path. Its nesting is never 0, and nobody writes it.
 #[cfg(not(loom))]
@@ -193,13 +196,15 @@ impl Slot {
     }
 
     /// Announces that a QSBR reader holds no reference, and begins its next section. Owner only.
-    /// Answers whether the number was a new one.
+    /// Answers whether there may be something to do: the number was a new one, or too much waits.
     #[inline(always)]
     pub(crate) fn renew(&self, gp: &AtomicU64) -> bool {
         // Acquire: pairs with the Release in Core::announce [GP-3].
         let current = gp.load(Acquire);
+        // Relaxed: the owner's own word and mark.
         if current == self.word.load(Relaxed) {
-            return false; // nobody has asked since the last time
+            // Nobody has asked since the last time.
+            return self.attention.load(Relaxed) & OVERDUE != 0;
         }
         chaos::point(Point::EnterBeforeStore);
         // Release: ends the section before as `leave` does [GP-2]. What the section after loads is
@@ -232,6 +237,20 @@ impl Slot {
         // SAFETY: the pointer is null or was made from a `&'static Location` by `enter_outermost` or
         // `online`.
         unsafe { place.as_ref() }
+    }
+
+    /// Has the owner do its part at its next quiescent state. Owner only, QSBR.
+    #[cfg(not(loom))]
+    pub(crate) fn mark_overdue(&self) {
+        self.attention.fetch_or(OVERDUE, Relaxed);
+    }
+
+    /// The owner does its part. Owner only.
+    #[cfg(not(loom))]
+    pub(crate) fn clear_overdue(&self) {
+        if self.attention.load(Relaxed) & OVERDUE != 0 {
+            self.attention.fetch_and(!OVERDUE, Relaxed);
+        }
     }
 
     // ---- the updater's side -----------------------------------------------------------------

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::core::{Core, Me};
 use crate::kind::{Handle, WeakHandle};
 use crate::local;
-use crate::os::sync;
+use crate::os::{signals, sync};
 
 /// How long callbacks wait for company, and between two looks at a grace period that others hold up.
 /// A tick at HZ = 100: rcu_ltimer's overhead, where nobody waits.
@@ -52,7 +52,8 @@ pub(crate) fn announce(handle: &Handle) {
 /// Starts the thread. If the system gives none, the callbacks wait for their threads' next updates
 /// or a barrier, and the next announcement tries again; the domains are given back.
 fn start(state: &mut State) -> Vec<Handle> {
-    let spawned = std::thread::Builder::new().name("quiescence".into()).spawn(run);
+    let spawned =
+        signals::without(|| std::thread::Builder::new().name("quiescence".into()).spawn(run));
     state.started = spawned.is_ok();
     if state.started {
         return Vec::new();
@@ -107,7 +108,7 @@ fn tend(handle: &Handle) {
     core.advance(Me { quiescent_slots: 0 });
     for queue in &queues {
         for _ in 0..RUNS_PER_TURN {
-            if queue.run_some(core, local::token(), false) == 0 {
+            if queue.run_some(core, local::token()) == 0 {
                 break;
             }
         }

@@ -288,6 +288,99 @@ fn memory_that_waits_is_bounded_where_the_updater_may_wait() {
 }
 
 #[test]
+fn a_qsbr_updater_waits_at_its_limit_in_a_quiescent_state() {
+    let domain = Domain::new();
+    let live = Arc::new(AtomicUsize::new(0));
+    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = domain.read();
+            entered.wait();
+            leave.wait();
+            drop(guard);
+        });
+        entered.wait();
+        let updater = scope.spawn(|| {
+            let mut reader = domain.qsbr();
+            for value in 0..200_000 {
+                domain.retire(Box::new(Counted::new(value, &live)));
+                reader.quiescent_state();
+            }
+        });
+        while live.load(SeqCst) < 65_536 || domain.statistics().sleeps == 0 {
+            thread::yield_now();
+        }
+        assert!(!updater.is_finished());
+        assert!(live.load(SeqCst) <= 65_536, "the updater waits at its limit");
+        leave.wait();
+        updater.join().unwrap();
+    });
+    domain.barrier();
+    assert_eq!(live.load(SeqCst), 0);
+}
+
+#[test]
+fn a_slow_closure_holds_up_no_object() {
+    let domain = Domain::new();
+    let live = Arc::new(AtomicUsize::new(0));
+    let finish = Arc::new(Barrier::new(2));
+    let inside = Arc::clone(&finish);
+    domain.call(move || {
+        inside.wait();
+    });
+    let mut most = 0;
+    for value in 0..100_000 {
+        domain.retire(Box::new(Counted::new(value, &live)));
+        most = most.max(live.load(SeqCst));
+    }
+    assert!(most < 65_536, "{most} waited behind a closure");
+    finish.wait();
+    domain.barrier();
+    assert_eq!(live.load(SeqCst), 0);
+}
+
+/// Fails if it is dropped by a thread that is in a section, which it is told by a flag.
+struct NotInSection {
+    updater: thread::ThreadId,
+    in_section: Arc<AtomicBool>,
+    failed: Arc<AtomicUsize>,
+}
+
+impl Drop for NotInSection {
+    fn drop(&mut self) {
+        if thread::current().id() == self.updater && self.in_section.load(SeqCst) {
+            self.failed.fetch_add(1, SeqCst);
+        }
+    }
+}
+
+#[test]
+fn a_section_of_another_domain_frees_nothing_either() {
+    let (mine, other) = (Domain::new(), Domain::new());
+    let (in_section, failed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let updater = thread::current().id();
+    let retire = |count| {
+        for _ in 0..count {
+            let (in_section, failed) = (Arc::clone(&in_section), Arc::clone(&failed));
+            mine.retire(Box::new(NotInSection { updater, in_section, failed }));
+        }
+    };
+    retire(2_000);
+    let guard = other.read();
+    in_section.store(true, SeqCst);
+    retire(20_000);
+    in_section.store(false, SeqCst);
+    drop(guard);
+    let reader = other.qsbr();
+    in_section.store(true, SeqCst);
+    retire(20_000);
+    in_section.store(false, SeqCst);
+    drop(reader);
+    mine.barrier();
+    assert_eq!(failed.load(SeqCst), 0);
+}
+
+#[test]
 fn the_end_of_a_domain_frees_what_waits_in_it() {
     let live = Arc::new(AtomicUsize::new(0));
     let domain = Domain::new();

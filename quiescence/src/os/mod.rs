@@ -1,4 +1,5 @@
-//! The only door to the operating system: fences across processors, futexes, fork.
+//! The only door to the operating system: fences across processors, futexes, fork,
+//! signals.
 //!
 //! [`sync`] is the door for atomics and locks, so that loom can put its own behind the same names.
 
@@ -6,4 +7,6 @@ pub(crate) mod fence;
 #[cfg(not(loom))]
 pub(crate) mod fork;
 pub(crate) mod futex;
+#[cfg(not(loom))]
+pub(crate) mod signals;
 pub(crate) mod sync;
