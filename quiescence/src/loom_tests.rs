@@ -307,6 +307,7 @@ fn two_threads_run_a_queue_in_order() {
         });
         shared.1.add(&shared.0, numbered(2));
         shared.1.drain(&shared.0, || STRANGER, 1);
+        assert_eq!(shared.0.queues.panicked.load(Relaxed), 0);
         assert_eq!(RUN.load(Relaxed), 3);
         runner.join().unwrap();
         assert!(shared.1.is_empty());
@@ -339,7 +340,13 @@ fn callbacks_wait_for_readers() {
         let object = std::ptr::from_ref(&world.objects[old]).cast_mut().cast();
         // SAFETY: `destroy` runs once, while `world` lives: `drain` comes before its end.
         queue.add(&world.core, unsafe { Callback::new(object, destroy) });
+        // As an updater does: a step, and what is ready. Then all of it.
+        queue.close(&world.core);
+        world.core.advance(STRANGER);
+        queue.run_some(&world.core, 2);
         queue.drain(&world.core, || STRANGER, 2);
+        // Loom's complaint about an access in a callback ends there, as any panic does.
+        assert_eq!(world.core.queues.panicked.load(Relaxed), 0);
         reader.join().unwrap();
     });
 }
