@@ -15,7 +15,9 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use grace::{Action, Event, Hint, Machine, Number, Poll, Sequence, Start, Urgency, word};
 
 use crate::chaos::{self, Mutant, Point};
-use crate::os::sync::{self, AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard};
+use crate::os::sync::{
+    self, AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, const_unless_loom,
+};
 use crate::os::{fence, futex};
 use crate::queue::Queues;
 use crate::registry::Registry;
@@ -86,39 +88,28 @@ pub(crate) struct Me {
 const POLICY: Poll =
     if cfg!(loom) { Poll { looks_max: 1, looks_max_expedited: 2 } } else { Poll::DEFAULT };
 
-macro_rules! new_core {
-    ($start:expr) => {
-        Self {
-            gp: Line(AtomicU64::new(word::entered($start.number))),
-            wake: Line(AtomicU32::new(0)),
-            state: Mutex::new(State {
-                machine: Machine::new(POLICY, $start),
-                driven: false,
-                sleepers: 0,
-            }),
-            turn: Condvar::new(),
-            completed: AtomicU64::new($start.sequence.to_bits()),
-            registry: Mutex::new(Registry::new()),
-            queues: Queues::new(),
-            known: AtomicBool::new(false),
-            number: 0,
-            fences: AtomicU64::new(0),
-            sleeps: AtomicU64::new(0),
-        }
-    };
-}
-
 impl Core {
-    /// A domain without readers.
-    #[cfg(not(loom))]
-    pub const fn new(start: Start) -> Self {
-        new_core!(start)
-    }
-
-    /// As above; loom's atomics are not const.
-    #[cfg(loom)]
-    pub fn new(start: Start) -> Self {
-        new_core!(start)
+    const_unless_loom! {
+        /// A domain without readers.
+        pub fn new(start: Start) -> Self {
+            Self {
+                gp: Line(AtomicU64::new(word::entered(start.number))),
+                wake: Line(AtomicU32::new(0)),
+                state: Mutex::new(State {
+                    machine: Machine::new(POLICY, start),
+                    driven: false,
+                    sleepers: 0,
+                }),
+                turn: Condvar::new(),
+                completed: AtomicU64::new(start.sequence.to_bits()),
+                registry: Mutex::new(Registry::new()),
+                queues: Queues::new(),
+                known: AtomicBool::new(false),
+                number: 0,
+                fences: AtomicU64::new(0),
+                sleeps: AtomicU64::new(0),
+            }
+        }
     }
 
     /// A number that no other domain has, had or will have.

@@ -61,6 +61,25 @@ fn enter(core: &Core, slot: &Slot) {
     slot.enter_slow(&core.gp.0, Location::caller());
 }
 
+/// A thread that reads in sections, with a slot that is registered before it starts.
+fn spawn_reader(world: &Arc<World>, sections: usize, nested: bool) -> thread::JoinHandle<()> {
+    let slot = std::ptr::from_ref(world.core.register(1, false)).expose_provenance();
+    let world = Arc::clone(world);
+    thread::spawn(move || {
+        // SAFETY: the registry keeps the slot while `world` lives.
+        let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(slot) };
+        for _ in 0..sections {
+            enter(&world.core, slot);
+            if nested {
+                enter(&world.core, slot);
+                slot.leave();
+            }
+            world.look();
+            slot.leave();
+        }
+    })
+}
+
 fn model(f: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(4);
@@ -71,23 +90,7 @@ fn model(f: impl Fn() + Send + Sync + 'static) {
 fn reader_and_updater(sections: usize, nested: bool, grace_periods: usize) {
     model(move || {
         let world = World::new();
-        let slot = world.core.register(1, false) as *const Slot as usize;
-        let reader = thread::spawn({
-            let world = Arc::clone(&world);
-            move || {
-                // SAFETY: the registry keeps the slot while `world` lives.
-                let slot = unsafe { &*(slot as *const Slot) };
-                for _ in 0..sections {
-                    enter(&world.core, slot);
-                    if nested {
-                        enter(&world.core, slot);
-                        slot.leave();
-                    }
-                    world.look();
-                    slot.leave();
-                }
-            }
-        });
+        let reader = spawn_reader(&world, sections, nested);
         for new in 1..=grace_periods {
             world.replace(new);
         }
@@ -184,13 +187,11 @@ fn a_slot_changes_hands_while_the_driver_marks_it() {
 fn two_updaters_share_and_are_both_served() {
     model(|| {
         let world = World::new();
-        let slot = world.core.register(1, false) as *const Slot as usize;
+        let slot = world.core.register(1, false);
         let updater = thread::spawn({
             let world = Arc::clone(&world);
             move || world.replace(1)
         });
-        // SAFETY: the registry keeps the slot while `world` lives.
-        let slot = unsafe { &*(slot as *const Slot) };
         enter(&world.core, slot);
         world.look();
         slot.leave();
@@ -206,17 +207,7 @@ fn two_updaters_share_and_are_both_served() {
 fn a_request_in_mid_grace_period() {
     model(|| {
         let world = World::new();
-        let slot = world.core.register(1, false) as *const Slot as usize;
-        let reader = thread::spawn({
-            let world = Arc::clone(&world);
-            move || {
-                // SAFETY: the registry keeps the slot while `world` lives.
-                let slot = unsafe { &*(slot as *const Slot) };
-                enter(&world.core, slot);
-                world.look();
-                slot.leave();
-            }
-        });
+        let reader = spawn_reader(&world, 1, false);
         let driver = thread::spawn({
             let world = Arc::clone(&world);
             move || {
@@ -255,17 +246,7 @@ fn qsbr_reader() {
 fn a_grace_period_driven_in_steps() {
     model(|| {
         let world = World::new();
-        let slot = world.core.register(1, false) as *const Slot as usize;
-        let reader = thread::spawn({
-            let world = Arc::clone(&world);
-            move || {
-                // SAFETY: the registry keeps the slot while `world` lives.
-                let slot = unsafe { &*(slot as *const Slot) };
-                enter(&world.core, slot);
-                world.look();
-                slot.leave();
-            }
-        });
+        let reader = spawn_reader(&world, 1, false);
         let old = world.current.swap(1, AcqRel);
         let cookie = world.core.request(Urgency::Normal);
         world.core.advance(STRANGER);
@@ -318,17 +299,7 @@ fn two_threads_run_a_queue_in_order() {
 fn callbacks_wait_for_readers() {
     model(|| {
         let world = World::new();
-        let slot = world.core.register(1, false) as *const Slot as usize;
-        let reader = thread::spawn({
-            let world = Arc::clone(&world);
-            move || {
-                // SAFETY: the registry keeps the slot while `world` lives.
-                let slot = unsafe { &*(slot as *const Slot) };
-                enter(&world.core, slot);
-                world.look();
-                slot.leave();
-            }
-        });
+        let reader = spawn_reader(&world, 1, false);
         unsafe fn destroy(data: *mut ()) {
             // SAFETY: the object of the world below, which outlives its callbacks.
             let object = unsafe { &*data.cast::<UnsafeCell<u32>>() };

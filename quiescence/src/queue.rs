@@ -21,7 +21,7 @@ use grace::Urgency;
 
 use crate::chaos::{self, Mutant, Point};
 use crate::core::{Core, Me};
-use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard};
+use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, const_unless_loom};
 
 /// Callbacks in a full batch: one grace period's cost is shared by so many.
 const BATCH: usize = if cfg!(loom) { 2 } else { 256 };
@@ -112,25 +112,15 @@ struct Inner {
 }
 
 impl Queues {
-    #[cfg(not(loom))]
-    pub(crate) const fn new() -> Self {
-        Self {
-            list: Mutex::new(Vec::new()),
-            gone: AtomicU64::new(0),
-            shared: Mutex::new(None),
-            announced: AtomicBool::new(false),
-            panicked: AtomicU64::new(0),
-        }
-    }
-
-    #[cfg(loom)]
-    pub(crate) fn new() -> Self {
-        Self {
-            list: Mutex::new(Vec::new()),
-            gone: AtomicU64::new(0),
-            shared: Mutex::new(None),
-            announced: AtomicBool::new(false),
-            panicked: AtomicU64::new(0),
+    const_unless_loom! {
+        pub(crate) fn new() -> Self {
+            Self {
+                list: Mutex::new(Vec::new()),
+                gone: AtomicU64::new(0),
+                shared: Mutex::new(None),
+                announced: AtomicBool::new(false),
+                panicked: AtomicU64::new(0),
+            }
         }
     }
 

@@ -24,7 +24,7 @@ use grace::word::{self, COUNT, QUIESCENT};
 use crate::chaos::{self, Mutant, Point};
 use crate::core::Core;
 use crate::os::fence::{self, Fences};
-use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Cell};
+use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Cell, const_unless_loom};
 
 /// One registered reader. A cache line pair of its own, so that readers share no line.
 #[repr(C, align(128))]
@@ -73,35 +73,20 @@ const OVERDUE: u32 = 8;
 pub(crate) static NOT_READY: Slot = Slot::new(COUNT);
 
 impl Slot {
-    /// An unregistered slot; [`adopt`](Self::adopt) makes it somebody's.
-    #[cfg(not(loom))]
-    pub(crate) const fn new(word: u64) -> Self {
-        Self {
-            word: AtomicU64::new(word),
-            attention: AtomicU32::new(0),
-            began: AtomicPtr::new(std::ptr::null_mut()),
-            core: Cell::new(std::ptr::null()),
-            references: Cell::new(0),
-            index: Cell::new(0),
-            owner: Cell::new(0),
-            qsbr: Cell::new(false),
-            fence: fence::Cell::new(),
-        }
-    }
-
-    /// As above; loom's atomics are not const.
-    #[cfg(loom)]
-    pub(crate) fn new(word: u64) -> Self {
-        Self {
-            word: AtomicU64::new(word),
-            attention: AtomicU32::new(0),
-            began: AtomicPtr::new(std::ptr::null_mut()),
-            core: Cell::new(std::ptr::null()),
-            references: Cell::new(0),
-            index: Cell::new(0),
-            owner: Cell::new(0),
-            qsbr: Cell::new(false),
-            fence: fence::Cell::new(),
+    const_unless_loom! {
+        /// An unregistered slot; [`adopt`](Self::adopt) makes it somebody's.
+        pub(crate) fn new(word: u64) -> Self {
+            Self {
+                word: AtomicU64::new(word),
+                attention: AtomicU32::new(0),
+                began: AtomicPtr::new(std::ptr::null_mut()),
+                core: Cell::new(std::ptr::null()),
+                references: Cell::new(0),
+                index: Cell::new(0),
+                owner: Cell::new(0),
+                qsbr: Cell::new(false),
+                fence: fence::Cell::new(),
+            }
         }
     }
 

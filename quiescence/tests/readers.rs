@@ -1,10 +1,13 @@
 //! Sections, registration and the end of threads.
 
+mod common;
+
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
+use common::{beside_a_section, until_an_updater_sleeps};
 use quiescence::{Domain, Guard, Qsbr, Rcu};
 
 /// An object that notes when it is dropped.
@@ -89,24 +92,16 @@ fn the_explicit_handle_shares_the_word_and_unregisters_when_dropped() {
 #[test]
 fn a_thread_that_registers_while_a_grace_period_waits_is_not_kept_waiting() {
     let domain = Domain::new();
-    let (entered, finish) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let _guard = domain.read();
-            entered.wait();
-            finish.wait();
+    beside_a_section(&domain, |leave| {
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| domain.synchronize());
+            until_an_updater_sleeps(&domain);
+            // A new reader comes and goes meanwhile.
+            scope.spawn(|| drop(domain.read())).join().unwrap();
+            assert!(!waiter.is_finished());
+            leave();
+            waiter.join().unwrap();
         });
-        entered.wait();
-        let before = domain.statistics().sleeps;
-        let waiter = scope.spawn(|| domain.synchronize());
-        while domain.statistics().sleeps == before {
-            thread::yield_now();
-        }
-        // The updater sleeps; a new reader comes and goes meanwhile.
-        scope.spawn(|| drop(domain.read())).join().unwrap();
-        assert!(!waiter.is_finished());
-        finish.wait();
-        waiter.join().unwrap();
     });
 }
 
@@ -125,9 +120,7 @@ fn the_last_holdout_wakes_a_sleeping_updater() {
         }
         entered.wait();
         let waiter = scope.spawn(|| domain.synchronize());
-        while domain.statistics().sleeps == 0 {
-            thread::yield_now();
-        }
+        until_an_updater_sleeps(&domain);
         assert!(!waiter.is_finished());
         leave.wait();
         waiter.join().unwrap(); // a lost wake-up would hang here
@@ -343,22 +336,17 @@ fn one_heavy_fence_a_grace_period() {
 fn concurrent_synchronizers_share_grace_periods() {
     const THREADS: u64 = 12;
     let domain = Domain::new();
-    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let guard = domain.read();
-            entered.wait();
-            leave.wait();
-            drop(guard);
+    beside_a_section(&domain, |leave| {
+        thread::scope(|scope| {
+            let synchronize = || domain.synchronize();
+            let waiters: Vec<_> = (0..THREADS).map(|_| scope.spawn(synchronize)).collect();
+            while domain.statistics().waiters < THREADS {
+                thread::yield_now();
+            }
+            assert_eq!(domain.statistics().grace_periods, 0);
+            leave();
+            waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
         });
-        entered.wait();
-        let waiters: Vec<_> = (0..THREADS).map(|_| scope.spawn(|| domain.synchronize())).collect();
-        while domain.statistics().waiters < THREADS {
-            thread::yield_now();
-        }
-        assert_eq!(domain.statistics().grace_periods, 0);
-        leave.wait();
-        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
     });
     // One that the first of them began, and one for all that came while it lasted.
     assert_eq!(domain.statistics().grace_periods, 2);

@@ -1,9 +1,12 @@
 //! Values behind RCU pointers, cookies, callbacks.
 
+mod common;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
+use common::{beside_a_section, until_an_updater_sleeps};
 use quiescence::{Domain, Rcu, RcuOption};
 
 /// Counts how many of its kind live.
@@ -125,20 +128,12 @@ fn cookies_stand_for_full_grace_periods() {
     assert!(domain.poll(later));
     let cookie = domain.start();
     assert!(domain.poll(cookie), "no reader: over at once");
-    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let guard = domain.read();
-            entered.wait();
-            leave.wait();
-            drop(guard);
-        });
-        entered.wait();
+    beside_a_section(&domain, |leave| {
         let first = domain.start();
         let second = domain.get();
         assert_ne!(first, second, "one in progress does not serve a request of now");
         assert!(!domain.poll(first) && !domain.poll(second));
-        leave.wait();
+        leave();
         domain.wait(first);
         assert!(domain.poll(first));
         domain.wait(second);
@@ -257,66 +252,45 @@ fn a_section_never_frees_and_retiring_inside_one_never_waits() {
     assert_eq!(live.load(SeqCst), 0);
 }
 
-#[test]
-fn memory_that_waits_is_bounded_where_the_updater_may_wait() {
+/// Lets `retire` retire 200,000 objects while a section lasts: it waits when 65,536 do.
+fn bounded(retire: impl Fn(&Domain, &Arc<AtomicUsize>) + Send + Sync) {
     let domain = Domain::new();
     let live = Arc::new(AtomicUsize::new(0));
-    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let guard = domain.read();
-            entered.wait();
-            leave.wait();
-            drop(guard);
-        });
-        entered.wait();
-        let updater = scope.spawn(|| {
-            for value in 0..200_000 {
-                domain.retire(Box::new(Counted::new(value, &live)));
+    beside_a_section(&domain, |leave| {
+        thread::scope(|scope| {
+            let updater = scope.spawn(|| retire(&domain, &live));
+            while live.load(SeqCst) < 65_536 {
+                thread::yield_now();
             }
+            until_an_updater_sleeps(&domain);
+            assert!(!updater.is_finished());
+            assert!(live.load(SeqCst) <= 65_536, "the updater waits at its limit");
+            leave();
+            updater.join().unwrap();
         });
-        while live.load(SeqCst) < 65_536 || domain.statistics().sleeps == 0 {
-            thread::yield_now();
-        }
-        assert!(!updater.is_finished());
-        assert!(live.load(SeqCst) <= 65_536, "the updater waits at its limit");
-        leave.wait();
-        updater.join().unwrap();
     });
     domain.barrier();
     assert_eq!(live.load(SeqCst), 0);
 }
 
 #[test]
-fn a_qsbr_updater_waits_at_its_limit_in_a_quiescent_state() {
-    let domain = Domain::new();
-    let live = Arc::new(AtomicUsize::new(0));
-    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let guard = domain.read();
-            entered.wait();
-            leave.wait();
-            drop(guard);
-        });
-        entered.wait();
-        let updater = scope.spawn(|| {
-            let mut reader = domain.qsbr();
-            for value in 0..200_000 {
-                domain.retire(Box::new(Counted::new(value, &live)));
-                reader.quiescent_state();
-            }
-        });
-        while live.load(SeqCst) < 65_536 || domain.statistics().sleeps == 0 {
-            thread::yield_now();
+fn memory_that_waits_is_bounded_where_the_updater_may_wait() {
+    bounded(|domain, live| {
+        for value in 0..200_000 {
+            domain.retire(Box::new(Counted::new(value, live)));
         }
-        assert!(!updater.is_finished());
-        assert!(live.load(SeqCst) <= 65_536, "the updater waits at its limit");
-        leave.wait();
-        updater.join().unwrap();
     });
-    domain.barrier();
-    assert_eq!(live.load(SeqCst), 0);
+}
+
+#[test]
+fn a_qsbr_updater_waits_at_its_limit_in_a_quiescent_state() {
+    bounded(|domain, live| {
+        let mut reader = domain.qsbr();
+        for value in 0..200_000 {
+            domain.retire(Box::new(Counted::new(value, live)));
+            reader.quiescent_state();
+        }
+    });
 }
 
 #[test]

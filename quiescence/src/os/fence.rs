@@ -13,7 +13,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::SeqCst;
 
-use super::sync::fence;
+use super::sync::{const_unless_loom, fence};
 #[cfg(loom)]
 use crate::chaos::{self, Mutant};
 
@@ -41,23 +41,21 @@ pub(crate) fn chosen() -> Fences {
 /// model both halves as sequentially consistent fences would pass a program whose heavy fence is
 /// missing. So under loom a light fence is a read-modify-write of the reader's cell, and a heavy
 /// fence one of every cell: light and heavy are ordered both ways, light and light are not.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Cell {
     #[cfg(loom)]
     passed: super::sync::AtomicU32,
 }
 
 impl Cell {
-    /// A cell of a reader that has executed no fence yet.
-    #[cfg(not(loom))]
-    pub(crate) const fn new() -> Self {
-        Self {}
-    }
-
-    /// A cell of a reader that has executed no fence yet.
-    #[cfg(loom)]
-    pub(crate) fn new() -> Self {
-        Self::default()
+    const_unless_loom! {
+        /// A cell of a reader that has executed no fence yet.
+        pub(crate) fn new() -> Self {
+            Self {
+                #[cfg(loom)]
+                passed: super::sync::AtomicU32::new(0),
+            }
+        }
     }
 
     #[cfg(loom)]

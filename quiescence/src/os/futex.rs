@@ -31,36 +31,17 @@ mod imp {
     }
 }
 
-#[cfg(all(not(target_os = "linux"), not(loom)))]
+#[cfg(any(not(target_os = "linux"), loom))]
 mod imp {
     use super::AtomicU32;
     use crate::os::sync::{self, Condvar, Mutex};
     use std::sync::atomic::Ordering::Relaxed;
 
+    #[cfg(not(loom))]
     static LOCK: Mutex<()> = Mutex::new(());
+    #[cfg(not(loom))]
     static CHANGED: Condvar = Condvar::new();
-
-    pub(super) fn wait(word: &AtomicU32, value: u32) {
-        let guard = sync::lock(&LOCK);
-        // Relaxed: the waker takes the lock after it changed the word, so either this load sees the
-        // change or the sleeper is on the condition variable before the waker notifies.
-        if word.load(Relaxed) == value {
-            drop(sync::wait(&CHANGED, guard));
-        }
-    }
-
-    pub(super) fn wake_all(_word: &AtomicU32) {
-        drop(sync::lock(&LOCK));
-        CHANGED.notify_all();
-    }
-}
-
-#[cfg(loom)]
-mod imp {
-    use super::AtomicU32;
-    use crate::os::sync::{self, Condvar, Mutex};
-    use std::sync::atomic::Ordering::Relaxed;
-
+    #[cfg(loom)]
     loom::lazy_static! {
         static ref LOCK: Mutex<()> = Mutex::new(());
         static ref CHANGED: Condvar = Condvar::new();
@@ -68,6 +49,8 @@ mod imp {
 
     pub(super) fn wait(word: &AtomicU32, value: u32) {
         let guard = sync::lock(&LOCK);
+        // Relaxed: the waker takes the lock after it changed the word, so either this load sees the
+        // change or the sleeper is on the condition variable before the waker notifies.
         if word.load(Relaxed) == value {
             drop(sync::wait(&CHANGED, guard));
         }

@@ -20,6 +20,20 @@ pub(crate) use std::sync::{
 
 use std::sync::PoisonError;
 
+/// A constructor that is `const`, but for loom, whose atomics and locks cannot be made so.
+macro_rules! const_unless_loom {
+    ($(#[$meta:meta])* $vis:vis fn new($($argument:ident: $type:ty)?) -> Self $body:block) => {
+        $(#[$meta])*
+        #[cfg(not(loom))]
+        $vis const fn new($($argument: $type)?) -> Self $body
+
+        $(#[$meta])*
+        #[cfg(loom)]
+        $vis fn new($($argument: $type)?) -> Self $body
+    };
+}
+pub(crate) use const_unless_loom;
+
 /// Locks, whoever panicked before.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
