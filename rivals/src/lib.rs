@@ -5,13 +5,13 @@
 //! is compiled once per design, so that no design pays for a call that another one saves.
 //!
 //! In reading order:
-//! - [`plan`]: what to run, and what came out.
-//! - [`value`]: the objects that are read and replaced; they notice when they are torn or freed.
-//! - [`ledger`]: how many of them have been replaced, and how many freed.
-//! - [`workload`]: the two traits, and the index that all keyed designs share.
-//! - [`designs`]: the designs and their descriptions.
-//! - [`run`]: the timed loop.
-//! - [`bench`]: single operations of our library and of its rivals, liburcu among them.
+//! - `plan`: what to run, and what came out.
+//! - `value`: the objects that are read and replaced; they notice when they are torn or freed.
+//! - `ledger`: how many of them have been replaced, and how many freed.
+//! - `workload`: the two traits, and the index that all keyed designs share.
+//! - `designs`: the designs and their descriptions.
+//! - `run`: the timed loop.
+//! - `bench`: single operations of our library and of its rivals, liburcu among them.
 
 pub mod bench;
 mod designs;
