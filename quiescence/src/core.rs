@@ -410,6 +410,12 @@ enum Needed {
     Full,
 }
 
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.queues.run_all();
+    }
+}
+
 impl Until {
     fn is_reached(self, sequence: Sequence) -> bool {
         match self {

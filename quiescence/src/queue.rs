@@ -141,6 +141,11 @@ impl Queues {
         sync::lock(&self.list).clone()
     }
 
+    /// At the end of a domain, which has no reader left: runs everything.
+    pub(crate) fn run_all(&self) {
+        self.all().iter().for_each(|queue| queue.run_all());
+    }
+
     /// Forgets queues that are empty and whose threads are gone.
     pub(crate) fn forget_orphans(&self) {
         sync::lock(&self.list).retain(|queue| {
@@ -308,22 +313,22 @@ impl Queue {
         }
     }
 
-    /// Runs everything at once: there is no reader left. For the end of a domain.
-    fn run_all(&self) -> u64 {
-        let mut panicked = 0;
+    /// Runs everything at once: there is no reader left.
+    fn run_all(&self) {
         loop {
             let mut inner = sync::lock(&self.inner);
-            let waiting =
-                std::mem::take(&mut inner.waiting).into_iter().flat_map(|(_, batch)| batch);
-            let callbacks: Vec<_> =
-                std::mem::take(&mut inner.ready).into_iter().chain(waiting).collect();
+            let ready = std::mem::take(&mut inner.ready);
+            let waiting = std::mem::take(&mut inner.waiting);
             let open = std::mem::take(&mut inner.open);
             drop(inner);
-            if callbacks.is_empty() && open.is_empty() {
-                return panicked;
+            let waiting = waiting.into_iter().flat_map(|(_, batch)| batch);
+            let mut callbacks = ready.into_iter().chain(waiting).chain(open).peekable();
+            if callbacks.peek().is_none() {
+                return;
             }
-            let run = callbacks.into_iter().chain(open).map(Callback::run);
-            panicked += run.filter(|whole| !whole).count() as u64;
+            callbacks.for_each(|callback| {
+                callback.run();
+            });
         }
     }
 
@@ -343,14 +348,6 @@ impl Queue {
 
     pub(crate) fn mark_orphan(&self) {
         self.orphan.store(true, Relaxed);
-    }
-}
-
-impl Drop for Core {
-    fn drop(&mut self) {
-        for queue in self.queues.all() {
-            queue.run_all();
-        }
     }
 }
 
