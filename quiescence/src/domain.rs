@@ -127,8 +127,9 @@ impl<K: Kind> Domain<K> {
     ///
     /// # Progress and cost
     /// Blocking: as long as the longest of those sections lasts. Spins for a few microseconds, then
-    /// sleeps on a futex that the last hold-out wakes. One heavy fence and one pass over the readers;
-    /// neither if no other thread is registered. Concurrent callers share grace periods.
+    /// sleeps on a futex that the last hold-out wakes. One heavy fence (one more if it sleeps) and one
+    /// pass over the readers; neither if no other thread is registered. Concurrent callers share
+    /// grace periods.
     ///
     /// # Panics
     /// If the calling thread is itself in a section of this domain, which would be waited for for
@@ -140,6 +141,9 @@ impl<K: Kind> Domain<K> {
 
     /// As [`synchronize`](Self::synchronize), but spins longer before it sleeps: for callers that
     /// would rather spend processor time than wait.
+    ///
+    /// # Panics
+    /// As [`synchronize`](Self::synchronize).
     #[track_caller]
     pub fn synchronize_expedited(&self) {
         synchronize(&self.kind, Urgency::Expedited, Location::caller());
@@ -148,7 +152,9 @@ impl<K: Kind> Domain<K> {
     /// Asks for a full grace period, from now on, without waiting.
     ///
     /// The cookie is for [`poll`](Self::poll) and [`wait`](Self::wait). Does as much of the work as
-    /// can be done without waiting; the rest is done by whoever updates or waits next, or by `poll`.
+    /// can be done without waiting for readers, which may be a whole grace period, its fence included;
+    /// the rest is done by whoever updates or waits next, or by `poll`. May be called inside a
+    /// section.
     pub fn start(&self) -> Cookie {
         let core = self.core();
         let cookie = core.request(Urgency::Normal);
@@ -156,7 +162,8 @@ impl<K: Kind> Domain<K> {
         self.cookie(cookie)
     }
 
-    /// The cookie of a full grace period from now on, without asking for one: somebody else may.
+    /// The cookie of a full grace period from now on, without asking for one: somebody else may. If
+    /// nobody does, [`poll`](Self::poll) stays `false`, and [`wait`](Self::wait) asks.
     pub fn get(&self) -> Cookie {
         self.cookie(self.core().snapshot())
     }
@@ -193,19 +200,25 @@ impl<K: Kind> Domain<K> {
     /// Calls `f` after a grace period, on the worker thread or on a thread in
     /// [`barrier`](Self::barrier).
     ///
-    /// Allocates the closure. The callbacks that one thread queues in one domain run in order. A
-    /// callback may queue others, and must not call `barrier`. If it panics, the panic is reported
-    /// like any other and counted, and the rest still run.
+    /// Allocates the closure. Never waits for readers, so the number of closures that wait is not
+    /// bounded. Those that still wait when the process ends are not run: see
+    /// [`barrier`](Self::barrier).
+    ///
+    /// The callbacks that one thread queues in one domain run in order. A callback may queue others,
+    /// and must not call `barrier`, which panics there. If it panics, the panic is reported like any
+    /// other and counted, and the rest still run.
     pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) {
         defer::call(&self.kind, f);
     }
 
     /// Drops `object` after a grace period.
     ///
-    /// It must be unreachable for readers that begin their sections from now on. Dropped by this
+    /// It must be unreachable for readers that begin their sections from now on: for what an
+    /// [`Rcu`](crate::Rcu) points to, its own methods see to that. Dropped by this
     /// thread when it retires again outside of sections (a QSBR reader: at a quiescent state), or on
     /// the worker thread, or on a thread in [`barrier`](Self::barrier); never by a reader. Nothing is
-    /// allocated per object.
+    /// allocated per object. A drop that panics is reported and counted, and stops no other. Objects
+    /// that still wait when the process ends are not dropped.
     ///
     /// **An object whose drop takes a lock** must not be retired this way by threads that hold the lock
     /// while they retire: an earlier object may be dropped in this very call. Say
@@ -214,13 +227,17 @@ impl<K: Kind> Domain<K> {
     /// # Progress
     /// Does not wait, unless 65,536 objects of this thread wait already and the thread is in no
     /// section of any domain: then it waits for the oldest grace period. (A QSBR reader waits at its
-    /// next quiescent state.)
+    /// next quiescent state.) **Inside a section nothing is dropped and nothing bounds what waits:** a
+    /// thread that retires in every section leaves it all to the worker.
     pub fn retire<T: Send + 'static>(&self, object: Box<T>) {
         // SAFETY: a box, and by the caller's word unreachable; readers that still see it only read.
         unsafe { defer::retire_raw(&self.kind, Box::into_raw(object)) };
     }
 
     /// Waits until everything that was queued in this domain before, by any thread, has run.
+    ///
+    /// Blocking: for grace periods, and for callbacks, many of which it runs itself; so it must not be
+    /// called under a lock that they take. At the end of `main` it makes sure that nothing is lost.
     ///
     /// # Panics
     /// If the calling thread is in a section of this domain (also one that a callback has just begun

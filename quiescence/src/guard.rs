@@ -49,9 +49,11 @@ unsafe impl<K: Kind> Section<K> for Guard<'_, K> {
 /// What is retired or waited for after this call is not freed before the guard is dropped.
 ///
 /// # Progress and cost
-/// Wait-free: two loads and two stores to the thread's own cache line, and no fence instruction
-/// where the kernel has `membarrier(2)`; a full fence each way elsewhere. The first call of a thread
-/// registers it, which takes a lock and may allocate.
+/// Wait-free. To begin and to end a section takes three stores to the thread's own cache line, a few
+/// loads from it, and one load of a word that changes once in a grace period; no atomic
+/// read-modify-write, and no fence instruction where the kernel has `membarrier(2)`; a full fence
+/// each way elsewhere. The section that a sleeping updater waits for last wakes it, by a system
+/// call. The first call of a thread registers it, which takes a lock and may allocate.
 ///
 /// # Panics
 /// If sections are nested 2^32 deep.

@@ -1,8 +1,8 @@
 //! Read-copy-update (RCU) for user space: readers that cost nothing, updaters that never wait for
 //! each other.
 //!
-//! Readers look at shared data inside a *read-side critical section*, which costs two loads and two
-//! stores to memory of their own. Updaters publish a new version in place of the old and free the
+//! Readers look at shared data inside a *read-side critical section*, which costs a few plain loads
+//! and three plain stores, all of the stores to memory of the reader's own. Updaters publish a new version in place of the old and free the
 //! old one after a *grace period*: a time in which every section that could see it has ended.
 //!
 //! ```
@@ -36,6 +36,12 @@
 //! When updates are as frequent as reads, a lock (best one per bucket) is faster; when readers must
 //! see the newest value or none, RCU is the wrong tool; when a section may last for ever, so may the
 //! memory that waits for it.
+//!
+//! # Where to begin
+//! Programs for each part are in `examples/`. A place for a static is [`RcuOption::empty`], or an
+//! [`Rcu`] in a [`LazyLock`](std::sync::LazyLock). What is queued when the process ends is not run:
+//! call [`barrier`] at the end of `main` if it must be. `QUIESCENCE_FENCES=portable` in the
+//! environment does without `membarrier(2)`; see [`Fences`].
 //!
 //! What is promised, and which test holds it, is in `docs/GUARANTEES.md`; why it is right, in
 //! `docs/ORDERINGS.md`.

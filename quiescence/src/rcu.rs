@@ -22,7 +22,11 @@ use crate::kind::{Global, Kind};
 /// Updates are made by replacing: [`store`](Self::store), [`swap`](Self::swap), or
 /// [`update`](Self::update), which makes the new value from the old.
 ///
-/// `D` says which domain's guards protect it: the global one, unless [`Rcu::new_in`] says otherwise.
+/// `K` says which domain's guards protect it: the global one, unless [`Rcu::new_in`] says otherwise.
+///
+/// The value is in a box of its own: a load is one pointer away from it. When the `Rcu` itself is
+/// dropped, its value is dropped at once, since nobody can have borrowed it. For a static there is
+/// [`RcuOption::empty`], or a [`LazyLock`](std::sync::LazyLock).
 ///
 /// ```
 /// use quiescence::Rcu;
@@ -63,8 +67,8 @@ pub struct RcuOption<T: Send + Sync + 'static, K: Kind = Global> {
 
 /// A value that was taken out of its place: no new reader finds it, but some may still read it.
 ///
-/// Dropping it retires it, as [`Domain::retire`] does. [`into_box`](Self::into_box) waits until nobody reads it and gives it
-/// back.
+/// Dropping it retires it, as [`Domain::retire`] does: best outside of sections, see there.
+/// [`into_box`](Self::into_box) waits until nobody reads it and gives it back.
 #[must_use = "dropping it retires the value"]
 pub struct Unlinked<T: Send + Sync + 'static, K: Kind = Global> {
     pointer: NonNull<T>,
@@ -109,13 +113,17 @@ impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
         drop(self.swap(value));
     }
 
-    /// Replaces the value and gives the old one, which may still be read.
+    /// Replaces the value and gives the old one, which may still be read. Lock-free: one atomic
+    /// swap. Allocates the new value.
     pub fn swap(&self, value: T) -> Unlinked<T, K> {
         self.inner.replace(Box::into_raw(Box::new(value))).expect("never empty")
     }
 
     /// Replaces the value by `f` of it. If another update comes in between, `f` is called again with
-    /// the newer value. Lock-free. `f` runs inside a section: it must not wait for a grace period.
+    /// the newer value. Lock-free, but that the old value is retired afterwards, as by
+    /// [`store`](Self::store). If `f` panics, nothing has changed.
+    ///
+    /// `f` runs inside a section: to wait for a grace period there panics.
     #[track_caller]
     pub fn update(&self, mut f: impl FnMut(&T) -> T) {
         let guard = Guard::begin(self.inner.domain.kind(), Location::caller());
@@ -126,6 +134,8 @@ impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
     }
 
     /// As [`update`](Self::update), under a section that the caller has, and gives the old value.
+    ///
+    /// Drop the old value after the section, not in it: see [`Domain::retire`] about sections.
     pub fn update_in<S: Section<K>>(
         &self,
         section: &S,
@@ -147,11 +157,53 @@ impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
 
     /// Replaces the value if it still is `current`, the very object; else gives `new` back.
     ///
-    /// `current` must come from [`load`](Self::load) under `section`, which keeps its address from
-    /// being used again: no ABA.
+    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address from
+    /// being used again: no ABA. (Another reference does no harm: objects are told apart by address.)
+    /// Lock-free: one atomic instruction, and no allocation.
+    ///
+    /// A box cannot be put back while somebody may read it, so the nodes of a linked structure are
+    /// shared by [`Arc`](std::sync::Arc), which only updaters count:
+    /// ```
+    /// use quiescence::Rcu;
+    /// use std::sync::Arc;
+    ///
+    /// struct Node {
+    ///     value: u32,
+    ///     next: Option<Arc<Node>>,
+    /// }
+    ///
+    /// fn push(head: &Rcu<Option<Arc<Node>>>, value: u32) {
+    ///     let guard = quiescence::read();
+    ///     let mut seen = head.load(&guard);
+    ///     let replaced = loop {
+    ///         let node = Node { value, next: seen.clone() };
+    ///         match head.compare_exchange(&guard, seen, Box::new(Some(Arc::new(node)))) {
+    ///             Ok(replaced) => break replaced,
+    ///             Err(_) => seen = head.load(&guard), // another push came first
+    ///         }
+    ///     };
+    ///     drop(guard);
+    ///     drop(replaced); // retired outside of the section
+    /// }
+    ///
+    /// let head = Rcu::new(None);
+    /// (1..=3).for_each(|value| push(&head, value));
+    ///
+    /// let guard = quiescence::read();
+    /// let mut values = Vec::new();
+    /// let mut at = head.load(&guard);
+    /// while let Some(node) = at {
+    ///     values.push(node.value);
+    ///     at = &node.next;
+    /// }
+    /// assert_eq!(values, [3, 2, 1]);
+    /// ```
     ///
     /// # Errors
     /// `new`, if the value is another one by now.
+    ///
+    /// # Panics
+    /// If the section is one of another domain, as [`load`](Self::load) does.
     pub fn compare_exchange<S: Section<K>>(
         &self,
         section: &S,
@@ -279,10 +331,12 @@ impl<T: Send + Sync + 'static, K: Kind> Unlinked<T, K> {
         NonNull::new(pointer).map(|pointer| Self { pointer, domain: domain.clone() })
     }
 
-    /// Waits for a grace period and gives the value back: nobody reads it any more.
+    /// Waits for a grace period and gives the value back: nobody reads it any more. Blocking, as
+    /// [`Domain::synchronize`].
     ///
     /// # Panics
-    /// If the calling thread is in a section of the domain. The value is retired then.
+    /// If the calling thread is in a section of the domain, or is an online QSBR reader of it: use
+    /// [`Qsbr::while_offline`](crate::Qsbr::while_offline). The value is retired then.
     #[track_caller]
     pub fn into_box(self) -> Box<T> {
         if !chaos::mutant(Mutant::RetireBeforeUnlink) {
