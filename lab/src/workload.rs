@@ -127,10 +127,15 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "N")]
     threads: Option<Threads>,
     /// Reads among the operations, in per cent; the rest are updates [default: 99]
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
     reads: Option<Percent>,
     /// Draw keys by Zipf's law with this exponent: few keys are popular [default: 0.99]
-    #[arg(long, value_name = "EXPONENT", conflicts_with = "uniform")]
+    #[arg(
+        long,
+        value_name = "EXPONENT",
+        conflicts_with = "uniform",
+        allow_negative_numbers = true
+    )]
     zipf: Option<Exponent>,
     /// Draw all keys equally often
     #[arg(long)]

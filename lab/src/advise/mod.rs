@@ -41,7 +41,7 @@ pub(crate) struct AdviseArgs {
     skip: Vec<Part>,
     /// Recommend nothing, and exit 3, when half of a design's rounds lie further apart than this, or
     /// other programs had more than this of the CPU time
-    #[arg(long, value_name = "PERCENT", default_value = "30")]
+    #[arg(long, value_name = "PERCENT", default_value = "30", allow_negative_numbers = true)]
     noise_limit: NoiseLimit,
     /// Also write the report as one self-contained page to FILE
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -67,6 +67,11 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit, Failur
     let workload = Workload::resolve(&args.workload, defaults)?;
     let mut page = match &args.html {
         None => None,
+        // As `--json -` is, but a page is nothing to read on a terminal; and not a file named `-`.
+        Some(path) if path.as_os_str() == "-" => {
+            let message = "--html takes a file, not `-`: give it a name, as in --html report.html";
+            return Err(Failure::Usage(message.to_owned()));
+        }
         Some(path) => Some((output::open_for_results(path)?, path)),
     };
     if page.is_some() {

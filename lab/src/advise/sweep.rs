@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::rank::Place;
+use super::verdict::{listed, recommended};
 use crate::units;
 
 /// Shares of reads that are tried, in per cent.
@@ -130,8 +131,8 @@ pub(super) fn thread_counts(own: u32, cpus: u32) -> Vec<u32> {
     BTreeSet::from([1, own, cpus.max(1), 2 * cpus.max(1)]).into_iter().collect()
 }
 
-/// The designs worth a sweep: the first of each family, since it is between families that answers
-/// flip, ours, and then the first of all. `places` is ordered by rank.
+/// The designs worth a sweep: the recommended one, the first of each family, since it is between
+/// families that answers flip, ours, and then the first of all. `places` is ordered by rank.
 pub(super) fn leaders(places: &[Place], quick: bool) -> BTreeSet<&'static str> {
     let most = leaders_at_most(quick);
     let mut families = BTreeSet::new();
@@ -142,7 +143,8 @@ pub(super) fn leaders(places: &[Place], quick: bool) -> BTreeSet<&'static str> {
         let kept = place.rank == 1 || place.design.ours || is_plain_lock(place);
         (!kept, place.rank)
     });
-    let mut chosen = BTreeSet::new();
+    let mut chosen: BTreeSet<_> =
+        recommended(places).map(|place| place.design.name).into_iter().collect();
     for place in of_families.into_iter().chain(places) {
         if chosen.len() < most {
             chosen.insert(place.design.name);
@@ -192,9 +194,10 @@ impl Sweep {
             .filter(|point| point.value != self.own)
             .map(|point| self.over.setting(point.value))
             .collect();
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         match settings.is_empty() {
             true => Vec::new(),
-            false => vec![format!("The answer is the same {}.", settings.join(", "))],
+            false => vec![format!("The fastest is the same {}.", listed(&settings))],
         }
     }
 
@@ -267,7 +270,7 @@ mod tests {
     fn the_same_answer_everywhere_is_said_too() {
         let first = || vec![place(0, 1, 8.0)];
         let sweep = sweep(vec![(100.0, first()), (99.0, first()), (50.0, first())]);
-        let expected = "The answer is the same at 100 % reads, at 50 % reads.";
+        let expected = "The fastest is the same at 100 % reads and at 50 % reads.";
         assert_eq!(sweep.sentences(), [expected]);
     }
 
@@ -294,6 +297,16 @@ mod tests {
             assert!(holds(&is_plain_lock));
             assert!(chosen.len() <= LEADERS_MAX);
         }
+    }
+
+    #[test]
+    fn leaders_hold_the_recommended_one_of_two_that_tie() {
+        let count = rivals::designs(rivals::Workload::Table).len();
+        // The last two of the table are ours, the one that asks more of its users last.
+        let places: Vec<Place> =
+            (0..count).rev().map(|index| place(index, (count - 1 - index).max(1), 1.0)).collect();
+        assert_eq!(places[1].design.name, "quiescence");
+        assert!(leaders(&places, true).contains("quiescence"));
     }
 
     #[test]

@@ -11,12 +11,14 @@ use crate::units;
 /// Below this advantage a lock's simplicity is worth more than the speed.
 const ADVANTAGE_WORTH_IT: f64 = 1.3;
 
-/// How much a family asks of its users, least first: a lock's rules everybody knows; values that
-/// outlive their replacement have to be thought about.
+/// How much a design asks of its users, least first: a lock's rules everybody knows; values that
+/// outlive their replacement have to be thought about; quiescent states have to be announced too.
 fn demands(place: &Place) -> usize {
     const FAMILIES: [&str; 3] = ["lock", "sharded lock", "reference count"];
+    const ANNOUNCES: &str = "quiescence-qsbr";
     let family = place.design.family;
-    FAMILIES.iter().position(|&known| known == family).unwrap_or(FAMILIES.len())
+    let known = FAMILIES.iter().position(|&known| known == family);
+    known.unwrap_or(FAMILIES.len() + usize::from(place.design.name == ANNOUNCES))
 }
 
 /// Whether readers of this design may still use a value after it has been replaced, and its
@@ -37,7 +39,10 @@ pub(super) fn paragraphs(places: &[Place], sweeps: &[Sweep], value_bytes: u32) -
     };
     let mut paragraphs = vec![what_to_take(choice, places)];
     paragraphs.extend(price(choice, value_bytes));
-    paragraphs.extend(sweeps.iter().flat_map(Sweep::sentences));
+    for sweep in sweeps {
+        paragraphs.extend(sweep.sentences());
+        paragraphs.extend(simpler_elsewhere(choice, sweep));
+    }
     paragraphs.push(when_not(choice, places));
     paragraphs
 }
@@ -72,6 +77,29 @@ fn what_to_take(choice: &Place, places: &[Place]) -> String {
         ));
     }
     text
+}
+
+/// Where the choice is still first, but not alone, and something that asks less would be taken.
+fn simpler_elsewhere(choice: &Place, sweep: &Sweep) -> Option<String> {
+    let settings: Vec<String> = sweep
+        .points
+        .iter()
+        .filter(|point| point.value != sweep.own)
+        .filter(|point| {
+            let is_choice = |place: &&Place| place.design.name == choice.design.name;
+            point.places.iter().find(is_choice).is_some_and(|place| place.rank == 1)
+        })
+        .filter_map(|point| {
+            let simpler = recommended(&point.places)?;
+            let setting = sweep.over.setting(point.value);
+            (demands(simpler) < demands(choice))
+                .then(|| format!("{} {setting}", simpler.design.name))
+        })
+        .collect();
+    (!settings.is_empty()).then(|| {
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        format!("Within noise as fast, and less to ask of its users: {}.", listed(&settings))
+    })
 }
 
 fn nanoseconds(ns: u64) -> String {
@@ -125,7 +153,7 @@ fn when_not(choice: &Place, places: &[Place]) -> String {
 }
 
 /// "a", "a and b", "a, b and c".
-fn listed(names: &[&str]) -> String {
+pub(super) fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [only] => (*only).to_owned(),
@@ -137,6 +165,7 @@ fn listed(names: &[&str]) -> String {
 mod tests {
     use super::*;
     use crate::advise::rank::Latency;
+    use crate::advise::sweep::{Over, Point};
     use crate::statistics::{Ratio, Spread};
 
     fn place(name: &str, rank: usize, throughput: f64) -> Place {
@@ -167,6 +196,28 @@ mod tests {
         let text = paragraphs(&places, &[], 64).join("\n");
         assert!(text.contains("You do not need RCU"), "{text}");
         assert!(text.contains("as fast as quiescence"), "{text}");
+    }
+
+    #[test]
+    fn among_equals_readers_that_need_not_announce_anything_are_recommended() {
+        let places = [place("quiescence-qsbr", 1, 10.0), place("quiescence", 1, 9.9)];
+        assert_eq!(recommended(&places).unwrap().design.name, "quiescence");
+        let faster = [place("quiescence-qsbr", 1, 10.0), place("quiescence", 2, 5.0)];
+        assert_eq!(recommended(&faster).unwrap().design.name, "quiescence-qsbr");
+    }
+
+    #[test]
+    fn a_lock_that_keeps_up_elsewhere_is_named() {
+        let own = || vec![place("quiescence", 1, 10.0), place("std-rwlock", 2, 5.0)];
+        let tie = vec![place("quiescence", 1, 6.0), place("std-rwlock", 1, 5.9)];
+        let points = vec![
+            Point { value: 99.0, places: own() },
+            Point { value: 90.0, places: own() },
+            Point { value: 50.0, places: tie },
+        ];
+        let sweep = Sweep { over: Over::ReadsPercent, own: 99.0, points };
+        let text = paragraphs(&own(), &[sweep], 64).join("\n");
+        assert!(text.contains("less to ask of its users: std-rwlock at 50 % reads."), "{text}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod one_cpu;
 mod published;
+mod table;
 mod timing;
 mod two_cpus;
 
@@ -19,7 +20,7 @@ use serde::Serialize;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::machine::Machine;
-use crate::output::{self, Output, Progress};
+use crate::output::{Output, Progress};
 use crate::statistics::Spread;
 use crate::units;
 use two_cpus::Change;
@@ -313,74 +314,5 @@ impl Place<'_> {
         };
         // The largest power of two that is not above it.
         1 << wanted.max(4096).ilog2()
-    }
-}
-
-impl Costs {
-    /// Prints the table.
-    pub(crate) fn print(&self, output: &mut Output) -> Result<(), Failure> {
-        output.heading("What synchronisation costs here")?;
-        let year = self.published.year.to_string();
-        let mut table = output::table(&["operation", "here", "cycles", &year]);
-        let cycle = self.cycle_ns();
-        for row in &self.rows {
-            table.add_row(row.cells(cycle));
-        }
-        output::numeric(&mut table, [1, 2, 3]);
-        output.table(table)?;
-        for remark in self.remarks() {
-            output.paragraph(remark)?;
-        }
-        Ok(())
-    }
-
-    /// What there is to say below the table.
-    pub(crate) fn remarks(&self) -> Vec<String> {
-        let published = &self.published;
-        let mut remarks =
-            vec![format!("{}: {} ({}).", published.year, published.machine, published.source)];
-        if self.cpus_share_a_core() {
-            remarks.push(
-                "A line changed by the other CPU is nearly as near as one's own: the two CPUs are \
-                 threads of one core. Between cores, everything shared costs more than here."
-                    .to_owned(),
-            );
-        }
-        remarks
-    }
-
-    /// The length of a clock cycle here.
-    pub(crate) fn cycle_ns(&self) -> Option<f64> {
-        self.median("clock_cycle")
-    }
-
-    fn median(&self, id: &str) -> Option<f64> {
-        self.rows.iter().find(|row| row.id == id)?.ns.map(|ns| ns.median)
-    }
-
-    /// Whether moving a line to the other CPU costs next to nothing: no two cores are that near.
-    /// Asking the machine is no use, since guests are often told that all CPUs are cores.
-    fn cpus_share_a_core(&self) -> bool {
-        const CYCLES_BETWEEN_CORES: f64 = 60.0;
-        match (self.cycle_ns(), self.median("atomic_increment_cache_transfer")) {
-            (Some(cycle), Some(moved)) => moved < CYCLES_BETWEEN_CORES * cycle,
-            _ => false,
-        }
-    }
-}
-
-impl Cost {
-    /// The cells of its line: name, here, in cycles, then.
-    pub(crate) fn cells(&self, cycle_ns: Option<f64>) -> [String; 4] {
-        let here = match (&self.ns, self.missing) {
-            (Some(ns), _) => units::nanoseconds(ns.median),
-            (None, reason) => reason.unwrap_or("unknown").to_owned(),
-        };
-        let cycles = match (&self.ns, cycle_ns) {
-            (Some(ns), Some(cycle)) if cycle > 0.0 => units::figures(ns.median / cycle),
-            _ => "–".to_owned(),
-        };
-        let then = self.published_ns.map_or_else(|| "–".to_owned(), units::nanoseconds);
-        [self.name.clone(), here, cycles, then]
     }
 }

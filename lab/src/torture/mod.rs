@@ -53,11 +53,14 @@ const READERS_PER_CPU: usize = 2;
 /// Threads that a torture may have of a kind.
 const THREADS_MAX: u64 = 10_000;
 
+/// How long a torture may be: a year.
+const SECONDS_MAX: u64 = 365 * 86_400;
+
 /// The arguments of `rcu torture`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct TortureArgs {
-    /// How long
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
+    /// How long, in seconds
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
     seconds: u64,
     /// Threads that read; by default more than there are CPUs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=THREADS_MAX))]
