@@ -207,6 +207,9 @@ impl<K: Kind> Domain<K> {
     /// The callbacks that one thread queues in one domain run in order. A callback may queue others,
     /// and must not call `barrier`, which panics there. If it panics, the panic is reported like any
     /// other and counted, and the rest still run.
+    ///
+    /// The worker is one thread for the whole process and looks every 10 ms: a callback that blocks
+    /// holds up those of all domains, and the objects whose threads do not retire again.
     pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) {
         defer::call(&self.kind, f);
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::rank::Place;
-use super::verdict::{listed, recommended};
+use super::verdict::{demands, listed, recommended};
 use crate::units;
 
 /// Shares of reads that are tried, in per cent.
@@ -182,23 +182,39 @@ impl Sweep {
         self.points.iter().filter_map(|point| self.flip(point, &winners)).collect()
     }
 
-    /// Where the answer flips in words, a sentence for each; that it does not, if so.
-    pub(super) fn sentences(&self) -> Vec<String> {
+    /// What becomes of `choice`, the design that is recommended for the workload as it is, in words:
+    /// where the answer flips, and where it does not.
+    pub(super) fn sentences(&self, choice: &str) -> Vec<String> {
         let flips = self.flips();
-        if !flips.is_empty() {
-            return flips.iter().map(Flip::sentence).collect();
+        let (mut same, mut simpler, mut faster) = (Vec::new(), Vec::new(), Vec::new());
+        for point in self.points.iter().filter(|point| point.value != self.own) {
+            let place = point.places.iter().find(|place| place.design.name == choice);
+            let (Some(place), Some(there)) = (place, recommended(&point.places)) else { continue };
+            let setting = self.over.setting(point.value);
+            if flips.iter().any(|flip| flip.value == point.value) {
+                // Said by the flip.
+            } else if place.rank > 1 {
+                // What would be taken there, if it is no slower for being simpler.
+                let speed = |place: &Place| place.throughput.median;
+                let best = if speed(there) > speed(place) { there } else { &point.places[0] };
+                let times = units::figures(speed(best) / speed(place));
+                faster.push(format!("{} {setting} ({times} times)", best.design.name));
+            } else if demands(there) < demands(place) {
+                simpler.push(format!("{} {setting}", there.design.name));
+            } else {
+                same.push(setting);
+            }
         }
-        let settings: Vec<String> = self
-            .points
-            .iter()
-            .filter(|point| point.value != self.own)
-            .map(|point| self.over.setting(point.value))
-            .collect();
-        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-        match settings.is_empty() {
-            true => Vec::new(),
-            false => vec![format!("The fastest is the same {}.", listed(&settings))],
-        }
+        let mut sentences: Vec<String> = flips.iter().map(Flip::sentence).collect();
+        let mut say = |what: &str, where_it_is: &[String]| {
+            if !where_it_is.is_empty() {
+                sentences.push(format!("{what} {}.", listed(where_it_is)));
+            }
+        };
+        say("The answer is the same", &same);
+        say("Faster than it:", &faster);
+        say("Within noise as fast, and less to ask of its users:", &simpler);
+        sentences
     }
 
     fn flip(&self, point: &Point, winners: &BTreeSet<&str>) -> Option<Flip> {
@@ -260,8 +276,8 @@ mod tests {
         let names = rivals::designs(rivals::Workload::Table);
         assert_eq!((flips[0].value, flips[0].design), (50.0, names[1].name));
         assert_eq!((flips[0].instead_of, flips[0].times), (names[0].name, 2.0));
-        let sentences = sweep.sentences();
-        assert_eq!(sentences.len(), 1);
+        let sentences = sweep.sentences(names[0].name);
+        assert_eq!(sentences[1..], ["The answer is the same at 99.9 % reads."]);
         assert!(sentences[0].contains("at 50 % reads"), "{sentences:?}");
         assert!(sentences[0].contains("6.00 million") && sentences[0].contains("2.00 times"));
     }
@@ -270,8 +286,19 @@ mod tests {
     fn the_same_answer_everywhere_is_said_too() {
         let first = || vec![place(0, 1, 8.0)];
         let sweep = sweep(vec![(100.0, first()), (99.0, first()), (50.0, first())]);
-        let expected = "The fastest is the same at 100 % reads and at 50 % reads.";
-        assert_eq!(sweep.sentences(), [expected]);
+        let expected = "The answer is the same at 100 % reads and at 50 % reads.";
+        assert_eq!(sweep.sentences("std-mutex"), [expected]);
+    }
+
+    #[test]
+    fn where_one_that_tied_with_the_choice_is_faster_is_said() {
+        // Two are first, so that neither is a flip, but one of them falls behind.
+        let own = vec![place(0, 1, 8.0), place(1, 1, 7.9)];
+        let sweep = sweep(vec![(99.0, own), (50.0, vec![place(1, 1, 9.0), place(0, 2, 4.5)])]);
+        assert!(sweep.flips().is_empty());
+        let expected = "Faster than it: std-rwlock at 50 % reads (2.00 times).";
+        assert_eq!(sweep.sentences("std-mutex"), [expected]);
+        assert_eq!(sweep.sentences("std-rwlock"), ["The answer is the same at 50 % reads."]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ const ADVANTAGE_WORTH_IT: f64 = 1.3;
 
 /// How much a design asks of its users, least first: a lock's rules everybody knows; values that
 /// outlive their replacement have to be thought about; quiescent states have to be announced too.
-fn demands(place: &Place) -> usize {
+pub(super) fn demands(place: &Place) -> usize {
     const FAMILIES: [&str; 3] = ["lock", "sharded lock", "reference count"];
     const ANNOUNCES: &str = "quiescence-qsbr";
     let family = place.design.family;
@@ -39,10 +39,7 @@ pub(super) fn paragraphs(places: &[Place], sweeps: &[Sweep], value_bytes: u32) -
     };
     let mut paragraphs = vec![what_to_take(choice, places)];
     paragraphs.extend(price(choice, value_bytes));
-    for sweep in sweeps {
-        paragraphs.extend(sweep.sentences());
-        paragraphs.extend(simpler_elsewhere(choice, sweep));
-    }
+    paragraphs.extend(sweeps.iter().flat_map(|sweep| sweep.sentences(choice.design.name)));
     paragraphs.push(when_not(choice, places));
     paragraphs
 }
@@ -77,29 +74,6 @@ fn what_to_take(choice: &Place, places: &[Place]) -> String {
         ));
     }
     text
-}
-
-/// Where the choice is still first, but not alone, and something that asks less would be taken.
-fn simpler_elsewhere(choice: &Place, sweep: &Sweep) -> Option<String> {
-    let settings: Vec<String> = sweep
-        .points
-        .iter()
-        .filter(|point| point.value != sweep.own)
-        .filter(|point| {
-            let is_choice = |place: &&Place| place.design.name == choice.design.name;
-            point.places.iter().find(is_choice).is_some_and(|place| place.rank == 1)
-        })
-        .filter_map(|point| {
-            let simpler = recommended(&point.places)?;
-            let setting = sweep.over.setting(point.value);
-            (demands(simpler) < demands(choice))
-                .then(|| format!("{} {setting}", simpler.design.name))
-        })
-        .collect();
-    (!settings.is_empty()).then(|| {
-        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-        format!("Within noise as fast, and less to ask of its users: {}.", listed(&settings))
-    })
 }
 
 fn nanoseconds(ns: u64) -> String {
@@ -153,8 +127,9 @@ fn when_not(choice: &Place, places: &[Place]) -> String {
 }
 
 /// "a", "a and b", "a, b and c".
-pub(super) fn listed(names: &[&str]) -> String {
-    match names {
+pub(super) fn listed<S: AsRef<str>>(names: &[S]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match names.as_slice() {
         [] => String::new(),
         [only] => (*only).to_owned(),
         [all @ .., last] => format!("{} and {last}", all.join(", ")),
