@@ -15,6 +15,11 @@ use crate::slot::{NOT_READY, Slot};
 ///
 /// # Safety
 /// While the value lives, no grace period of `core` that begins may end.
+#[diagnostic::on_unimplemented(
+    message = "this is no section of the domain `{K}`",
+    label = "a guard of another domain, or none at all",
+    note = "the value is protected by sections of `{K}`: read with `Domain::of({K}).read()`, or with `quiescence::read()` if that is `Global`"
+)]
 pub unsafe trait Section<K: Kind> {
     /// The domain that the section belongs to.
     #[doc(hidden)]

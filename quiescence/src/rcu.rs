@@ -210,17 +210,20 @@ impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
         current: &T,
         new: Box<T>,
     ) -> Result<Unlinked<T, K>, Box<T>> {
-        self.inner.check(section);
-        let new = Box::into_raw(new);
-        let current = ptr::from_ref(current).cast_mut();
-        // AcqRel: the Release pairs with the Acquire in `load_pointer` [GP-10]; the Acquire lets the
-        // owner of the old value see how it was made.
-        match self.inner.pointer.compare_exchange(current, new, AcqRel, Acquire) {
-            // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
-            Ok(old) => Ok(unsafe { Unlinked::new(old, &self.inner.domain) }.expect("never empty")),
-            // SAFETY: made by `into_raw` above and not published.
-            Err(_) => Err(unsafe { Box::from_raw(new) }),
+        match self.inner.compare_exchange(section, Some(current), Some(new)) {
+            Ok(old) => Ok(old.expect("never empty")),
+            Err(new) => Err(new.expect("given above")),
         }
+    }
+
+    /// The value, which nobody else can read: the place is borrowed exclusively.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.inner.get_mut().expect("never empty")
+    }
+
+    /// The value, out of its place. Waits for nothing: nobody else can read it.
+    pub fn into_inner(self) -> T {
+        self.inner.into_inner().expect("never empty")
     }
 
     /// The domain whose sections protect the value.
@@ -274,6 +277,59 @@ impl<T: Send + Sync + 'static, K: Kind> RcuOption<T, K> {
     /// Takes the value out; it may still be read.
     pub fn take(&self) -> Option<Unlinked<T, K>> {
         self.swap(None)
+    }
+
+    /// Replaces the value if it still is `current`, the very object (or none); else gives `new` back.
+    ///
+    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address from
+    /// being used again: no ABA.
+    ///
+    /// # Errors
+    /// `new`, if the value is another one by now.
+    ///
+    /// # Panics
+    /// If the section is one of another domain, as in [`Rcu::load`].
+    ///
+    /// ```
+    /// use quiescence::RcuOption;
+    ///
+    /// let first_wins = RcuOption::empty();
+    /// let guard = quiescence::read();
+    /// for candidate in ["a", "b"] {
+    ///     let _ = first_wins.compare_exchange(&guard, None, Some(Box::new(candidate)));
+    /// }
+    /// assert_eq!(first_wins.load(&guard), Some(&"a"));
+    /// ```
+    pub fn compare_exchange<S: Section<K>>(
+        &self,
+        section: &S,
+        current: Option<&T>,
+        new: Option<Box<T>>,
+    ) -> Result<Option<Unlinked<T, K>>, Option<Box<T>>> {
+        self.check(section);
+        let current = current.map_or(ptr::null_mut(), |current| ptr::from_ref(current).cast_mut());
+        let new = new.map_or(ptr::null_mut(), Box::into_raw);
+        // AcqRel: the Release pairs with the Acquire in `load_pointer` [GP-10]; the Acquire lets the
+        // owner of the old value see how it was made.
+        match self.pointer.compare_exchange(current, new, AcqRel, Acquire) {
+            // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
+            Ok(old) => Ok(unsafe { Unlinked::new(old, &self.domain) }),
+            // SAFETY: made by `into_raw` above and not published; or null.
+            Err(_) => Err((!new.is_null()).then(|| unsafe { Box::from_raw(new) })),
+        }
+    }
+
+    /// The value, which nobody else can read: the place is borrowed exclusively.
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        // SAFETY: from a box, or null; references that were loaded from here borrow `self`.
+        unsafe { self.pointer.get_mut().as_mut() }
+    }
+
+    /// The value, out of its place. Waits for nothing: nobody else can read it.
+    pub fn into_inner(mut self) -> Option<T> {
+        let pointer = std::mem::replace(self.pointer.get_mut(), ptr::null_mut());
+        // SAFETY: as in `get_mut`; `drop` finds the place empty.
+        (!pointer.is_null()).then(|| *unsafe { Box::from_raw(pointer) })
     }
 
     /// The domain whose sections protect the value.
@@ -370,6 +426,24 @@ impl<T: Send + Sync + 'static, K: Kind> Drop for Unlinked<T, K> {
     fn drop(&mut self) {
         // SAFETY: from a box and unreachable, see `new`; nobody uses `self` after this.
         unsafe { defer::retire_raw(self.domain.kind(), self.pointer.as_ptr()) };
+    }
+}
+
+impl<T: Send + Sync + 'static> From<T> for Rcu<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: Send + Sync + Default + 'static> Default for Rcu<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: Send + Sync + 'static> Default for RcuOption<T> {
+    fn default() -> Self {
+        Self::empty()
     }
 }
 

@@ -102,6 +102,36 @@ fn compare_exchange_refuses_what_has_changed() {
 }
 
 #[test]
+fn an_empty_place_takes_part_in_comparisons() {
+    let live = Arc::new(AtomicUsize::new(0));
+    let mut place = RcuOption::empty();
+    let guard = quiescence::read();
+    let one = Some(Box::new(Counted::new(1, &live)));
+    assert!(place.compare_exchange(&guard, None, one).expect("empty").is_none());
+    let two = Some(Box::new(Counted::new(2, &live)));
+    let refused = place.compare_exchange(&guard, None, two).unwrap_err();
+    assert_eq!(refused.as_ref().unwrap().value, 2);
+    let one = place.load(&guard);
+    let old = place.compare_exchange(&guard, one, refused).expect("still one").unwrap();
+    assert_eq!((old.value, one.unwrap().value), (1, 1));
+    let two = place.load(&guard);
+    assert!(place.compare_exchange(&guard, two, None).expect("still two").is_some());
+    assert!(place.compare_exchange(&guard, None, None).expect("empty").is_none());
+    drop(guard);
+    drop(old);
+    assert!(place.get_mut().is_none());
+    place.store(Some(Counted::new(3, &live)));
+    assert_eq!(place.get_mut().unwrap().value, 3);
+    assert_eq!(place.into_inner().unwrap().value, 3);
+    let mut value = Rcu::from(Counted::new(4, &live));
+    assert_eq!(value.get_mut().value, 4);
+    assert_eq!(value.into_inner().value, 4);
+    assert!(RcuOption::<Counted>::default().into_inner().is_none());
+    quiescence::barrier();
+    assert_eq!(live.load(SeqCst), 0);
+}
+
+#[test]
 fn what_is_taken_out_is_read_until_the_grace_period_is_over() {
     let domain = Domain::new();
     let option = RcuOption::new_in(Some(vec![1, 2, 3]), domain.clone());

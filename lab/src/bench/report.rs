@@ -49,13 +49,18 @@ fn row(case: &Case, rival: &Series, base: &str) -> Vec<String> {
     match case.ratio(rival.name, base, 0) {
         Some(_) if rival.name == base => row.extend(["1".to_owned(), "the base".to_owned()]),
         Some(ratio) if is_tie(&ratio) => {
-            row.extend([units::figures(ratio.median), format!("{}, tie", interval(&ratio))]);
+            // Wide intervals hold 1 too: there nothing is known, not even that they are equal.
+            let word = if ratio.high / ratio.low < TIE_WIDTH_MAX { "tie" } else { "unclear" };
+            row.extend([units::figures(ratio.median), format!("{}, {word}", interval(&ratio))]);
         }
         Some(ratio) => row.extend([units::figures(ratio.median), interval(&ratio)]),
         None => row.extend([String::new(), String::new()]),
     }
     row
 }
+
+/// An interval whose ends are further apart than this says nothing about equality.
+const TIE_WIDTH_MAX: f64 = 1.5;
 
 /// Half of what lies between the quartiles, as a share of the median.
 fn half_spread(median: f64, low: f64, high: f64) -> String {
