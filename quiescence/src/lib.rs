@@ -97,6 +97,12 @@ pub use crate::{
     statistics::Statistics,
 };
 
+/// The example of the README, which is to compile as well.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+#[derive(Debug)]
+pub struct Readme;
+
 /// For the macro [`domain!`] only.
 #[cfg(not(loom))]
 #[doc(hidden)]
