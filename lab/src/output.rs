@@ -138,6 +138,8 @@ impl Output {
     /// Writes a table, fitted to the width of the window.
     pub(crate) fn table(&mut self, mut table: Table) -> Result<(), Failure> {
         table.set_width(self.width);
+        // Colours are taken out where they do not belong when the text is written.
+        table.enforce_styling();
         let text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
         self.write(&text)
     }

@@ -1,6 +1,6 @@
 //! The tables and the JSON of `rcu bench`.
 
-use anstyle::{AnsiColor, Style};
+use comfy_table::{Cell, Color};
 use serde::Serialize;
 
 use super::rounds::{Case, Metric, Series, Unit};
@@ -101,18 +101,14 @@ pub(super) fn print_verdicts(verdicts: &[Verdict], output: &mut Output) -> Resul
             Bound::AtLeast(bound) => format!("at least {bound}"),
         };
         let (word, colour) = match held {
-            Held::Met => ("met", AnsiColor::Green),
-            Held::Missed => ("missed", AnsiColor::Red),
-            Held::TooClose => ("too close to call", AnsiColor::Yellow),
+            Held::Met => ("met", Color::Green),
+            Held::Missed => ("missed", Color::Red),
+            Held::TooClose => ("too close to call", Color::Yellow),
         };
-        let style = Style::new().fg_color(Some(colour.into()));
-        table.add_row(vec![
-            format!("{}: {} / {}", promise.case, promise.rival, promise.base),
-            units::figures(ratio.median),
-            interval(ratio),
-            target,
-            format!("{style}{word}{style:#}"),
-        ]);
+        let what = format!("{}: {} / {}", promise.case, promise.rival, promise.base);
+        let plain = [what, units::figures(ratio.median), interval(ratio), target];
+        let row = plain.iter().map(Cell::new).chain([Cell::new(word).fg(colour)]);
+        table.add_row(row.collect::<Vec<_>>());
     }
     output.table(table)
 }
