@@ -147,9 +147,13 @@ impl Registry {
             slot.forget_section();
             self.unregister(slot);
         }
-        for slot in &self.readers {
-            // SAFETY: see `register`. Nobody sleeps in this process any more.
-            unsafe { &**slot }.clear_waited_for();
+        // Nobody sleeps in this process any more. A free slot may bear a mark too, which its next owner
+        // would keep, and report to a sleeper that did not make it.
+        for chunk in &self.chunks {
+            // SAFETY: see `register`.
+            for slot in unsafe { chunk.as_ref() } {
+                slot.clear_waited_for();
+            }
         }
     }
 }
