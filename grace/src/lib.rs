@@ -15,9 +15,13 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
+pub mod engine;
 pub mod machine;
 pub mod policy;
 pub mod sequence;
+pub mod two_bank;
 pub mod word;
 
 pub use machine::{Action, Event, Machine, Refused, Start};

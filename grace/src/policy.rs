@@ -7,7 +7,9 @@
 /// How much somebody wants the grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Urgency {
-    /// In the background, or by someone who waits without hurry.
+    /// In the background: callbacks, which nobody waits for.
+    Background,
+    /// Someone waits, without hurry.
     Normal,
     /// Someone waits and would rather spend processor time than wait longer.
     Expedited,
@@ -57,7 +59,7 @@ impl Default for Poll {
 impl Policy for Poll {
     fn look_again(&self, looks: u32, urgency: Urgency) -> Hint {
         let looks_max = match urgency {
-            Urgency::Normal => self.looks_max,
+            Urgency::Background | Urgency::Normal => self.looks_max,
             Urgency::Expedited => self.looks_max_expedited,
         };
         if looks < looks_max { Hint::Again } else { Hint::Sleep }

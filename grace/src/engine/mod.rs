@@ -1,0 +1,162 @@
+//! Engines over processors: who notices quiescent states, and what is done until all have passed one.
+//!
+//! [`Machine`](crate::Machine) looks into the words of readers. A kernel has no such words: its
+//! readers cannot be preempted, so a processor that passes through its scheduler, or is interrupted
+//! in user mode or idle, is in none of them. The engines here live on such reports. Each is a
+//! *detector* of quiescent states with a *policy* of when to start, look again and force:
+//!
+//! | engine | detector | policy | after |
+//! |---|---|---|---|
+//! | [`poll::Global`] | counters, scanned by one processor | at once, again and again, forcing | rcu_poll, one list |
+//! | [`poll::PerCpu`] | the same, on every processor for itself | the same | rcu_poll, parallel |
+//! | [`tick::Tick`] | each processor clears its bit | on the tick, never forcing | rcu_ltimer |
+//! | [`token::Published`] | a token, handed on in the scheduler | none | rcu_sched |
+//! | [`token::Relay`] | the same, reworked | idle processors passed over, late ones nudged | ours |
+//! | [`tree::Tree`] | a combining tree of masks | limits of age | Tree RCU, 3.15 to today |
+//! | [`adaptive::Adaptive`] | counters, scanned | what is demanded, and a budget | ours |
+//!
+//! SRCU, whose readers report to two banks of counters, is [`two_bank`](crate::two_bank).
+//!
+//! An engine is told what happens on a processor ([`Engine`]) and asks for what it wants done
+//! ([`Host`]). It has no clock: time is what it asked its timer to wait, and the ticks it is told of.
+//! The simulator and the explorer drive this very code. What a step touches it tells
+//! ([`Host::touch`]), so that a driver can charge for it, and whose cache has to give it away.
+//!
+//! Unlike the rest of the crate the engines need an allocator, once, when they are made.
+
+pub mod adaptive;
+pub mod mask;
+pub mod poll;
+pub mod tick;
+pub mod token;
+pub mod tree;
+
+use crate::policy::Urgency;
+
+/// What a processor was doing when the tick came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Running a program: in no read-side critical section.
+    User,
+    /// In the kernel: possibly in one.
+    Kernel,
+    /// Doing nothing: in none.
+    Idle,
+}
+
+/// A callback, as far as an engine must know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Callback {
+    /// Whether somebody waits for it.
+    pub urgency: Urgency,
+    /// The memory that it will give back.
+    pub bytes: u32,
+}
+
+/// A cache line of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Line {
+    /// A processor's own, which it alone writes.
+    Cpu(usize),
+    /// Beside it: what others write to ask something of the processor.
+    Mailbox(usize),
+    /// A node of a tree.
+    Node(usize),
+    /// Shared by all; engines number theirs from 0.
+    Global(u8),
+}
+
+/// What is done to a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// A load.
+    Read,
+    /// A store.
+    Write,
+    /// An atomic read-modify-write.
+    Atomic,
+    /// A lock that lies in the line is taken and released; others that want it wait.
+    Lock,
+}
+
+/// What a driver does for an engine. All calls concern the processor the engine was told of, unless
+/// they name another one.
+pub trait Host {
+    /// Call [`Engine::softirq`] on `cpu` as soon as it takes interrupts.
+    fn raise(&mut self, cpu: usize);
+    /// Have `cpu` pass through its scheduler as soon as it can: [`Engine::context_switch`] follows.
+    /// An inter-processor interrupt, if `cpu` is another one.
+    fn resched(&mut self, cpu: usize);
+    /// Run the `count` oldest callbacks that were queued on `owner`, here.
+    fn invoke(&mut self, owner: usize, count: u64);
+    /// Call [`Engine::timer`] in so many jiffies (at least 1), on whatever processor. Asking again
+    /// replaces what was asked before; the engine has one timer.
+    fn timer(&mut self, jiffies: u32);
+    /// A line of the engine's is used.
+    fn touch(&mut self, line: Line, access: Access);
+    /// Whether the engine has lately had more than its share of processor time.
+    fn is_over_budget(&self) -> bool;
+    /// A grace period begins; `of` tells those of different processors apart, where each has its own.
+    fn began(&mut self, of: usize);
+    /// It has ended.
+    fn ended(&mut self, of: usize);
+}
+
+/// A grace-period engine over processors that report. Every function is total, and constant in time
+/// unless it says otherwise. Processors are numbered from 0; one out of range is ignored.
+pub trait Engine: core::fmt::Debug {
+    /// A callback is queued on `cpu`, to be run after a grace period.
+    fn queue(&mut self, cpu: usize, callback: Callback, host: &mut dyn Host);
+    /// `cpu` passes through its scheduler: a quiescent state.
+    fn context_switch(&mut self, cpu: usize, host: &mut dyn Host);
+    /// The tick interrupts `cpu`; in user mode or idle that is a quiescent state.
+    fn tick(&mut self, cpu: usize, mode: Mode, host: &mut dyn Host);
+    /// What [`Host::raise`] asked for.
+    fn softirq(&mut self, cpu: usize, host: &mut dyn Host);
+    /// What [`Host::timer`] asked for; it happens to run on `cpu`, outside of any section.
+    fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
+        let _ = (cpu, host);
+    }
+    /// Kernel code on `cpu` that runs for long offers to be rescheduled; nobody else wants to run.
+    fn cond_resched(&mut self, cpu: usize, host: &mut dyn Host) {
+        let _ = (cpu, host);
+    }
+    /// `cpu` enters an *extended quiescent state*: idle, or a program in user mode, without ticks.
+    fn enter_eqs(&mut self, cpu: usize, host: &mut dyn Host);
+    /// And leaves it.
+    fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host);
+    /// Whether the grace period in progress (that of `of`) still waits for `cpu`. For those who look on.
+    fn is_holdout(&self, of: usize, cpu: usize) -> bool;
+    /// How many callbacks that were queued on `cpu` have not been run.
+    fn waiting(&self, cpu: usize) -> u64;
+}
+
+/// Steps of an engine that can be left out, to see whether anybody notices.
+///
+/// Production code uses [`Intact`], which leaves none out and costs nothing. Each engine lists its
+/// steps in a constant `STEPS`; the explorer must find the harm in each, or record that it does none.
+pub trait Steps: Copy + core::fmt::Debug + Eq + core::hash::Hash {
+    /// Whether this step is left out.
+    fn omits(&self, step: &'static str) -> bool;
+}
+
+/// The engine as it should be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Intact;
+
+impl Steps for Intact {
+    #[inline(always)]
+    fn omits(&self, _: &'static str) -> bool {
+        false
+    }
+}
+
+/// The engine without one step: a mutant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Without(pub &'static str);
+
+impl Steps for Without {
+    fn omits(&self, step: &'static str) -> bool {
+        self.0 == step
+    }
+}
