@@ -7,3 +7,4 @@
 
 pub mod events;
 pub mod random;
+pub mod replay;
