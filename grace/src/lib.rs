@@ -25,6 +25,6 @@ pub mod two_bank;
 pub mod word;
 
 pub use machine::{Action, Event, Machine, Refused, Start};
-pub use policy::{Hint, Policy, Poll, Urgency};
+pub use policy::{AnyPolicy, Begin, Hint, Policy, Urgency};
 pub use sequence::{Cookie, Sequence};
 pub use word::Number;

@@ -6,11 +6,15 @@
 //! ```text
 //!            request
 //!   Idle ───────────────> Fence ──Fenced──> Announce ──Announced──> Scan ──Scanned(0)──> Complete
-//!    ^                      │Alone                          Woken ^  │Scanned(n)            │
-//!    │                      └────────────────────┐                │  v                      │
-//!    └───────────────────────Completed───────────┴── Complete    Wait                       │
+//!    ^ │request             ^ │Alone                        Woken ^  │Scanned(n)            │
+//!    │ v                    │ └──────────────────┐                │  v                      │
+//!    │ Wait(Tick) ──Woken───┘                    │               Wait                       │
+//!    └───────────────────────Completed───────────┴── Complete                               │
 //!    └───────────────────────Completed──────────────────────────────────────────────────────┘
 //! ```
+//!
+//! Whether a request starts a grace period at once or at the next tick, and what happens between two
+//! looks, is the policy's to say ([`Policy`]).
 //!
 //! # Why one fence and one pass are enough
 //!
@@ -37,7 +41,7 @@
 //! scans twice: whatever the stale number is, it differs from one of them.
 //! (`check` finds the fault with two-bit numbers and one pass, and finds none with two.)
 
-use crate::policy::{Hint, Policy, Urgency};
+use crate::policy::{Begin, Hint, Policy, Urgency};
 use crate::sequence::{Cookie, Sequence};
 use crate::word::Number;
 
@@ -55,7 +59,9 @@ pub enum Action {
     /// ordering, and count those that [`is_holdout`](crate::word::is_holdout) under this number.
     /// Then [`Event::Scanned`].
     Scan(Number),
-    /// Hold-outs remain: follow the hint. Then [`Event::Woken`].
+    /// Hold-outs remain, or the grace period that is wanted begins at the next tick
+    /// ([`Hint::Tick`]): follow the hint. Then [`Event::Woken`]. While it waits the answer can
+    /// change: a request that is more urgent makes the machine less patient.
     Wait(Hint),
     /// A grace period has ended: make this sequence visible, with release ordering, and wake those
     /// whose cookies are done. Then [`Event::Completed`].
@@ -125,6 +131,8 @@ impl Start {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {
     Idle,
+    /// A grace period is wanted, and begins at the next tick.
+    Defer,
     Fence,
     Announce,
     Scan,
@@ -138,9 +146,9 @@ enum Step {
 /// constant in time and space.
 ///
 /// ```
-/// use grace::{Action, Event, Machine, Poll, Start, Urgency};
+/// use grace::{Action, Event, Machine, Start, Urgency, policy::Adaptive};
 ///
-/// let mut machine = Machine::new(Poll::DEFAULT, Start::ZERO);
+/// let mut machine = Machine::new(Adaptive::DEFAULT, Start::ZERO);
 /// let cookie = machine.request(Urgency::Normal);
 /// let mut words = [0u64; 2]; // two readers, outside of any section
 /// loop {
@@ -166,6 +174,8 @@ pub struct Machine<P> {
     sequence: Sequence,
     /// The furthest grace period that somebody asked for.
     needed: Cookie,
+    /// The furthest that was asked for with more than background urgency.
+    needed_normal: Cookie,
     /// The furthest that somebody in a hurry asked for.
     needed_expedited: Cookie,
     step: Step,
@@ -193,6 +203,7 @@ impl<P: Policy> Machine<P> {
             policy,
             sequence: Sequence::after(start.sequence.ended()),
             needed: nothing,
+            needed_normal: nothing,
             needed_expedited: nothing,
             step: Step::Idle,
             number: Number(start.number.0 & number_mask),
@@ -216,11 +227,15 @@ impl<P: Policy> Machine<P> {
     pub fn require(&mut self, cookie: Cookie, urgency: Urgency) {
         let furthest = self.snapshot();
         let cookie = if cookie.is_at_or_after(furthest) { furthest } else { cookie };
-        if cookie.is_at_or_after(self.needed) {
-            self.needed = cookie;
-        }
-        if urgency == Urgency::Expedited && cookie.is_at_or_after(self.needed_expedited) {
-            self.needed_expedited = cookie;
+        let levels = [
+            (Urgency::Background, &mut self.needed),
+            (Urgency::Normal, &mut self.needed_normal),
+            (Urgency::Expedited, &mut self.needed_expedited),
+        ];
+        for (level, needed) in levels {
+            if urgency >= level && cookie.is_at_or_after(*needed) {
+                *needed = cookie;
+            }
         }
     }
 
@@ -249,12 +264,27 @@ impl<P: Policy> Machine<P> {
         self.step != Step::Idle || !self.sequence.is_done(self.needed)
     }
 
-    /// What to do next. The same answer until [`observe`](Self::observe) reports it done; only an
-    /// idle machine turns into a starting one, when a request is waiting.
+    /// How much somebody wants the grace period in progress or a later one.
+    pub fn urgency(&self) -> Urgency {
+        if !self.sequence.is_done(self.needed_expedited) {
+            Urgency::Expedited
+        } else if !self.sequence.is_done(self.needed_normal) {
+            Urgency::Normal
+        } else {
+            Urgency::Background
+        }
+    }
+
+    /// What to do next. The same answer until [`observe`](Self::observe) reports it done, but for two
+    /// things that requests change: an idle machine starts or decides to start at the next tick, and
+    /// one that waits may have to wait differently.
     pub fn poll(&mut self) -> Action {
-        if self.step == Step::Idle && !self.sequence.is_done(self.needed) {
-            self.sequence = self.sequence.begin();
-            self.step = Step::Fence;
+        let is_wanted = !self.sequence.is_done(self.needed);
+        if matches!(self.step, Step::Idle | Step::Defer) && is_wanted {
+            match self.policy.begin(self.urgency()) {
+                Begin::Now => self.begin(),
+                Begin::AtTick => self.step = Step::Defer,
+            }
         }
         self.pending()
     }
@@ -277,8 +307,9 @@ impl<P: Policy> Machine<P> {
                 self.step = Step::Wait;
             }
             (Step::Wait, Event::Woken) => self.step = Step::Scan,
+            (Step::Defer, Event::Woken) => self.begin(),
             (Step::Complete, Event::Completed) => self.step = Step::Idle,
-            (Step::Idle | Step::Complete, Event::Abandoned) => {}
+            (Step::Idle | Step::Defer | Step::Complete, Event::Abandoned) => {}
             (_, Event::Abandoned) => self.step = Step::Fence,
             _ => return Err(Refused { event, pending: self.pending() }),
         }
@@ -291,18 +322,15 @@ impl<P: Policy> Machine<P> {
             Step::Fence => Action::Fence,
             Step::Announce => Action::Announce(self.number),
             Step::Scan => Action::Scan(self.number),
+            Step::Defer => Action::Wait(Hint::Tick),
             Step::Wait => Action::Wait(self.policy.look_again(self.looks, self.urgency())),
             Step::Complete => Action::Complete(self.sequence),
         }
     }
 
-    /// Whether somebody in a hurry waits for the grace period in progress or a later one.
-    fn urgency(&self) -> Urgency {
-        if self.sequence.is_done(self.needed_expedited) {
-            Urgency::Normal
-        } else {
-            Urgency::Expedited
-        }
+    fn begin(&mut self) {
+        self.sequence = self.sequence.begin();
+        self.step = Step::Fence;
     }
 
     fn begin_pass(&mut self) {

@@ -3,12 +3,23 @@
 //! A reference that is obviously right stands beside it: it remembers, for each request, whether a
 //! fence, an announcement and a scan that found nobody came after it, in this order.
 
+use grace::policy::{Adaptive, Poll, Tick, Token};
 use grace::{
-    Action, Cookie, Event, Hint, Machine, Number, Poll, Refused, Sequence, Start, Urgency,
+    Action, AnyPolicy, Cookie, Event, Hint, Machine, Number, Policy, Refused, Sequence, Start,
+    Urgency,
 };
 use proptest::prelude::*;
 
-const POLICY: Poll = Poll { looks_max: 2, looks_max_expedited: 5 };
+const POLICY: Adaptive = Adaptive { looks_max: 2, looks_max_expedited: 5 };
+
+fn policy() -> impl Strategy<Value = AnyPolicy> {
+    prop_oneof![
+        2 => Just(AnyPolicy::Adaptive(POLICY)),
+        1 => Just(AnyPolicy::Poll(Poll { looks_max: 3 })),
+        1 => Just(AnyPolicy::Tick(Tick)),
+        1 => Just(AnyPolicy::Token(Token { looks_max: 2 })),
+    ]
+}
 
 /// Counters anywhere, often right before their wrap; numbers from one bit to all.
 fn start() -> impl Strategy<Value = Start> {
@@ -37,7 +48,7 @@ enum Step {
 }
 
 fn urgency() -> impl Strategy<Value = Urgency> {
-    prop_oneof![Just(Urgency::Normal), Just(Urgency::Expedited)]
+    prop_oneof![Just(Urgency::Background), Just(Urgency::Normal), Just(Urgency::Expedited)]
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -105,7 +116,7 @@ fn advance(asked: &mut [Asked], event: Event) {
 }
 
 /// Carries out what is wanted, nobody holding anything up; answers how many steps that took.
-fn finish(machine: &mut Machine<Poll>) -> usize {
+fn finish<P: Policy>(machine: &mut Machine<P>) -> usize {
     for steps in 0.. {
         let Some(event) = answer(machine.poll(), 0, false) else { return steps };
         machine.observe(event).expect("the answer fits");
@@ -119,10 +130,11 @@ proptest! {
 
     #[test]
     fn a_cookie_is_never_done_before_a_full_grace_period(
+        policy in policy(),
         start in start(),
         steps in prop::collection::vec(step(), 0..120),
     ) {
-        let mut machine = Machine::new(POLICY, start);
+        let mut machine = Machine::new(policy, start);
         let mut asked: Vec<Asked> = Vec::new();
         for step in steps {
             let observed = match step {
@@ -155,8 +167,12 @@ proptest! {
                     prop_assert_eq!(&before, &machine, "a refused event changes nothing");
                     prop_assert_eq!(refused, event);
                     prop_assert_eq!(before.clone().poll(), {
-                        // An idle machine with a request would begin at the next poll.
-                        if pending == Action::Idle { before.clone().poll() } else { pending }
+                        // An idle machine with a request, or one that waits for the tick and has been
+                        // asked urgently, would begin at the next poll.
+                        match pending {
+                            Action::Idle | Action::Wait(_) => before.clone().poll(),
+                            _ => pending,
+                        }
                     });
                 }
             }
@@ -166,14 +182,18 @@ proptest! {
             }
         }
         // Requests end: with nobody holding anything up, all of them, in a bounded number of steps.
-        prop_assert!(finish(&mut machine) <= 2 * 8, "two grace periods of two passes at most");
+        prop_assert!(finish(&mut machine) <= 2 * 9, "two grace periods of two passes at most");
         prop_assert!(!machine.is_wanted());
         prop_assert!(asked.iter().all(|request| machine.sequence().is_done(request.cookie)));
     }
 
     #[test]
-    fn a_foreign_cookie_asks_for_one_grace_period_at_most(start in start(), bits: u64) {
-        let mut machine = Machine::new(POLICY, start);
+    fn a_foreign_cookie_asks_for_one_grace_period_at_most(
+        policy in policy(),
+        start in start(),
+        bits: u64,
+    ) {
+        let mut machine = Machine::new(policy, start);
         let first = machine.sequence().ended();
         machine.require(Cookie::from_bits(bits), Urgency::Normal);
         finish(&mut machine);
@@ -220,7 +240,7 @@ proptest! {
 }
 
 /// Up to the first look that finds hold-outs.
-fn with_holdouts(urgency: Option<Urgency>) -> Machine<Poll> {
+fn with_holdouts(urgency: Option<Urgency>) -> Machine<Adaptive> {
     let mut machine = Machine::new(POLICY, Start::ZERO);
     machine.request(Urgency::Normal);
     for event in [Event::Fenced, Event::Announced, Event::Scanned { holdouts: 1 }] {
@@ -233,7 +253,7 @@ fn with_holdouts(urgency: Option<Urgency>) -> Machine<Poll> {
     machine
 }
 
-fn looks_before_sleep(machine: &mut Machine<Poll>) -> u32 {
+fn looks_before_sleep(machine: &mut Machine<Adaptive>) -> u32 {
     let mut looks = 0;
     while machine.poll() == Action::Wait(Hint::Again) {
         looks += 1;
@@ -273,4 +293,53 @@ fn an_abandoned_grace_period_begins_again_at_its_fence() {
     machine.observe(Event::Abandoned).expect("fits every step");
     assert_eq!(machine.poll(), Action::Fence);
     assert!(machine.sequence().in_progress());
+}
+
+/// What a fresh machine does after one request of this urgency: whether it begins at once, and what it
+/// does after each look that finds hold-outs.
+fn course(policy: AnyPolicy, urgency: Urgency) -> (bool, [Hint; 6]) {
+    let mut machine = Machine::new(policy, Start::ZERO);
+    machine.request(urgency);
+    let at_once = machine.poll() == Action::Fence;
+    if !at_once {
+        assert_eq!(machine.poll(), Action::Wait(Hint::Tick));
+        assert!(!machine.sequence().in_progress());
+        machine.observe(Event::Woken).expect("the answer fits");
+    }
+    machine.observe(Event::Fenced).expect("the answer fits");
+    machine.observe(Event::Announced).expect("the answer fits");
+    let hints = std::array::from_fn(|_| {
+        machine.observe(Event::Scanned { holdouts: 1 }).expect("the answer fits");
+        let Action::Wait(hint) = machine.poll() else { panic!("hold-outs remain") };
+        machine.observe(Event::Woken).expect("the answer fits");
+        hint
+    });
+    (at_once, hints)
+}
+
+#[test]
+fn each_policy_has_its_own_patience() {
+    use Hint::{Again, Sleep, Tick as AtTick};
+    use Urgency::{Background, Expedited, Normal};
+    let adaptive = AnyPolicy::Adaptive(POLICY);
+    assert_eq!(course(adaptive, Background), (false, [AtTick; 6]));
+    assert_eq!(course(adaptive, Normal), (true, [Again, Sleep, Sleep, Sleep, Sleep, Sleep]));
+    assert_eq!(course(adaptive, Expedited), (true, [Again, Again, Again, Again, Sleep, Sleep]));
+    let poll = AnyPolicy::Poll(Poll { looks_max: 3 });
+    let token = AnyPolicy::Token(Token { looks_max: 2 });
+    for urgency in [Background, Normal, Expedited] {
+        assert_eq!(course(poll, urgency), (true, [Again, Again, Sleep, Sleep, Sleep, Sleep]));
+        assert_eq!(course(AnyPolicy::Tick(Tick), urgency), (false, [AtTick; 6]));
+    }
+    assert_eq!(course(token, Background), (true, [AtTick; 6]));
+    assert_eq!(course(token, Normal), (true, [Again, AtTick, AtTick, AtTick, AtTick, AtTick]));
+}
+
+#[test]
+fn an_urgent_request_ends_the_wait_for_the_tick() {
+    let mut machine = Machine::new(POLICY, Start::ZERO);
+    let background = machine.request(Urgency::Background);
+    assert_eq!(machine.poll(), Action::Wait(Hint::Tick));
+    assert_eq!(machine.request(Urgency::Normal), background, "they share one grace period");
+    assert_eq!(machine.poll(), Action::Fence);
 }

@@ -121,7 +121,13 @@ impl<M: Memory> World<M> {
                 }
                 return self.report_event(turn, Event::Woken);
             }
-            Action::Wait(Hint::Again) => Step::LookAgain(cut(turn.setup, self.machine.number())),
+            // Before a grace period has begun a tick is all that is waited for.
+            Action::Wait(Hint::Tick) if !self.machine.sequence().in_progress() => {
+                Step::Report(Event::Woken)
+            }
+            Action::Wait(Hint::Again | Hint::Tick) => {
+                Step::LookAgain(cut(turn.setup, self.machine.number()))
+            }
             Action::Wait(Hint::Sleep) => Step::MarkBegin,
             Action::Complete(sequence) => Step::Complete(sequence),
         };

@@ -11,7 +11,8 @@ mod updater;
 
 use core::hash::Hash;
 
-use grace::{Cookie, Event, Machine, Poll, Sequence, Start, word};
+use grace::policy::Adaptive;
+use grace::{Cookie, Event, Machine, Sequence, Start, word};
 
 use crate::choice::Choice;
 use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS, THREADS, VARIABLES};
@@ -127,7 +128,7 @@ struct Registry {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct World<M> {
     memory: M,
-    machine: Machine<Poll>,
+    machine: Machine<Adaptive>,
     /// Who holds the machine's lock from one step to another.
     held_by: Option<u8>,
     driven: bool,
@@ -186,13 +187,13 @@ impl<M: Memory> World<M> {
         }
     }
 
-    fn machine(setup: &Setup) -> Machine<Poll> {
+    fn machine(setup: &Setup) -> Machine<Adaptive> {
         let start = setup.scenario.start;
         // The mutants that cut numbers short do it where the driver handles them, so that the
         // machine believes that they are still wide.
         let number_bits = if driver::number_mask(setup).is_some() { 32 } else { start.number_bits };
         let looks_max = setup.scenario.looks_max;
-        let policy = Poll { looks_max, looks_max_expedited: looks_max };
+        let policy = Adaptive { looks_max, looks_max_expedited: looks_max };
         Machine::new(policy, Start { number_bits, ..start })
     }
 

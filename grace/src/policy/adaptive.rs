@@ -1,0 +1,97 @@
+//! The default policy: from demand, within a budget.
+//!
+//! rcu_poll has the latency and rcu_ltimer the overhead; which of them one wants depends on whether
+//! anybody waits. So: background work goes by the tick, as under [`Tick`](super::Tick); somebody who
+//! waits, and a backlog that is large, is served as under [`Poll`](super::Poll), at the price that
+//! *they* pay; and what is done in the background has a budget of processor time, which gives way only
+//! to expedited demand.
+
+use super::{Begin, Hint, Policy, Urgency};
+
+/// Rcu_poll's latency when someone waits, rcu_ltimer's overhead when nobody does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Adaptive {
+    /// Looks before sleeping when nobody is in a hurry.
+    pub looks_max: u32,
+    /// Looks before sleeping when someone is.
+    pub looks_max_expedited: u32,
+}
+
+impl Adaptive {
+    /// A few microseconds of looking: longer than the common section, shorter than two context
+    /// switches, which is what sleeping would cost. Ten times that where someone is in a hurry.
+    pub const DEFAULT: Self = Self { looks_max: 200, looks_max_expedited: 2_000 };
+}
+
+impl Default for Adaptive {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl Policy for Adaptive {
+    fn begin(&self, urgency: Urgency) -> Begin {
+        if urgency == Urgency::Background { Begin::AtTick } else { Begin::Now }
+    }
+
+    fn look_again(&self, looks: u32, urgency: Urgency) -> Hint {
+        let looks_max = match urgency {
+            Urgency::Background => return Hint::Tick,
+            Urgency::Normal => self.looks_max,
+            Urgency::Expedited => self.looks_max_expedited,
+        };
+        if looks < looks_max { Hint::Again } else { Hint::Sleep }
+    }
+}
+
+/// The share of a processor that background work on grace periods may take.
+///
+/// The driver owns time: it measures what a turn of work cost, and asks how long to rest.
+///
+/// ```
+/// use grace::policy::Budget;
+///
+/// let budget = Budget::from_ppm(10_000); // 1 %
+/// let tick_ns = 10_000_000;
+/// assert_eq!(budget.rest_ns(20_000, tick_ns), tick_ns); // cheap: the tick is pause enough
+/// assert_eq!(budget.rest_ns(500_000, tick_ns), 49_500_000); // 0.5 ms is 1 % of 50 ms
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Budget {
+    share_ppm: u32,
+}
+
+impl Budget {
+    /// One per cent of a processor.
+    pub const DEFAULT: Self = Self::from_ppm(10_000);
+
+    /// A share in parts of a million, taken as 1 to 1,000,000 (a whole processor: no limit).
+    pub const fn from_ppm(share_ppm: u32) -> Self {
+        let share_ppm = match share_ppm {
+            0 => 1,
+            1..=1_000_000 => share_ppm,
+            _ => 1_000_000,
+        };
+        Self { share_ppm }
+    }
+
+    /// The share, in parts of a million.
+    pub const fn ppm(self) -> u32 {
+        self.share_ppm
+    }
+
+    /// How long to rest after a turn of work that took `spent_ns` of processor time: at least a
+    /// tick, and so long that the turn was no more than the share of turn and rest.
+    pub const fn rest_ns(self, spent_ns: u64, tick_ns: u64) -> u64 {
+        let share = self.share_ppm as u128;
+        let rest = spent_ns as u128 * (1_000_000 - share) / share;
+        let rest = if rest > u64::MAX as u128 { u64::MAX } else { rest as u64 };
+        if rest > tick_ns { rest } else { tick_ns }
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

@@ -1,0 +1,115 @@
+//! Policies: when to start, and when to look at the hold-outs again.
+//!
+//! The machine knows *what* must happen in a grace period; a policy says how patient it is in
+//! between. Policies are siblings behind the trait [`Policy`]; each is a small value that is
+//! compared and hashed with the machine, so that the explorer can tell states apart.
+//!
+//! All that a policy hears of is [`Urgency`]: whoever asks for a grace period translates its
+//! situation into it. Somebody who waits is urgent; so is memory: [`Urgency::of_backlog`].
+
+mod adaptive;
+mod poll;
+mod tick;
+mod token;
+
+pub use adaptive::{Adaptive, Budget};
+pub use poll::Poll;
+pub use tick::Tick;
+pub use token::Token;
+
+/// How much somebody wants the grace period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Urgency {
+    /// In the background: a few callbacks, for which nobody waits. More may join them.
+    Background,
+    /// Someone waits, without hurry; or enough callbacks for a grace period of their own wait.
+    Normal,
+    /// Someone waits and would rather spend processor time than wait longer; or the memory that
+    /// waits is near its limit.
+    Expedited,
+}
+
+impl Urgency {
+    /// What a backlog asks for: a batch that is full wants its grace period now, and from three
+    /// quarters of the limit on it is pressing. (The unit is the caller's: objects or bytes.)
+    ///
+    /// ```
+    /// use grace::Urgency;
+    ///
+    /// assert_eq!(Urgency::of_backlog(10, 256, 65_536), Urgency::Background);
+    /// assert_eq!(Urgency::of_backlog(256, 256, 65_536), Urgency::Normal);
+    /// assert_eq!(Urgency::of_backlog(49_152, 256, 65_536), Urgency::Expedited);
+    /// ```
+    pub const fn of_backlog(waiting: u64, batch: u64, limit: u64) -> Self {
+        if waiting >= limit - limit / 4 {
+            Self::Expedited
+        } else if waiting >= batch {
+            Self::Normal
+        } else {
+            Self::Background
+        }
+    }
+}
+
+/// Whether a grace period that is wanted starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Begin {
+    /// At once.
+    Now,
+    /// At the next tick.
+    AtTick,
+}
+
+/// What the driver should do before it looks at the hold-outs again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hint {
+    /// Look again without giving up the processor.
+    Again,
+    /// Give up the processor until a hold-out has left its section: have the hold-outs report.
+    Sleep,
+    /// Give up the processor until the next tick.
+    Tick,
+}
+
+/// When to start and when to look again. Implementations are pure functions of their arguments and
+/// parameters.
+pub trait Policy: Clone + core::fmt::Debug + Eq + core::hash::Hash {
+    /// A grace period is wanted this much, and none is in progress: does it start?
+    fn begin(&self, urgency: Urgency) -> Begin;
+
+    /// `looks` scans of this pass have found hold-outs (at least 1): what now?
+    fn look_again(&self, looks: u32, urgency: Urgency) -> Hint;
+}
+
+/// Any of the policies over readers' words, where the choice is made at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AnyPolicy {
+    /// From demand, within a budget.
+    Adaptive(Adaptive),
+    /// At once, and without pause.
+    Poll(Poll),
+    /// On the tick.
+    Tick(Tick),
+    /// As readers hand a token on.
+    Token(Token),
+}
+
+impl Policy for AnyPolicy {
+    fn begin(&self, urgency: Urgency) -> Begin {
+        match self {
+            Self::Adaptive(policy) => policy.begin(urgency),
+            Self::Poll(policy) => policy.begin(urgency),
+            Self::Tick(policy) => policy.begin(urgency),
+            Self::Token(policy) => policy.begin(urgency),
+        }
+    }
+
+    fn look_again(&self, looks: u32, urgency: Urgency) -> Hint {
+        match self {
+            Self::Adaptive(policy) => policy.look_again(looks, urgency),
+            Self::Poll(policy) => policy.look_again(looks, urgency),
+            Self::Tick(policy) => policy.look_again(looks, urgency),
+            Self::Token(policy) => policy.look_again(looks, urgency),
+        }
+    }
+}
