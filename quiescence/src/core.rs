@@ -12,9 +12,11 @@
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use grace::{Action, Event, Hint, Machine, Number, Poll, Sequence, Start, Urgency, word};
+use grace::policy::{AnyPolicy, Budget};
+use grace::{Action, Event, Hint, Machine, Number, Sequence, Start, Urgency, word};
 
 use crate::chaos::{self, Mutant, Point};
+use crate::engine::Settings;
 use crate::os::sync::{
     self, AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, const_unless_loom,
 };
@@ -50,6 +52,10 @@ pub struct Core {
     pub(crate) fences: AtomicU64,
     /// Times that a driver went to sleep for hold-outs.
     pub(crate) sleeps: AtomicU64,
+    /// Processor time that the worker has spent on grace periods here.
+    pub(crate) worker_ns: AtomicU64,
+    /// The worker's share of a processor, where it has one.
+    pub(crate) budget: Option<Budget>,
 }
 
 // Not derived: it would look into the slots' cells, which belong to other threads.
@@ -62,7 +68,7 @@ impl std::fmt::Debug for Core {
 /// The machine and who drives it.
 #[derive(Debug)]
 pub(crate) struct State {
-    machine: Machine<Poll>,
+    machine: Machine<AnyPolicy>,
     driven: bool,
     /// Threads that sleep on `turn`.
     sleepers: usize,
@@ -74,7 +80,10 @@ enum Until {
     /// This cookie is done.
     Done(grace::Cookie),
     /// There is something to wait for, or one grace period has ended.
-    MustWait,
+    MustWait {
+        /// Whether a tick has come: the driver is the worker.
+        tick: bool,
+    },
 }
 
 /// The calling thread, as far as a driver must know it.
@@ -84,19 +93,15 @@ pub(crate) struct Me {
     pub(crate) quiescent_slots: usize,
 }
 
-/// Loom is to see the sleep, not two hundred looks.
-const POLICY: Poll =
-    if cfg!(loom) { Poll { looks_max: 1, looks_max_expedited: 2 } } else { Poll::DEFAULT };
-
 impl Core {
     const_unless_loom! {
         /// A domain without readers.
-        pub fn new(start: Start) -> Self {
+        pub(crate) fn new(start: Start, settings: Settings) -> Self {
             Self {
                 gp: Line(AtomicU64::new(word::entered(start.number))),
                 wake: Line(AtomicU32::new(0)),
                 state: Mutex::new(State {
-                    machine: Machine::new(POLICY, start),
+                    machine: Machine::new(settings.policy, start),
                     driven: false,
                     sleepers: 0,
                 }),
@@ -108,6 +113,8 @@ impl Core {
                 number: 0,
                 fences: AtomicU64::new(0),
                 sleeps: AtomicU64::new(0),
+                worker_ns: AtomicU64::new(0),
+                budget: settings.budget,
             }
         }
     }
@@ -224,12 +231,40 @@ impl Core {
 
     /// Goes as far with the grace period in progress or wanted as is possible without waiting.
     pub(crate) fn advance(&self, me: Me) {
+        self.advance_at(me, false);
+    }
+
+    /// The same, at a tick: a grace period that waits for it begins, or is looked at.
+    pub(crate) fn advance_at_tick(&self, me: Me) {
+        self.advance_at(me, true);
+    }
+
+    fn advance_at(&self, me: Me, tick: bool) {
         if let Some(state) = sync::try_lock(&self.state)
             && !state.driven
             && state.machine.is_wanted()
         {
-            drop(self.drive(state, Until::MustWait, me));
+            drop(self.drive(state, Until::MustWait { tick }, me));
         }
+    }
+
+    /// What the worker still has to do here, callbacks aside.
+    #[cfg(not(loom))]
+    pub(crate) fn attention(&self) -> Attention {
+        let state = sync::lock(&self.state);
+        match state.machine.policy() {
+            _ if !state.machine.is_wanted() => Attention::None,
+            // Callbacks ask for it, and they are looked after anyway; or whoever waits sees to it.
+            AnyPolicy::Adaptive(_) => Attention::None,
+            AnyPolicy::Poll(_) => Attention::AtOnce,
+            AnyPolicy::Tick(_) | AnyPolicy::Token(_) => Attention::AtTick,
+        }
+    }
+
+    /// How much somebody wants the grace period in progress or a later one.
+    #[cfg(not(loom))]
+    pub(crate) fn urgency(&self) -> Urgency {
+        sync::lock(&self.state).machine.urgency()
     }
 
     // ---- the driver ---------------------------------------------------------------------------
@@ -243,6 +278,7 @@ impl Core {
     ) -> MutexGuard<'a, State> {
         state.driven = true;
         let mut looked = false;
+        let mut tick = matches!(until, Until::MustWait { tick: true });
         loop {
             let event = match state.machine.poll() {
                 Action::Idle => break,
@@ -263,11 +299,14 @@ impl Core {
                     looked = true;
                     Event::Scanned { holdouts }
                 }
-                // Whoever comes next looks again: the machine stays at this step.
-                Action::Wait(_) if looked && matches!(until, Until::MustWait) => break,
                 Action::Wait(hint) => {
-                    if let Until::Done(_) = until {
-                        state = self.unlocked(state, || self.wait_for_holdouts(hint));
+                    match until {
+                        Until::Done(_) => state = self.unlocked(state, || self.pause(hint)),
+                        // The tick that it waits for is this one.
+                        Until::MustWait { .. } if hint == Hint::Tick && tick => tick = false,
+                        // Whoever comes next looks again: the machine stays at this step.
+                        Until::MustWait { .. } if hint == Hint::Tick || looked => break,
+                        Until::MustWait { .. } => {}
                     }
                     Event::Woken
                 }
@@ -349,11 +388,12 @@ impl Core {
         sync::lock(&self.registry).scan(number)
     }
 
-    /// Looks away for a moment, or sleeps until the last hold-out has left.
-    fn wait_for_holdouts(&self, hint: Hint) {
+    /// Looks away for a moment, or sleeps until the last hold-out has left or the tick comes.
+    fn pause(&self, hint: Hint) {
         match hint {
             Hint::Again => sync::relax(),
             Hint::Sleep => self.sleep(),
+            Hint::Tick => sync::tick(),
         }
     }
 
@@ -401,6 +441,18 @@ impl Core {
     }
 }
 
+/// What a domain wants of the worker.
+#[cfg(not(loom))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Attention {
+    /// Nothing.
+    None,
+    /// A look at the next tick.
+    AtTick,
+    /// Another look without pause.
+    AtOnce,
+}
+
 /// A fence that the registered readers ask for.
 #[derive(Clone, Copy, Debug)]
 enum Needed {
@@ -420,7 +472,7 @@ impl Until {
     fn is_reached(self, sequence: Sequence) -> bool {
         match self {
             Self::Done(cookie) => sequence.is_done(cookie),
-            Self::MustWait => true,
+            Self::MustWait { .. } => true,
         }
     }
 }

@@ -16,11 +16,8 @@ use crate::chaos::{self, Mutant};
 use crate::core::{Core, Me};
 use crate::kind::{self, Handle, Kind};
 use crate::local::{self, Own, Sections};
-use crate::queue::{Callback, Queue};
+use crate::queue::{Callback, Queue, WAITING_MAX};
 use crate::worker;
-
-/// Objects that may wait in one queue before its thread waits for a grace period.
-const WAITING_MAX: u64 = 65_536;
 
 /// Additions between two looks at what is due. Less than the callbacks that a look runs, so that a
 /// thread that keeps retiring runs more than it adds.
@@ -111,7 +108,7 @@ fn tend(core: &Core, queue: &Queue, waiting: u64) {
 fn relieve(core: &Core, queue: &Queue) {
     while queue.waiting_count() >= WAITING_MAX && Sections::of_this_thread() == Sections::None {
         if queue.run_some(core, local::token()) == 0 {
-            queue.wait_for_progress(core, Urgency::Normal, || Own::in_domain(core).me());
+            queue.wait_for_progress(core, Urgency::Expedited, || Own::in_domain(core).me());
         }
     }
 }
@@ -142,7 +139,7 @@ pub(crate) fn barrier(core: &Core, me: impl Fn() -> Me) {
     }
     let queues = core.queues.all();
     // All batches first, so that one grace period serves them all.
-    queues.iter().for_each(|queue| queue.close(core));
+    queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
     queues.iter().for_each(|queue| queue.drain(core, &me, local::token()));
     core.queues.forget_orphans();
 }

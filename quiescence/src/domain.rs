@@ -5,15 +5,18 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use grace::policy::Budget;
 use grace::{Start, Urgency};
 
-use crate::core::Core;
+use crate::core::{Attention, Core};
 use crate::defer;
+use crate::engine::{Engine, Settings};
 use crate::guard::{Guard, Reader};
 use crate::kind::{self, Global, Kind, Private};
 use crate::local::Own;
 use crate::qsbr::Qsbr;
 use crate::statistics::Statistics;
+use crate::worker;
 
 /// A domain: its readers hold up its own grace periods and no others.
 ///
@@ -53,20 +56,72 @@ pub struct Cookie {
 }
 
 impl Domain<Private> {
-    /// A new domain without readers.
+    /// A new domain without readers, with the default engine.
     pub fn new() -> Self {
-        Self::starting_at(Start::ZERO)
+        Self::builder().build()
+    }
+
+    /// Says how a new domain is to work.
+    pub fn builder() -> Builder {
+        Builder::default()
     }
 
     /// A new domain whose counters begin at `start`: tests begin right before they wrap.
     #[doc(hidden)]
     pub fn starting_at(start: Start) -> Self {
+        Builder { start, ..Builder::default() }.build()
+    }
+}
+
+/// How a domain is to work: made by [`Domain::builder`].
+///
+/// ```
+/// use quiescence::{Domain, Engine};
+///
+/// let domain = Domain::builder().engine(Engine::Tick).build();
+/// domain.retire(Box::new(7)); // dropped a tick or two from now
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "build() makes the domain"]
+pub struct Builder {
+    engine: Engine,
+    budget: Budget,
+    start: Start,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self { engine: Engine::default(), budget: Budget::DEFAULT, start: Start::ZERO }
+    }
+}
+
+impl Builder {
+    /// The grace-period engine; [`Engine::Adaptive`] unless said otherwise.
+    pub const fn engine(mut self, engine: Engine) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// What the worker thread may spend on grace periods of this domain, in millionths of one
+    /// processor; 10,000 (1 %) unless said otherwise, taken as 1 to 1,000,000. Callbacks that it runs
+    /// are not counted.
+    ///
+    /// Holds under [`Engine::Adaptive`], unless somebody waits expedited
+    /// ([`Domain::synchronize_expedited`], [`Domain::barrier`]) or a thread's retired objects are near
+    /// their limit. The other engines cost what they cost.
+    pub const fn worker_budget_ppm(mut self, share_ppm: u32) -> Self {
+        self.budget = Budget::from_ppm(share_ppm);
+        self
+    }
+
+    /// The domain.
+    pub fn build(self) -> Domain<Private> {
         // An address would not do to know a domain by: it is used again once the domain has ended.
         static NUMBERS: AtomicUsize = AtomicUsize::new(1);
+        let mut core = Core::new(self.start, Settings::of(self.engine, self.budget));
         // Relaxed: a number of its own is all that is wanted. Odd: see `Core::identity`.
-        let mut core = Core::new(start);
         core.number = NUMBERS.fetch_add(2, Relaxed);
-        Self { kind: Private(Arc::new(core)) }
+        Domain { kind: Private(Arc::new(core)) }
     }
 }
 
@@ -153,13 +208,22 @@ impl<K: Kind> Domain<K> {
     ///
     /// The cookie is for [`poll`](Self::poll) and [`wait`](Self::wait). Does as much of the work as
     /// can be done without waiting for readers, which may be a whole grace period, its fence included;
-    /// the rest is done by whoever updates or waits next, or by `poll`. May be called inside a
-    /// section.
+    /// the rest is done by whoever updates or waits next, or by `poll` (and by the worker, under engines
+    /// other than [`Engine::Adaptive`]). May be called inside a section.
     pub fn start(&self) -> Cookie {
-        let core = self.core();
-        let cookie = core.request(Urgency::Normal);
-        core.advance(Own::in_domain(core).me());
+        let cookie = self.core().request(Urgency::Normal);
+        self.advance();
         self.cookie(cookie)
+    }
+
+    /// Does what can be done without waiting. Where the engine goes by the tick, the worker does the
+    /// rest.
+    fn advance(&self) {
+        let core = self.core();
+        core.advance(Own::in_domain(core).me());
+        if core.attention() != Attention::None {
+            worker::announce(&self.kind.handle());
+        }
     }
 
     /// The cookie of a full grace period from now on, without asking for one: somebody else may. If
@@ -179,7 +243,7 @@ impl<K: Kind> Domain<K> {
         if core.sequence().is_done(wanted) {
             return true;
         }
-        core.advance(Own::in_domain(core).me());
+        self.advance();
         core.sequence().is_done(wanted)
     }
 

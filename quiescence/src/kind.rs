@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 use crate::core::Core;
+use crate::engine::Settings;
 
 /// Names a domain. Implemented by [`Global`], [`Private`] and the types that
 /// [`domain!`](crate::domain!) declares.
@@ -113,7 +114,7 @@ pub(crate) fn known<K: Kind>(kind: &K) -> &Core {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Global;
 
-pub(crate) static GLOBAL: Core = Core::new(grace::Start::ZERO);
+pub(crate) static GLOBAL: Core = Core::new(grace::Start::ZERO, Settings::DEFAULT);
 
 // SAFETY: one static.
 unsafe impl Kind for Global {

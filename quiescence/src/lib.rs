@@ -57,6 +57,7 @@ pub mod chaos;
 mod chaos;
 mod slot;
 mod registry;
+mod engine;
 mod core;
 mod queue;
 mod os;
@@ -87,7 +88,8 @@ mod loom_tests;
 
 #[cfg(not(loom))]
 pub use crate::{
-    domain::{Cookie, Domain},
+    domain::{Builder, Cookie, Domain},
+    engine::{Engine, UnknownEngine},
     global::*,
     guard::{Guard, Reader, Section, read},
     kind::{Global, Kind, Private},
@@ -112,6 +114,6 @@ pub mod __private {
 
     /// A domain for a static.
     pub const fn new_core() -> Core {
-        Core::new(grace::Start::ZERO)
+        Core::new(grace::Start::ZERO, crate::engine::Settings::DEFAULT)
     }
 }

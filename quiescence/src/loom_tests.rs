@@ -7,6 +7,7 @@
 use std::panic::Location;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
+use grace::policy::{Adaptive, AnyPolicy};
 use grace::{Start, Urgency};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -14,8 +15,15 @@ use loom::sync::atomic::AtomicUsize;
 use loom::thread;
 
 use crate::core::{Core, Me};
+use crate::engine::Settings;
 use crate::queue::{Callback, Queue};
 use crate::slot::Slot;
+
+/// Loom is to see the sleep, not two hundred looks.
+const SETTINGS: Settings = Settings {
+    policy: AnyPolicy::Adaptive(Adaptive { looks_max: 1, looks_max_expedited: 2 }),
+    budget: None,
+};
 
 /// The calling thread has no slot of its own.
 const STRANGER: Me = Me { quiescent_slots: 0 };
@@ -35,7 +43,7 @@ unsafe impl Send for World {}
 impl World {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            core: Core::new(Start::ZERO),
+            core: Core::new(Start::ZERO, SETTINGS),
             current: AtomicUsize::new(0),
             objects: [UnsafeCell::new(7), UnsafeCell::new(7), UnsafeCell::new(7)],
         })
@@ -275,7 +283,7 @@ fn numbered(number: usize) -> Callback {
 fn two_threads_run_a_queue_in_order() {
     model(|| {
         RUN.store(0, Relaxed);
-        let shared = Arc::new((Core::new(Start::ZERO), Queue::new(1)));
+        let shared = Arc::new((Core::new(Start::ZERO, SETTINGS), Queue::new(1)));
         for number in 0..2 {
             shared.1.add(&shared.0, numbered(number));
         }

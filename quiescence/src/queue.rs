@@ -26,6 +26,9 @@ use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, c
 /// Callbacks in a full batch: one grace period's cost is shared by so many.
 const BATCH: usize = if cfg!(loom) { 2 } else { 256 };
 
+/// Objects that may wait in one queue before its thread waits for a grace period.
+pub(crate) const WAITING_MAX: u64 = 65_536;
+
 /// Callbacks run in one go, at least; the kernel's `blimit`.
 const RUN_MIN: usize = 10;
 
@@ -178,13 +181,13 @@ impl Inner {
     }
 
     /// Gives the open batch a cookie. Asks for its grace period.
-    fn close(&mut self, core: &Core) {
+    fn close(&mut self, core: &Core, urgency: Urgency) {
         if self.open.is_empty() {
             return;
         }
         chaos::point(Point::BatchClosed);
         // The request comes after the last callback of the batch was added [DQ-1], [GP-9].
-        let cookie = core.request(Urgency::Normal);
+        let cookie = core.request(urgency);
         let spare = std::mem::take(&mut self.spare);
         let batch = std::mem::replace(&mut self.open, spare);
         self.waiting.push_back((cookie, batch));
@@ -235,15 +238,16 @@ impl Queue {
         let mut inner = sync::lock(&self.inner);
         inner.open.push(callback);
         inner.added += 1;
+        let waiting = inner.waiting_count();
         if inner.open.len() >= BATCH {
-            inner.close(core);
+            inner.close(core, Urgency::of_backlog(waiting, BATCH as u64, WAITING_MAX));
         }
-        inner.waiting_count()
+        waiting
     }
 
     /// Closes the open batch, full or not.
-    pub(crate) fn close(&self, core: &Core) {
-        sync::lock(&self.inner).close(core);
+    pub(crate) fn close(&self, core: &Core, urgency: Urgency) {
+        sync::lock(&self.inner).close(core, urgency);
     }
 
     /// Runs a few of those that are ready, unless somebody is doing so. Answers how many.
@@ -294,7 +298,7 @@ impl Queue {
             inner = sync::wait(&self.stopped, inner);
             inner.waiters -= 1;
         } else {
-            inner.close(core);
+            inner.close(core, urgency);
             let cookie = inner.waiting.front().map(|(cookie, _)| *cookie);
             drop(inner);
             if let Some(cookie) = cookie {

@@ -23,6 +23,9 @@ pub struct Statistics {
     pub heavy_fences: u64,
     /// Times that an updater went to sleep because of hold-outs.
     pub sleeps: u64,
+    /// Processor time that the worker has spent on this domain's grace periods, in nanoseconds;
+    /// callbacks are not counted.
+    pub worker_ns: u64,
     /// Readers registered now.
     pub readers: u64,
     /// Threads that wait for a grace period now, or attend to one.
@@ -43,6 +46,7 @@ impl Statistics {
             // Relaxed: counts, and nothing is inferred from them.
             heavy_fences: core.fences.load(Relaxed),
             sleeps: core.sleeps.load(Relaxed),
+            worker_ns: core.worker_ns.load(Relaxed),
             readers: core.readers() as u64,
             waiters: core.waiters() as u64,
             callbacks_queued,

@@ -1,8 +1,10 @@
 //! The only door to the operating system: fences across processors, futexes, fork,
-//! signals.
+//! signals, clocks.
 //!
 //! [`sync`] is the door for atomics and locks, so that loom can put its own behind the same names.
 
+#[cfg(not(loom))]
+pub(crate) mod clock;
 pub(crate) mod fence;
 #[cfg(not(loom))]
 pub(crate) mod fork;

@@ -22,14 +22,14 @@ use std::sync::PoisonError;
 
 /// A constructor that is `const`, but for loom, whose atomics and locks cannot be made so.
 macro_rules! const_unless_loom {
-    ($(#[$meta:meta])* $vis:vis fn new($($argument:ident: $type:ty)?) -> Self $body:block) => {
+    ($(#[$meta:meta])* $vis:vis fn new($($argument:ident: $type:ty),*) -> Self $body:block) => {
         $(#[$meta])*
         #[cfg(not(loom))]
-        $vis const fn new($($argument: $type)?) -> Self $body
+        $vis const fn new($($argument: $type),*) -> Self $body
 
         $(#[$meta])*
         #[cfg(loom)]
-        $vis fn new($($argument: $type)?) -> Self $body
+        $vis fn new($($argument: $type),*) -> Self $body
     };
 }
 pub(crate) use const_unless_loom;
@@ -59,4 +59,16 @@ pub(crate) fn relax() {
     loom::thread::yield_now();
     #[cfg(not(loom))]
     std::hint::spin_loop();
+}
+
+/// Between two looks at what has no hurry: a tick at HZ = 100, rcu_ltimer's overhead.
+#[cfg(not(loom))]
+pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// Lets a tick go by.
+pub(crate) fn tick() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    std::thread::sleep(TICK);
 }
