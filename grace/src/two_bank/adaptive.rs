@@ -1,0 +1,93 @@
+//! Our delay function: look for a moment, then nap, each nap twice as long as the one before.
+//!
+//! What the kernel's variants trade against each other is one question: what to do while a reader is
+//! still in its section. Spinning (5.18) answers fast, and never sleeps when the reader blocks.
+//! Sleeping by the jiffy (5.19-rc1) is kind to all others, and costs two ticks for a section of a
+//! microsecond. Both overlook that the commonest hold-out is the *caller itself*, preempted by the
+//! worker that it woke: spinning keeps the processor from the very task that is waited for.
+//!
+//! So: a bounded number of runs at once, for readers on other processors that are about to leave; then
+//! a nap of microseconds by a high-resolution timer, in which a preempted reader gets the processor
+//! back; then twice as long, and so on up to jiffies. A reader that takes *t* is found gone after about
+//! 2 *t* and the first nap. That nap is as long as the spinning before it, so looking in vain takes
+//! at most half a processor however grace periods follow one another, and with a reader that blocks
+//! the share halves with each nap. There is a nap after every `runs_max` runs: no thread that never
+//! sleeps.
+
+use super::delay::{Delay, Situation, Wait};
+
+/// The delay function `adaptive`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Adaptive {
+    /// Runs of a phase before the first nap, while somebody is in a hurry; 0 counts as 1.
+    pub runs_max: u32,
+    /// The first nap, which should be no shorter than `runs_max` runs that fail; 0 counts as 1.
+    pub nap_us: u32,
+    /// The length of a jiffy: naps that reach it are made by the timer wheel.
+    pub jiffy_us: u32,
+    /// The longest wait.
+    pub wait_jiffies_max: u32,
+    /// What the worker waits at first if nobody is in a hurry.
+    pub interval_jiffies: u32,
+}
+
+impl Adaptive {
+    /// One run, naps from 50 us to ten jiffies. `hz` is taken as 1 to 1,000,000.
+    pub const fn at(hz: u32) -> Self {
+        let hz = if hz == 0 { 1 } else { hz };
+        let jiffy_us = if hz > 1_000_000 { 1 } else { 1_000_000 / hz };
+        Self { runs_max: 1, nap_us: 50, jiffy_us, wait_jiffies_max: 10, interval_jiffies: 1 }
+    }
+
+    /// Naps after which a longer one is not made any more.
+    fn naps_max(&self) -> u32 {
+        let longest_us = u64::from(self.jiffy_us) * u64::from(self.wait_jiffies_max);
+        (longest_us / u64::from(self.nap_us.max(1))).checked_ilog2().map_or(1, |bits| bits + 2)
+    }
+
+    fn nap(&self, naps: u32) -> Wait {
+        let nap_us = u64::from(self.nap_us.max(1)).checked_shl(naps.min(40)).unwrap_or(u64::MAX);
+        let jiffies = nap_us / u64::from(self.jiffy_us.max(1));
+        if jiffies == 0 {
+            Wait::Microseconds(nap_us as u32) // below a jiffy, so it fits
+        } else {
+            Wait::Jiffies(jiffies.min(u64::from(self.wait_jiffies_max.max(1))) as u32)
+        }
+    }
+}
+
+impl Delay for Adaptive {
+    fn extra_check(&self, _: &mut u32, now: Situation) -> bool {
+        now.is_expedited
+    }
+
+    fn asks_after_each_check(&self) -> bool {
+        false
+    }
+
+    fn spin_us(&self, _: bool) -> u32 {
+        5
+    }
+
+    fn wait(&self, count: &mut u32, now: Situation) -> Wait {
+        if !now.is_expedited {
+            let jiffies = self.interval_jiffies.saturating_add(now.age_jiffies.saturating_sub(1));
+            return Wait::Jiffies(jiffies.min(self.wait_jiffies_max.max(1)));
+        }
+        if !now.in_progress {
+            return Wait::NONE;
+        }
+        let runs_max = self.runs_max.max(1);
+        *count = count.saturating_add(1).min(runs_max.saturating_add(self.naps_max()));
+        if *count < runs_max { Wait::NONE } else { self.nap(*count - runs_max) }
+    }
+
+    fn callback_delay_jiffies(&self, _: &mut u32, now: Situation) -> u32 {
+        u32::from(!now.is_expedited)
+    }
+
+    fn runs_per_jiffy_max(&self) -> u32 {
+        // Grace periods that succeed at once cost no more than who asked for them spends between two.
+        u32::MAX
+    }
+}
