@@ -6,5 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod events;
+pub mod queueing;
 pub mod random;
 pub mod replay;

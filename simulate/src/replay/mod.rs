@@ -6,6 +6,9 @@
 //! the right one; an *input* is what the model was given. What is not modelled is a row too, with the
 //! reason. Numbers are floating point here and only here: rows are printed, they decide nothing.
 
+pub mod prefetch;
+pub mod semaphore;
+
 /// One published figure, or one published statement, beside what the model gives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
