@@ -25,11 +25,15 @@
 //! Unlike the rest of the crate the engines need an allocator, once, when they are made.
 
 pub mod adaptive;
+mod callbacks;
+mod counters;
 pub mod mask;
 pub mod poll;
 pub mod tick;
 pub mod token;
 pub mod tree;
+
+pub use counters::Start;
 
 use crate::policy::Urgency;
 
