@@ -1,0 +1,148 @@
+//! A processor's callbacks in segments, by the grace period that they wait for. Counts only.
+//!
+//! The kernel's `rcu_segcblist`: *done* (its grace period is over), *wait* and *next-ready* (tagged
+//! with the cookie of theirs), *next* (not tagged yet). Two tagged segments are enough, since at
+//! any time only two cookies are pending: the one of the grace period in progress, and the next
+//! one's.
+
+use crate::sequence::{Cookie, Sequence};
+
+/// Callbacks that wait for one grace period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Tagged {
+    count: u64,
+    cookie: Cookie,
+}
+
+/// The callbacks of a processor, the oldest in front.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Segments {
+    done: u64,
+    /// *wait* and *next-ready*; the first has the older cookie.
+    tagged: [Tagged; 2],
+    next: u64,
+}
+
+impl Segments {
+    /// No callbacks.
+    pub(super) const fn new(sequence: Sequence) -> Self {
+        let empty = Tagged { count: 0, cookie: Cookie::done_at(sequence) };
+        Self { done: 0, tagged: [empty; 2], next: 0 }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> u64 {
+        self.done + self.tagged[0].count + self.tagged[1].count + self.next
+    }
+
+    /// How many can be run.
+    pub(super) const fn ready(&self) -> u64 {
+        self.done
+    }
+
+    /// Whether some wait for a grace period that nobody has asked for yet.
+    pub(super) const fn has_untagged(&self) -> bool {
+        self.next != 0
+    }
+
+    /// One more.
+    pub(super) fn push(&mut self) {
+        self.next = self.next.saturating_add(1);
+    }
+
+    /// So many of the ready ones have been run.
+    pub(super) fn take(&mut self, count: u64) {
+        self.done = self.done.saturating_sub(count);
+    }
+
+    /// Those whose grace period is over are ready.
+    pub(super) fn advance(&mut self, sequence: Sequence) {
+        while self.tagged[0].count != 0 && sequence.is_done(self.tagged[0].cookie) {
+            self.done += self.tagged[0].count;
+            self.tagged = [self.tagged[1], Tagged { count: 0, ..self.tagged[1] }];
+        }
+    }
+
+    /// Everything is ready, whatever it waits for. A mutant's.
+    pub(super) fn advance_all(&mut self) {
+        self.done = self.len();
+        self.tagged[0].count = 0;
+        self.tagged[1].count = 0;
+        self.next = 0;
+    }
+
+    /// Tags the untagged with `cookie`, and those tagged with the same or a later one. Answers
+    /// whether there was anything to tag: then the grace period has to be asked for. If both
+    /// segments wait for older grace periods there is no room, and the untagged stay so until one
+    /// has ended.
+    pub(super) fn accelerate(&mut self, cookie: Cookie) -> bool {
+        let is_older = |one: &Tagged| one.count != 0 && !one.cookie.is_at_or_after(cookie);
+        let place = self.tagged.iter().rposition(is_older).map_or(0, |older| older + 1);
+        let rest = &self.tagged[place..];
+        if rest.is_empty() {
+            return false;
+        }
+        let count = rest.iter().map(|one| one.count).sum::<u64>() + self.next;
+        if count == 0 {
+            return false;
+        }
+        // Never an older cookie than one that was given: it would end before its own grace period.
+        let cookie = rest
+            .iter()
+            .filter(|one| one.count != 0)
+            .map(|one| one.cookie)
+            .fold(cookie, |newest, one| if one.is_at_or_after(newest) { one } else { newest });
+        for one in &mut self.tagged[place..] {
+            one.count = 0;
+        }
+        self.tagged[place] = Tagged { count, cookie };
+        self.next = 0;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callbacks_become_ready_in_the_order_of_their_grace_periods_across_the_wrap() {
+        // Two grace periods before the counter wraps.
+        let mut sequence = Sequence::after((u64::MAX >> 1) - 1);
+        let mut segments = Segments::new(sequence);
+        segments.push();
+        assert!(segments.accelerate(sequence.snapshot()));
+        sequence = sequence.begin();
+        segments.push();
+        segments.push();
+        assert!(segments.accelerate(sequence.snapshot()));
+        segments.push();
+        assert!(segments.accelerate(sequence.snapshot()), "one more for the next grace period");
+        segments.advance(sequence);
+        assert_eq!((segments.ready(), segments.len()), (0, 4));
+        sequence = sequence.end();
+        segments.advance(sequence);
+        assert_eq!((segments.ready(), segments.len()), (1, 4));
+        segments.take(1);
+        sequence = sequence.begin().end();
+        segments.advance(sequence);
+        assert_eq!((segments.ready(), segments.len()), (3, 3));
+        assert!(!segments.accelerate(sequence.snapshot()), "nothing to tag");
+    }
+
+    #[test]
+    fn there_is_room_for_two_grace_periods() {
+        let mut sequence = Sequence::after(0);
+        let mut segments = Segments::new(sequence);
+        for _ in 0..2 {
+            segments.push();
+            assert!(segments.accelerate(sequence.snapshot()));
+            sequence = sequence.begin().end();
+        }
+        segments.push();
+        assert!(!segments.accelerate(sequence.snapshot()) && segments.has_untagged());
+        segments.advance(sequence);
+        assert_eq!(segments.ready(), 2);
+        assert!(segments.accelerate(sequence.snapshot()) && !segments.has_untagged());
+    }
+}
