@@ -166,7 +166,8 @@ impl Mutant {
         if self == Self::RequestBeforePublication {
             for thread in &mut scenario.threads {
                 for at in 1..thread.program.len() {
-                    let publishes = matches!(thread.program[at - 1], Op::Swap(_) | Op::Store(_));
+                    let publishes =
+                        matches!(thread.program[at - 1], Op::Swap(_) | Op::Store(_) | Op::Set(..));
                     if publishes && thread.program[at] == Op::Request {
                         thread.program.swap(at - 1, at);
                     }

@@ -1,12 +1,14 @@
 //! What threads do: a scenario is a handful of short programs and where the counters start.
 
+use std::borrow::Cow;
+
 use grace::{Number, Sequence, Start};
 
 /// A few threads and what each of them does, once.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Short and unique.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it is there for.
     pub about: &'static str,
     /// Light and heavy fences are both sequentially consistent fences.
@@ -22,6 +24,8 @@ pub struct Scenario {
     pub may_vanish: Option<usize>,
     /// For litmus tests: the outcome that is looked for, if it is not the freeing of an object.
     pub outcome: Vec<Outcome>,
+    /// Variables of a litmus test and their values when all is over: the rest of the outcome.
+    pub finally: Vec<(u8, u8)>,
 }
 
 /// One thread.
@@ -33,6 +37,8 @@ pub struct Thread {
     pub flavour: Flavour,
     /// Its reader is registered when the scenario begins.
     pub registered: bool,
+    /// Its sections are another domain's, in which no grace period ever begins.
+    pub foreign: bool,
     /// What it does, in order.
     pub program: Vec<Op>,
 }
@@ -81,8 +87,8 @@ pub enum Op {
     Poll,
     /// Frees the object that was published before.
     Free,
-    /// Sets a variable of a litmus test to 1.
-    Set(u8),
+    /// Sets a variable of a litmus test to a value, from 1.
+    Set(u8, u8),
     /// Loads a variable of a litmus test.
     Get(u8),
 }
@@ -94,15 +100,19 @@ pub struct Outcome {
     pub thread: usize,
     /// Which variable.
     pub variable: u8,
-    /// What its last [`Op::Get`] of it returned.
+    /// What its last [`Op::Get`] of it returned; an outcome is not reached without one.
     pub value: u8,
 }
 
 impl Scenario {
     /// A scenario with membarrier, 32-bit numbers from zero, and a driver that never sleeps.
-    pub fn new(name: &'static str, about: &'static str, threads: Vec<Thread>) -> Self {
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        about: &'static str,
+        threads: Vec<Thread>,
+    ) -> Self {
         Self {
-            name,
+            name: name.into(),
             about,
             portable: false,
             threads,
@@ -110,6 +120,7 @@ impl Scenario {
             looks_max: u32::MAX,
             may_vanish: None,
             outcome: Vec::new(),
+            finally: Vec::new(),
         }
     }
 
@@ -146,12 +157,23 @@ impl Scenario {
 impl Thread {
     /// A reader with light fences, registered from the start.
     pub fn reader(name: &'static str, program: &[Op]) -> Self {
-        Self { name, flavour: Flavour::Light, registered: true, program: program.to_vec() }
+        Self {
+            name,
+            flavour: Flavour::Light,
+            registered: true,
+            foreign: false,
+            program: program.to_vec(),
+        }
     }
 
     /// A QSBR reader, registered from the start, offline.
     pub fn qsbr(name: &'static str, program: &[Op]) -> Self {
         Self { flavour: Flavour::Qsbr, ..Self::reader(name, program) }
+    }
+
+    /// A reader of another domain.
+    pub fn foreign(name: &'static str, program: &[Op]) -> Self {
+        Self { foreign: true, ..Self::reader(name, program) }
     }
 
     /// A thread that is not registered.

@@ -36,7 +36,8 @@ fn harmless_mutants_are_harmless_in_every_scenario() {
         assert_eq!(fault.models, Models::Neither);
         // The biggest are left to `examples/exhaustive`: the rest has every step in it.
         let big = ["two-holdouts", "sleeping-updaters", "vanished", "stopped-half-way"];
-        for scenario in scenarios::quick().iter().filter(|scenario| !big.contains(&scenario.name)) {
+        for scenario in scenarios::quick().iter().filter(|scenario| !big.contains(&&*scenario.name))
+        {
             let verdict = explore(scenario, Model::Weak, Some(fault.mutant), LIMIT);
             assert!(verdict.is_safe(), "{} in {}: {verdict}", fault.name, scenario.name);
         }

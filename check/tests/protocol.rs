@@ -25,7 +25,7 @@ fn every_scenario_is_safe_under_weaker_memory() {
 
 #[test]
 fn names_are_unique() {
-    let mut names: Vec<_> = scenarios::all().iter().map(|scenario| scenario.name).collect();
+    let mut names: Vec<_> = scenarios::all().iter().map(|scenario| scenario.name.clone()).collect();
     let count = names.len();
     names.sort_unstable();
     names.dedup();

@@ -98,6 +98,10 @@ pub(crate) trait Memory: Clone + Eq + Hash {
 
     fn store(&mut self, me: usize, at: Location, value: u64, order: Ordering);
 
+    /// A relaxed store to a location that several threads store to without any order among them: it
+    /// may come before another's in the order of the location.
+    fn race(&mut self, me: usize, at: Location, value: u64, choice: &mut Choice);
+
     /// An atomic read-modify-write; answers the value before.
     fn update(
         &mut self,
@@ -136,6 +140,9 @@ pub(crate) trait Memory: Clone + Eq + Hash {
 
     /// Lets time pass until a load could not return an older value than the first that is `wanted`.
     fn skip_to(&mut self, me: usize, at: Location, wanted: impl Fn(u64) -> bool);
+
+    /// Whether all stores are visible to everybody who looks for long enough.
+    fn is_quiet(&self) -> bool;
 
     /// A step of the memory itself on behalf of `me`: the store that became visible, if any.
     fn drain(&mut self, me: usize) -> Option<(Location, u64)>;

@@ -43,6 +43,10 @@ impl Memory for Tso {
         self.buffers[me].push((at, value));
     }
 
+    fn race(&mut self, me: usize, at: Location, value: u64, _: &mut Choice) {
+        self.store(me, at, value, Ordering::Relaxed);
+    }
+
     fn update(
         &mut self,
         me: usize,
@@ -92,6 +96,10 @@ impl Memory for Tso {
     }
 
     fn skip_to(&mut self, _: usize, _: Location, _: impl Fn(u64) -> bool) {}
+
+    fn is_quiet(&self) -> bool {
+        self.buffers.iter().all(Vec::is_empty)
+    }
 
     fn drain(&mut self, me: usize) -> Option<(Location, u64)> {
         if self.buffers[me].is_empty() {

@@ -20,9 +20,9 @@
 //! overtaking a load.
 //!
 //! **Out of scope:** load buffering (a load that returns a value whose store depends on that load),
-//! and a store that takes a place *before* a later one of another thread in the order of its
-//! location. Every location here is written by one thread at a time, ordered by locks, or by
-//! read-modify-writes, so the latter cannot occur.
+//! and, but for the variables of litmus tests ([`Memory::race`]), a store that takes a place *before*
+//! an earlier one of another thread in the order of its location. Every other location is written by
+//! one thread at a time, ordered by locks, or by read-modify-writes, so that cannot occur.
 
 use core::sync::atomic::Ordering;
 
@@ -130,6 +130,15 @@ impl Weak {
         self.histories[at].push(Message { value, view });
     }
 
+    /// All that anybody has seen.
+    fn views(&mut self) -> impl Iterator<Item = &mut View> {
+        let threads = self.threads.iter_mut();
+        let of_threads = threads.flat_map(|t| [&mut t.current, &mut t.acquired, &mut t.released]);
+        let messages = self.histories.iter_mut().flatten().map(|message| &mut message.view);
+        let others = self.locks.iter_mut().chain([&mut self.global, &mut self.answers]);
+        of_threads.chain(messages).chain(others)
+    }
+
     fn learn(&mut self, me: usize, what: &View) {
         let views = &mut self.threads[me];
         views.current.join(what);
@@ -160,6 +169,21 @@ impl Memory for Weak {
 
     fn store(&mut self, me: usize, at: Location, value: u64, order: Ordering) {
         self.write(me, at.index(), value, order, View::default());
+    }
+
+    fn race(&mut self, me: usize, at: Location, value: u64, choice: &mut Choice) {
+        let at = at.index();
+        let seen = usize::from(self.threads[me].current.0[at]);
+        let place = seen + 1 + choice.choose(self.histories[at].len() - seen);
+        for view in self.views().filter(|view| usize::from(view.0[at]) >= place) {
+            view.0[at] += 1; // what was at this place is one further on
+        }
+        let views = &mut self.threads[me];
+        views.current.0[at] = place as u8;
+        views.acquired.0[at] = views.acquired.0[at].max(place as u8);
+        let mut view = views.released;
+        view.0[at] = place as u8;
+        self.histories[at].insert(place, Message { value, view });
     }
 
     fn update(
@@ -237,6 +261,10 @@ impl Memory for Weak {
         }
     }
 
+    fn is_quiet(&self) -> bool {
+        true
+    }
+
     fn drain(&mut self, _: usize) -> Option<(Location, u64)> {
         None
     }
@@ -276,15 +304,7 @@ impl Memory for Weak {
         }
         for (history, floor) in self.histories.iter_mut().zip(floors) {
             history.drain(..usize::from(floor));
-            history.iter_mut().for_each(|message| message.view.forget(&floors));
         }
-        for views in &mut self.threads {
-            views.current.forget(&floors);
-            views.acquired.forget(&floors);
-            views.released.forget(&floors);
-        }
-        for view in self.locks.iter_mut().chain([&mut self.global, &mut self.answers]) {
-            view.forget(&floors);
-        }
+        self.views().for_each(|view| view.forget(&floors));
     }
 }

@@ -10,6 +10,7 @@ mod sleeper;
 mod updater;
 
 use core::hash::Hash;
+use core::sync::atomic::Ordering;
 
 use grace::policy::Adaptive;
 use grace::{Cookie, Event, Machine, Sequence, Start, word};
@@ -76,6 +77,9 @@ enum At {
     /// Inside [`Op::Wait`] or [`Op::Advance`], as the driver.
     Drive(driver::Step),
 }
+
+/// What a litmus test's variable shows that was not loaded.
+const NOT_LOADED: u8 = u8::MAX;
 
 /// What a thread sleeps on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,16 +151,18 @@ impl<M: Memory> World<M> {
     pub(crate) fn new(setup: &Setup) -> Self {
         let scenario = &setup.scenario;
         assert!(scenario.threads.len() <= THREADS, "too many threads");
-        let mut readers = 0;
+        let (mut readers, mut slots) = (0, 0);
         let mut threads = Vec::new();
         for thread in &scenario.threads {
-            let slot = thread.registered.then_some(readers);
-            readers += u8::from(thread.registered);
+            let slot = thread.registered.then_some(slots);
+            let registered = thread.registered && !thread.foreign;
+            readers |= u8::from(registered) << slots;
+            slots += u8::from(thread.registered);
             threads.push(ThreadState {
                 op: 0,
                 at: At::Begin,
                 slot,
-                registered: thread.registered,
+                registered,
                 word: word::QUIESCENT,
                 loaded: 0,
                 object: 0,
@@ -165,7 +171,7 @@ impl<M: Memory> World<M> {
                 cookie: None,
                 asleep: None,
                 drive: driver::Drive::NONE,
-                variables: [0; VARIABLES],
+                variables: [NOT_LOADED; VARIABLES],
             });
         }
         let machine = Self::machine(setup);
@@ -175,9 +181,9 @@ impl<M: Memory> World<M> {
             held_by: None,
             driven: false,
             registry: Registry {
-                readers: (1 << readers) - 1,
+                readers,
                 free: Vec::new(),
-                slots: readers,
+                slots,
                 holdouts: 0,
                 pass: None,
                 held_by: None,
@@ -204,11 +210,14 @@ impl<M: Memory> World<M> {
 
     /// Whether the end is the one that the litmus test asks about.
     pub(crate) fn is_outcome(&self, setup: &Setup) -> bool {
-        let outcome = &setup.scenario.outcome;
-        !outcome.is_empty()
+        let (outcome, finally) = (&setup.scenario.outcome, &setup.scenario.finally);
+        let variable = |variable| self.memory.newest(Location::Variable(variable));
+        !(outcome.is_empty() && finally.is_empty())
             && outcome
                 .iter()
                 .all(|o| self.threads[o.thread].variables[usize::from(o.variable)] == o.value)
+            && (finally.is_empty() || self.memory.is_quiet())
+            && finally.iter().all(|(at, value)| variable(*at) == u64::from(*value))
     }
 
     fn op(&self, setup: &Setup, thread: usize) -> Option<Op> {
@@ -228,7 +237,7 @@ impl<M: Memory> World<M> {
                 self.read_side(turn, op)
             }
             Op::Online | Op::QuiescentState | Op::Offline => self.read_side(turn, op),
-            Op::Set(_) | Op::Get(_) => self.litmus(turn, op),
+            Op::Set(..) | Op::Get(_) => self.litmus(turn, op),
             _ => self.update_side(turn, op),
         };
         self.settle(turn.setup);
@@ -300,15 +309,15 @@ impl<M: Memory> World<M> {
     }
 
     fn litmus(&mut self, turn: &mut Turn<'_>, op: Op) -> Outcome {
-        use core::sync::atomic::Ordering::Relaxed;
         match op {
-            Op::Set(variable) => {
-                self.memory.store(turn.me, Location::Variable(variable), 1, Relaxed);
-                turn.tell(|| format!("{} = 1", Location::Variable(variable)));
+            Op::Set(variable, value) => {
+                let at = Location::Variable(variable);
+                self.memory.race(turn.me, at, u64::from(value), turn.choice);
+                turn.tell(|| format!("{at} = {value}"));
             }
             Op::Get(variable) => {
                 let at = Location::Variable(variable);
-                let value = self.memory.load(turn.me, at, Relaxed, turn.choice);
+                let value = self.memory.load(turn.me, at, Ordering::Relaxed, turn.choice);
                 self.threads[turn.me].variables[usize::from(variable)] = value as u8;
                 turn.tell(|| format!("load {at}: {value}"));
             }
@@ -328,10 +337,12 @@ fn layout(scenario: &Scenario, number: grace::Number, sequence: Sequence) -> Lay
         let mut loads = |at: Location| loaders[at.index()] |= 1 << index;
         for op in &thread.program {
             match op {
+                Op::Lock | Op::Online | Op::QuiescentState if thread.foreign => {}
                 Op::Lock | Op::Online | Op::QuiescentState => loads(Location::GpCtr),
                 Op::Read => loads(Location::Pointer),
                 Op::Poll => loads(Location::Completed),
-                Op::Get(variable) => loads(Location::Variable(*variable)),
+                // Who stores must know what came before, as one who loads does.
+                Op::Get(at) | Op::Set(at, _) => loads(Location::Variable(*at)),
                 Op::Wait | Op::Advance => {
                     loads(Location::Wake);
                     (0..THREADS as u8).for_each(|slot| loads(Location::Word(slot)));

@@ -85,7 +85,11 @@ impl<M: Memory> World<M> {
 
     fn load_gp_ctr(&mut self, turn: &mut Turn<'_>) -> u64 {
         let order = if turn.is(Mutant::RelaxedNumberLoad) { Relaxed } else { Acquire };
-        let value = self.memory.load(turn.me, Location::GpCtr, order, turn.choice);
+        let value = if turn.setup.scenario.threads[turn.me].foreign {
+            word::entered(turn.setup.scenario.start.number)
+        } else {
+            self.memory.load(turn.me, Location::GpCtr, order, turn.choice)
+        };
         turn.tell(|| format!("load gp.ctr: {value:#x}"));
         self.threads[turn.me].loaded = value;
         value

@@ -1,0 +1,213 @@
+//! The section of a litmus test: for each kind of reader, and where its two accesses stand.
+
+use crate::scenario::Op::{
+    Lock, Offline, Online, QuiescentState, Register, Request, Set, Unlock, Unregister, Wait,
+};
+use crate::scenario::{Op, Scenario, Thread};
+
+/// A kind of reader that the library has, with its fences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reader {
+    /// Sections between light fences; grace periods execute the heavy one.
+    Ordinary,
+    /// The same, with a nested section between the accesses.
+    Nested,
+    /// The same, registered for the section only.
+    Late,
+    /// Sections between full fences: the twin for machines without membarrier.
+    Portable,
+    /// The same, with a nested section between the accesses.
+    PortableNested,
+    /// The same, registered for the section only.
+    PortableLate,
+    /// QSBR, online for the section only.
+    Qsbr,
+    /// QSBR, online all the time: the section lies between two quiescent states.
+    QsbrStates,
+    /// QSBR without membarrier, online for the section only.
+    PortableQsbr,
+    /// QSBR without membarrier, between two quiescent states.
+    PortableQsbrStates,
+    /// QSBR, while a reader with light fences is registered too.
+    Mixed,
+}
+
+/// Where the two accesses stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// Both in the section, the first one first.
+    InOrder,
+    /// Both in the section, the second one first.
+    Swapped,
+    /// The first before the section, the second in it.
+    Before,
+    /// The first in the section, the second after it.
+    After,
+    /// The first before the section, the second after it: it is empty.
+    Empty,
+}
+
+/// What a thread does around its accesses.
+struct Brackets {
+    prologue: &'static [Op],
+    lock: &'static [Op],
+    middle: &'static [Op],
+    unlock: &'static [Op],
+    epilogue: &'static [Op],
+}
+
+impl Reader {
+    /// All kinds.
+    pub const ALL: [Self; 11] = [
+        Self::Ordinary,
+        Self::Nested,
+        Self::Late,
+        Self::Portable,
+        Self::PortableNested,
+        Self::PortableLate,
+        Self::Qsbr,
+        Self::QsbrStates,
+        Self::PortableQsbr,
+        Self::PortableQsbrStates,
+        Self::Mixed,
+    ];
+
+    /// Short, for the names of tests.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ordinary => "ordinary",
+            Self::Nested => "nested",
+            Self::Late => "late",
+            Self::Portable => "portable",
+            Self::PortableNested => "portable-nested",
+            Self::PortableLate => "portable-late",
+            Self::Qsbr => "qsbr",
+            Self::QsbrStates => "qsbr-states",
+            Self::PortableQsbr => "portable-qsbr",
+            Self::PortableQsbrStates => "portable-qsbr-states",
+            Self::Mixed => "mixed",
+        }
+    }
+
+    /// Whether it registers for its section only.
+    pub const fn is_late(self) -> bool {
+        matches!(self, Self::Late | Self::PortableLate)
+    }
+
+    /// Whether fences are instructions.
+    pub const fn is_portable(self) -> bool {
+        matches!(
+            self,
+            Self::Portable
+                | Self::PortableNested
+                | Self::PortableLate
+                | Self::PortableQsbr
+                | Self::PortableQsbrStates
+        )
+    }
+
+    /// A thread whose section has these two accesses, in this shape.
+    pub fn section(self, shape: Shape, first: Op, second: Op) -> Thread {
+        let (before, inside, after) = match shape {
+            Shape::InOrder => (None, [Some(first), Some(second)], None),
+            Shape::Swapped => (None, [Some(second), Some(first)], None),
+            Shape::Before => (Some(first), [None, Some(second)], None),
+            Shape::After => (None, [Some(first), None], Some(second)),
+            Shape::Empty => (Some(first), [None, None], Some(second)),
+        };
+        let around = self.brackets();
+        let mut program = around.prologue.to_vec();
+        program.extend(before);
+        program.extend_from_slice(around.lock);
+        program.extend(inside[0]);
+        program.extend_from_slice(around.middle);
+        program.extend(inside[1]);
+        program.extend_from_slice(around.unlock);
+        program.extend(after);
+        program.extend_from_slice(around.epilogue);
+        self.thread("reader", &program)
+    }
+
+    const fn brackets(self) -> Brackets {
+        const NONE: Brackets =
+            Brackets { prologue: &[], lock: &[], middle: &[], unlock: &[], epilogue: &[] };
+        match self {
+            Self::Ordinary | Self::Portable => {
+                Brackets { lock: &[Lock], unlock: &[Unlock], ..NONE }
+            }
+            Self::Nested | Self::PortableNested => {
+                Brackets { lock: &[Lock], middle: &[Lock, Unlock], unlock: &[Unlock], ..NONE }
+            }
+            Self::Late | Self::PortableLate => {
+                Brackets { lock: &[Register, Lock], unlock: &[Unlock, Unregister], ..NONE }
+            }
+            Self::Qsbr | Self::PortableQsbr | Self::Mixed => {
+                Brackets { lock: &[Online], unlock: &[Offline], ..NONE }
+            }
+            Self::QsbrStates | Self::PortableQsbrStates => Brackets {
+                prologue: &[Online],
+                lock: &[QuiescentState],
+                unlock: &[QuiescentState],
+                epilogue: &[Offline],
+                ..NONE
+            },
+        }
+    }
+
+    fn thread(self, name: &'static str, program: &[Op]) -> Thread {
+        match self {
+            _ if self.is_late() => Thread::other(name, program),
+            Self::Ordinary | Self::Nested | Self::Portable | Self::PortableNested => {
+                Thread::reader(name, program)
+            }
+            _ => Thread::qsbr(name, program),
+        }
+    }
+
+    /// A thread that is registered and does nothing; a late one comes and goes.
+    pub(crate) fn bystander(self) -> Thread {
+        let program: &[Op] = if self.is_late() { &[Register, Unregister] } else { &[] };
+        self.thread("bystander", program)
+    }
+
+    /// Those threads as a scenario, with this kind's fences.
+    pub(crate) fn scenario(
+        self,
+        name: String,
+        about: &'static str,
+        mut threads: Vec<Thread>,
+    ) -> Scenario {
+        if self == Self::Mixed {
+            threads.push(Thread::reader("with light fences", &[]));
+        }
+        let scenario = Scenario::new(name, about, threads);
+        if self.is_portable() { scenario.portable() } else { scenario }
+    }
+}
+
+impl Shape {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::InOrder, Self::Swapped, Self::Before, Self::After, Self::Empty];
+
+    /// Short, for the names of tests.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InOrder => "in-order",
+            Self::Swapped => "swapped",
+            Self::Before => "before",
+            Self::After => "after",
+            Self::Empty => "empty",
+        }
+    }
+}
+
+/// A thread with a grace period between two accesses.
+pub(crate) fn grace_period(name: &'static str, first: Op, second: Op) -> Thread {
+    Thread::other(name, &[first, Request, Wait, second])
+}
+
+/// Sets a variable to 1.
+pub(crate) const fn set(variable: u8) -> Op {
+    Set(variable, 1)
+}
