@@ -1,1 +1,616 @@
-//! To come.
+//! The default engine: as quick as rcu_poll when somebody waits, as cheap as rcu_ltimer when nobody does.
+//!
+//! **Detector.** Each processor counts its quiescent states in a line that it alone writes. One
+//! processor, on which the engine's one timer or one softirq runs, compares the counters; the others
+//! have nothing to do for a grace period: no softirq on their ticks, no lock, no mask.
+//!
+//! **Policy**, from demand ([`begin`], [`look_again`], [`callbacks_at_once`]; pure functions):
+//! - Nobody waits: the grace period begins a jiffy later, so that callbacks gather, and is looked at
+//!   once a jiffy, or less often when over budget. Nobody is forced until hold-outs are old.
+//! - Somebody waits: it begins at once, hold-outs are forced through their schedulers, the last one
+//!   to report ends it, and it does not wait for the callers' ticks. In a hurry (expedited) the
+//!   counters are looked at without pause, too.
+//! - Memory is near its limit: the same, in a hurry or not, over budget or not.
+//!
+//! The budget holds unless somebody waits expedited, or memory is near its limit.
+//!
+//! **Backlog.** No count is shared by all who queue: each processor tells how much it holds when that
+//! has changed by its share of a quarter of the limit. All they have not told is a quarter at most, so
+//! that three quarters are seen when the limit itself is reached, at the latest.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::callbacks::Callbacks;
+use super::counters::{Counters, Start, is_after};
+use super::mask::Mask;
+use super::{Access, Callback, Engine, Host, Intact, Line, Mode, Steps};
+use crate::policy::Urgency;
+
+/// What [`Adaptive`] must not leave out.
+pub const STEPS: &[&str] = &[
+    "snapshot",
+    "wait-for-all-cpus",
+    "wait-for-itself",
+    "wait-for-next-number",
+    "return-from-eqs",
+    "begin-on-demand",
+    "start-next",
+    "look-by-timer",
+    "raise-sleepers",
+    "run-the-rest",
+];
+
+/// What it may leave out, and be slower, or hold more memory.
+pub const STEPS_FOR_SPEED: &[&str] = &[
+    "force",
+    "look-again",
+    "report-when-forced",
+    "raise-waiters",
+    "pass-over-eqs",
+    "expedite-near-limit",
+];
+
+/// The numbers and the mask, and the lock under which they change.
+const SHARED: Line = Line::Global(0);
+/// How much is held, as far as it has been told.
+const BACKLOG: Line = Line::Global(1);
+/// Who is in an extended quiescent state and has callbacks there.
+const SLEEPERS: Line = Line::Global(2);
+
+/// How the engine is tuned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Parameters {
+    /// How long a grace period that nobody waits for is put off, so that callbacks gather. At least 1.
+    pub gather_jiffies: u32,
+    /// Between looks, if nobody waits without pause. At least 1.
+    pub look_jiffies: u32,
+    /// The same two when over budget.
+    pub back_off_jiffies: u32,
+    /// Hold-outs of a grace period that nobody waits for are not forced before it is so old.
+    pub force_after_jiffies: u32,
+    /// How many callbacks are run at once, at least, if there are as many: so many that entering a
+    /// softirq is cheap beside them, so few that others are not kept waiting.
+    pub callbacks_at_once_min: u64,
+    /// Of those that are ready, 1 / 2^this are run at once if that is more.
+    pub callbacks_at_once_shift: u32,
+    /// Callbacks that may wait. From three quarters of it on, grace periods are expedited.
+    pub backlog_objects_max: u64,
+    /// Bytes that these may hold; the same.
+    pub backlog_bytes_max: u64,
+}
+
+impl Parameters {
+    /// One jiffy to gather and between looks, which is what rcu_ltimer takes; 8 when over budget, so that
+    /// looks cost an eighth. 25 to force: 100 ms at 250 Hz, the kernel's own measure. 10 and 1/128 of
+    /// the callbacks, the kernel's `blimit` and `rcu_divisor`. A million objects, 256 MiB.
+    pub const DEFAULT: Self = Self {
+        gather_jiffies: 1,
+        look_jiffies: 1,
+        back_off_jiffies: 8,
+        force_after_jiffies: 25,
+        callbacks_at_once_min: 10,
+        callbacks_at_once_shift: 7,
+        backlog_objects_max: 1 << 20,
+        backlog_bytes_max: 256 << 20,
+    };
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// What is known when a decision is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Demand {
+    /// The greatest of those who wait.
+    pub urgency: Urgency,
+    /// The backlog has reached three quarters of a limit.
+    pub is_near_limit: bool,
+    /// The engine has lately had more than its share of processor time.
+    pub is_over_budget: bool,
+    /// The age of the grace period in progress; 0 if there is none.
+    pub age_jiffies: u32,
+}
+
+impl Demand {
+    /// Whether hold-outs are forced, and nothing is put off.
+    pub const fn is_pressing(&self) -> bool {
+        match self.urgency {
+            _ if self.is_near_limit => true,
+            Urgency::Expedited => true,
+            Urgency::Normal => !self.is_over_budget,
+            Urgency::Background => false,
+        }
+    }
+}
+
+/// When a grace period begins that somebody needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Begin {
+    /// At once.
+    Now,
+    /// So many jiffies from now, unless the demand grows.
+    InJiffies(u32),
+}
+
+/// What is done while hold-outs are left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LookAgain {
+    /// Force those that have not been.
+    pub forces: bool,
+    /// Look again in so many jiffies; 0: as soon as may be.
+    pub pause_jiffies: u32,
+}
+
+/// When to begin.
+pub const fn begin(demand: &Demand, parameters: &Parameters) -> Begin {
+    if demand.is_pressing() {
+        Begin::Now
+    } else if demand.is_over_budget {
+        Begin::InJiffies(at_least_1(parameters.back_off_jiffies))
+    } else {
+        Begin::InJiffies(at_least_1(parameters.gather_jiffies))
+    }
+}
+
+/// Whether to force the hold-outs, and when to look at them again.
+pub const fn look_again(demand: &Demand, parameters: &Parameters) -> LookAgain {
+    let forces = demand.is_pressing() || demand.age_jiffies >= parameters.force_after_jiffies;
+    let pause_jiffies = match demand.urgency {
+        Urgency::Expedited => 0,
+        _ if demand.is_over_budget && !demand.is_near_limit => {
+            at_least_1(parameters.back_off_jiffies)
+        }
+        _ => at_least_1(parameters.look_jiffies),
+    };
+    LookAgain { forces, pause_jiffies }
+}
+
+/// How many callbacks of `ready` to run before others get the processor. `urgency` is the greatest of
+/// theirs: they run in the order they came, so who waits for one waits for those before it.
+pub const fn callbacks_at_once(
+    ready: u64,
+    urgency: Urgency,
+    is_near_limit: bool,
+    parameters: &Parameters,
+) -> u64 {
+    if is_near_limit || !matches!(urgency, Urgency::Background) {
+        return ready;
+    }
+    let share = match ready.checked_shr(parameters.callbacks_at_once_shift) {
+        Some(share) => share,
+        None => 0,
+    };
+    let least =
+        if parameters.callbacks_at_once_min > 1 { parameters.callbacks_at_once_min } else { 1 };
+    let limit = if share > least { share } else { least };
+    if ready < limit { ready } else { limit }
+}
+
+const fn at_least_1(jiffies: u32) -> u32 {
+    if jiffies == 0 { 1 } else { jiffies }
+}
+
+/// What a processor has last told of its backlog; and the sum of that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Backlog {
+    objects: u64,
+    bytes: u64,
+}
+
+/// The engine.
+///
+/// A quiescent state costs a write to the processor's own line and a look into its mailbox; a
+/// callback a read of the shared line, which changes twice a grace period. The start and the looks are
+/// linear in the processors. Callbacks run where they were queued, a few at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Adaptive<S: Steps = Intact> {
+    steps: S,
+    parameters: Parameters,
+    counters: Counters,
+    snapshots: Vec<u32>,
+    callbacks: Vec<Callbacks>,
+    told: Vec<Backlog>,
+    backlog: Backlog,
+    /// The grace period that began last.
+    number: u32,
+    /// The one that ended last: `number`, or the one before.
+    finished: u32,
+    /// The last ones that somebody needs; waits for; waits for in a hurry. Not before `finished`.
+    wanted: u32,
+    waited_for: u32,
+    expedited: u32,
+    /// Whom the grace period in progress waits for.
+    mask: Mask,
+    /// Who was told to pass through the scheduler and report.
+    forced: Mask,
+    /// Who has callbacks that somebody waits for.
+    waiters: Mask,
+    /// Who has callbacks, and no ticks.
+    sleepers: Mask,
+    /// Whose softirq, which has been raised, looks after the grace period.
+    attendant: Option<usize>,
+    /// What the timer was asked; 0 if it was not.
+    timer_jiffies: u32,
+    /// Of the grace period in progress, no more than where it begins to matter.
+    age_jiffies: u32,
+}
+
+impl Adaptive {
+    /// The engine of so many processors.
+    pub fn new(cpus: usize) -> Self {
+        Self::with(cpus, Parameters::DEFAULT, Start::default(), Intact)
+    }
+}
+
+impl<S: Steps> Adaptive<S> {
+    /// The engine with these parameters from a given start, possibly without one of its [`STEPS`].
+    pub fn with(cpus: usize, parameters: Parameters, start: Start, steps: S) -> Self {
+        Self {
+            steps,
+            parameters,
+            counters: Counters::new(cpus, start),
+            snapshots: vec![0; cpus],
+            callbacks: vec![Callbacks::EMPTY; cpus],
+            told: vec![Backlog::default(); cpus],
+            backlog: Backlog::default(),
+            number: start.number,
+            finished: start.number,
+            wanted: start.number,
+            waited_for: start.number,
+            expedited: start.number,
+            mask: Mask::new(cpus),
+            forced: Mask::new(cpus),
+            waiters: Mask::new(cpus),
+            sleepers: Mask::new(cpus),
+            attendant: None,
+            timer_jiffies: 0,
+            age_jiffies: 0,
+        }
+    }
+
+    const fn in_progress(&self) -> bool {
+        self.number != self.finished
+    }
+
+    fn is_near_limit(&self) -> bool {
+        // Of limits so great that three quarters of them overflow nothing comes near.
+        let is_near = |held: u64, max: u64| u128::from(held) * 4 >= u128::from(max) * 3;
+        !self.steps.omits("expedite-near-limit")
+            && (is_near(self.backlog.objects, self.parameters.backlog_objects_max)
+                || is_near(self.backlog.bytes, self.parameters.backlog_bytes_max))
+    }
+
+    fn demand(&self, host: &dyn Host) -> Demand {
+        let urgency = if is_after(self.expedited, self.finished) {
+            Urgency::Expedited
+        } else if is_after(self.waited_for, self.finished) {
+            Urgency::Normal
+        } else {
+            Urgency::Background
+        };
+        Demand {
+            urgency,
+            is_near_limit: self.is_near_limit(),
+            is_over_budget: host.is_over_budget(),
+            age_jiffies: self.age_jiffies,
+        }
+    }
+
+    /// Tells what `cpu` holds, if that has changed enough; answers whether it has.
+    fn tell(&mut self, cpu: usize, host: &mut dyn Host) -> bool {
+        let (callbacks, told) = (&self.callbacks[cpu], &mut self.told[cpu]);
+        let holds = Backlog { objects: callbacks.count(), bytes: callbacks.bytes() };
+        let cpus = self.counters.cpus() as u64;
+        let share = |max: u64| (max / 4 / cpus).max(1);
+        if holds.objects.abs_diff(told.objects) < share(self.parameters.backlog_objects_max)
+            && holds.bytes.abs_diff(told.bytes) < share(self.parameters.backlog_bytes_max)
+        {
+            return false;
+        }
+        host.touch(BACKLOG, Access::Atomic);
+        self.backlog.objects = self.backlog.objects - told.objects + holds.objects;
+        self.backlog.bytes = self.backlog.bytes - told.bytes + holds.bytes;
+        *told = holds;
+        true
+    }
+
+    /// Has `cpu` look after the grace period, unless another one is about to.
+    fn call_attendant(&mut self, cpu: usize, host: &mut dyn Host) {
+        if self.attendant.is_none() {
+            self.attendant = Some(cpu);
+            host.raise(cpu);
+        }
+    }
+
+    /// Asks for the timer, unless it comes as early as that anyway.
+    fn arm(&mut self, jiffies: u32, host: &mut dyn Host) {
+        if self.timer_jiffies == 0 || jiffies < self.timer_jiffies {
+            self.timer_jiffies = jiffies;
+            host.timer(jiffies);
+        }
+    }
+
+    /// Looks, ends, begins and forces as is due, on `cpu`. If nothing is in progress and `gathered`, it is
+    /// time to begin, whatever the demand.
+    fn attend(&mut self, cpu: usize, mut gathered: bool, host: &mut dyn Host) {
+        host.touch(SHARED, Access::Lock);
+        self.look(host);
+        loop {
+            if self.in_progress() && self.mask.is_empty() {
+                self.finish(host);
+                if self.steps.omits("start-next") {
+                    return;
+                }
+                gathered = false;
+            }
+            let demand = self.demand(host);
+            if self.in_progress() {
+                return self.wait(cpu, &demand, host);
+            }
+            if !is_after(self.wanted, self.finished) {
+                return;
+            }
+            match begin(&demand, &self.parameters) {
+                Begin::InJiffies(jiffies) if !gathered => return self.arm(jiffies, host),
+                _ => self.start(cpu, host),
+            }
+        }
+    }
+
+    /// Begins a grace period.
+    fn start(&mut self, cpu: usize, host: &mut dyn Host) {
+        self.number = self.number.wrapping_add(1);
+        self.age_jiffies = 0;
+        host.began(0);
+        for other in 0..self.counters.cpus() {
+            if other == cpu && self.steps.omits("wait-for-itself") {
+                continue;
+            }
+            let counter = self.counters.read(other, host);
+            if self.counters.is_in_eqs(other) && !self.steps.omits("pass-over-eqs") {
+                continue;
+            }
+            if !self.steps.omits("snapshot") {
+                self.snapshots[other] = counter;
+            }
+            self.mask.insert(other);
+        }
+    }
+
+    /// Takes those out of the mask who have been quiescent.
+    fn look(&mut self, host: &mut dyn Host) {
+        let mut from = 0;
+        while let Some(cpu) = self.mask.first_from(from) {
+            self.counters.read(cpu, host);
+            if self.counters.has_passed(cpu, self.snapshots[cpu]) {
+                self.mask.remove(cpu);
+            }
+            from = cpu + 1;
+        }
+        if self.steps.omits("wait-for-all-cpus") {
+            self.mask.clear();
+        }
+    }
+
+    /// There are hold-outs: forces them, if that is due, and sees to it that somebody looks again.
+    fn wait(&mut self, cpu: usize, demand: &Demand, host: &mut dyn Host) {
+        let LookAgain { forces, pause_jiffies } = look_again(demand, &self.parameters);
+        if forces && !self.steps.omits("force") {
+            for holdout in self.mask.iter() {
+                // Whom an earlier grace period forced, and who has not obeyed yet, still will.
+                if self.forced.insert(holdout) {
+                    host.touch(Line::Mailbox(holdout), Access::Write);
+                    host.resched(holdout);
+                }
+            }
+        }
+        // Alone in the mask, it would keep itself from passing; its report calls it again.
+        let is_alone = self.mask.len() == 1 && self.mask.contains(cpu);
+        if pause_jiffies == 0 && !is_alone && !self.steps.omits("look-again") {
+            self.call_attendant(cpu, host);
+        }
+        self.arm(pause_jiffies.max(1), host);
+    }
+
+    /// The grace period is over. Those nobody waits for notice on their ticks.
+    fn finish(&mut self, host: &mut dyn Host) {
+        self.finished = self.number;
+        self.age_jiffies = 0;
+        for number in [&mut self.waited_for, &mut self.expedited] {
+            // So that it does not look new once the numbers have come round.
+            if !is_after(*number, self.finished) {
+                *number = self.finished;
+            }
+        }
+        host.ended(0);
+        if !self.steps.omits("raise-waiters") {
+            self.waiters.iter().for_each(|cpu| host.raise(cpu));
+        }
+        if !self.steps.omits("raise-sleepers") {
+            self.sleepers.iter().for_each(|cpu| host.raise(cpu));
+        }
+    }
+
+    /// `cpu` is quiescent now. If it was forced, it says so; the last one calls for attention.
+    fn report(&mut self, cpu: usize, host: &mut dyn Host) {
+        host.touch(Line::Mailbox(cpu), Access::Read);
+        if !self.forced.contains(cpu) || self.steps.omits("report-when-forced") {
+            self.forced.remove(cpu);
+            return;
+        }
+        host.touch(Line::Mailbox(cpu), Access::Write);
+        self.forced.remove(cpu);
+        host.touch(SHARED, Access::Lock);
+        if self.mask.remove(cpu) && self.mask.is_empty() {
+            self.call_attendant(cpu, host);
+        }
+    }
+
+    /// Notes that grace period `number` is needed, by somebody in such a hurry; the first who needs
+    /// it sees to it that it begins.
+    fn want(&mut self, cpu: usize, number: u32, urgency: Urgency, host: &mut dyn Host) {
+        let is_after_all = |other| is_after(number, other);
+        let is_first = is_after_all(self.wanted);
+        let is_news = match urgency {
+            Urgency::Background => false,
+            Urgency::Normal => is_after_all(self.waited_for),
+            Urgency::Expedited => is_after_all(self.expedited),
+        };
+        let waits = urgency != Urgency::Background;
+        if !is_first && !is_news && (!waits || self.waiters.contains(cpu)) {
+            return;
+        }
+        host.touch(SHARED, Access::Lock);
+        self.wanted = number;
+        if waits {
+            self.waiters.insert(cpu);
+            self.waited_for = number;
+        }
+        if urgency == Urgency::Expedited {
+            self.expedited = number;
+        }
+        if is_news {
+            self.call_attendant(cpu, host);
+        } else if is_first && !self.in_progress() && !self.steps.omits("begin-on-demand") {
+            match begin(&self.demand(host), &self.parameters) {
+                Begin::Now => self.call_attendant(cpu, host),
+                Begin::InJiffies(jiffies) => self.arm(jiffies, host),
+            }
+        }
+    }
+
+    /// `cpu` has callbacks, and no ticks: it is raised when a grace period has ended.
+    fn sleep(&mut self, cpu: usize, host: &mut dyn Host) {
+        if !self.counters.is_in_eqs(cpu) || self.callbacks[cpu].count() == 0 {
+            return;
+        }
+        host.touch(SLEEPERS, Access::Atomic);
+        self.sleepers.insert(cpu);
+        self.callbacks[cpu].advance(self.finished);
+        if self.callbacks[cpu].ready().0 != 0 && !self.steps.omits("raise-sleepers") {
+            host.raise(cpu);
+        }
+    }
+
+    /// Runs what is ready, or a part of it.
+    fn run(&mut self, cpu: usize, host: &mut dyn Host) {
+        host.touch(SHARED, Access::Read);
+        let is_near_limit = self.is_near_limit();
+        let callbacks = &mut self.callbacks[cpu];
+        callbacks.advance(self.finished);
+        let (ready, urgency) = callbacks.ready();
+        let count =
+            callbacks.take(callbacks_at_once(ready, urgency, is_near_limit, &self.parameters));
+        if count < ready && !self.steps.omits("run-the-rest") {
+            host.raise(cpu);
+        }
+        // Those that somebody waits for and that are ready have all been taken.
+        if callbacks.unready_urgency() == Urgency::Background && self.waiters.remove(cpu) {
+            host.touch(SHARED, Access::Lock);
+        }
+        if callbacks.count() == 0 && self.sleepers.remove(cpu) {
+            host.touch(SLEEPERS, Access::Atomic);
+        }
+        if count != 0 {
+            host.invoke(cpu, count);
+            self.tell(cpu, host);
+        }
+    }
+}
+
+impl<S: Steps> Engine for Adaptive<S> {
+    fn queue(&mut self, cpu: usize, callback: Callback, host: &mut dyn Host) {
+        if cpu >= self.counters.cpus() {
+            return;
+        }
+        host.touch(SHARED, Access::Read);
+        // The one in progress may have begun before the callback's update.
+        let later = u32::from(!self.in_progress() || !self.steps.omits("wait-for-next-number"));
+        let number = self.number.wrapping_add(later);
+        self.callbacks[cpu].queue(callback, number, self.finished);
+        host.touch(Line::Cpu(cpu), Access::Write);
+        self.want(cpu, number, callback.urgency, host);
+        if self.tell(cpu, host) && self.is_near_limit() {
+            self.call_attendant(cpu, host);
+        }
+        self.sleep(cpu, host);
+    }
+
+    fn context_switch(&mut self, cpu: usize, host: &mut dyn Host) {
+        if cpu < self.counters.cpus() {
+            self.counters.count(cpu, host);
+            self.report(cpu, host);
+        }
+    }
+
+    fn tick(&mut self, cpu: usize, mode: Mode, host: &mut dyn Host) {
+        if cpu >= self.counters.cpus() {
+            return;
+        }
+        if mode != Mode::Kernel {
+            self.context_switch(cpu, host);
+        }
+        if self.callbacks[cpu].count() == 0 {
+            return;
+        }
+        host.touch(SHARED, Access::Read);
+        self.callbacks[cpu].advance(self.finished);
+        if self.callbacks[cpu].ready().0 != 0 {
+            host.raise(cpu);
+        }
+    }
+
+    /// Linear in the processors if it looks after the grace period.
+    fn softirq(&mut self, cpu: usize, host: &mut dyn Host) {
+        if cpu >= self.counters.cpus() {
+            return;
+        }
+        if self.attendant == Some(cpu) {
+            self.attendant = None;
+            self.attend(cpu, false, host);
+        }
+        self.run(cpu, host);
+    }
+
+    /// Linear in the processors.
+    fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
+        let elapsed = core::mem::take(&mut self.timer_jiffies);
+        let age_jiffies = self.age_jiffies.saturating_add(elapsed);
+        self.age_jiffies = age_jiffies.min(self.parameters.force_after_jiffies);
+        if !self.steps.omits("look-by-timer") {
+            self.attend(cpu, true, host);
+        }
+    }
+
+    fn enter_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
+        if cpu < self.counters.cpus() {
+            self.counters.enter_eqs(cpu, host);
+            self.report(cpu, host);
+            self.sleep(cpu, host);
+        }
+    }
+
+    fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
+        if cpu >= self.counters.cpus() {
+            return;
+        }
+        if !self.steps.omits("return-from-eqs") {
+            self.counters.exit_eqs(cpu, host);
+        }
+        if self.sleepers.remove(cpu) {
+            host.touch(SLEEPERS, Access::Atomic);
+        }
+    }
+
+    fn is_holdout(&self, _: usize, cpu: usize) -> bool {
+        self.mask.contains(cpu) && !self.counters.has_passed(cpu, self.snapshots[cpu])
+    }
+
+    fn waiting(&self, cpu: usize) -> u64 {
+        self.callbacks.get(cpu).map_or(0, Callbacks::count)
+    }
+}

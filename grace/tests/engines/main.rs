@@ -3,7 +3,7 @@
 mod world;
 
 use grace::engine::token::{Published, Relay, published, reworked};
-use grace::engine::{Engine, Intact, Start, Steps, Without, poll, tick};
+use grace::engine::{Engine, Intact, Start, Steps, Without, adaptive, poll, tick};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -20,7 +20,9 @@ fn schedule() -> impl Strategy<Value = (usize, Vec<(u8, u8)>)> {
 
 /// Whether random schedules find nothing wrong with an engine.
 fn holds<E: Engine>(make: impl Fn(usize) -> E) {
-    let mut runner = TestRunner::new(ProptestConfig { cases: 2_000, ..ProptestConfig::default() });
+    let config = ProptestConfig::default();
+    let cases = config.cases.saturating_mul(8);
+    let mut runner = TestRunner::new(ProptestConfig { cases, failure_persistence: None, ..config });
     let outcome = runner.run(&schedule(), |(cpus, schedule)| {
         run(make(cpus), cpus, &schedule).map_err(TestCaseError::fail)
     });
@@ -78,6 +80,18 @@ fn relay<S: Steps>(cpus: usize, steps: S) -> Relay<S> {
     Relay::with(cpus, parameters, WRAPPING, steps)
 }
 
+/// Few callbacks at once, and limits that schedules come near to.
+fn adaptive<S: Steps>(cpus: usize, steps: S) -> adaptive::Adaptive<S> {
+    let parameters = adaptive::Parameters {
+        callbacks_at_once_min: 2,
+        back_off_jiffies: 3,
+        force_after_jiffies: 4,
+        backlog_objects_max: 20,
+        ..adaptive::Parameters::DEFAULT
+    };
+    adaptive::Adaptive::with(cpus, parameters, WRAPPING, steps)
+}
+
 #[test]
 fn poll_with_one_list_holds() {
     holds(poll::Global::new);
@@ -109,6 +123,12 @@ fn the_relay_holds() {
 }
 
 #[test]
+fn adaptive_holds() {
+    holds(adaptive::Adaptive::new);
+    holds(|cpus| adaptive(cpus, Intact));
+}
+
+#[test]
 fn poll_with_one_list_needs_each_step() {
     each_step_is_needed(poll::STEPS, poll::STEPS_FOR_SPEED, global);
 }
@@ -131,4 +151,9 @@ fn the_published_ring_needs_each_step() {
 #[test]
 fn the_relay_needs_each_step() {
     each_step_is_needed(reworked::STEPS, reworked::STEPS_FOR_SPEED, relay);
+}
+
+#[test]
+fn adaptive_needs_each_step() {
+    each_step_is_needed(adaptive::STEPS, adaptive::STEPS_FOR_SPEED, adaptive);
 }

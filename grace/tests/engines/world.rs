@@ -4,7 +4,8 @@
 //! switch within a section, say) is left out, so that every schedule means something. Safety is
 //! checked at each callback: no section that had begun when it was queued may still be going on.
 //! Progress is checked at the end: sections end, those awake switch and tick, those asleep go on
-//! sleeping, and all callbacks must have run within a bounded number of rounds.
+//! sleeping, and within a bounded number of rounds all callbacks must have run, and the engine must
+//! have nothing left to do.
 
 use std::collections::VecDeque;
 
@@ -266,6 +267,12 @@ impl<E: Engine> World<E> {
         }
     }
 
+    /// Whether the engine wants nothing.
+    fn is_quiet(&self) -> bool {
+        let Outside { raised, resched, timer, .. } = &self.outside;
+        timer.is_none() && !raised.contains(&true) && !resched.contains(&true)
+    }
+
     fn result(&self) -> Result<(), String> {
         self.outside.fault.clone().map_or(Ok(()), Err)
     }
@@ -285,6 +292,9 @@ pub(crate) fn run(engine: impl Engine, cpus: usize, schedule: &[(u8, u8)]) -> Re
     for round in 0..rounds {
         world.round(if round % 2 == 0 { Mode::User } else { Mode::Idle });
         world.result()?;
+    }
+    if !world.is_quiet() {
+        return Err(format!("nobody waits, and still there is work after {rounds} rounds"));
     }
     let left: usize = world.outside.queued.iter().map(VecDeque::len).sum();
     if left != 0 {
