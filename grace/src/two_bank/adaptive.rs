@@ -6,22 +6,25 @@
 //! microsecond. Both overlook that the commonest hold-out is the *caller itself*, preempted by the
 //! worker that it woke: spinning keeps the processor from the very task that is waited for.
 //!
-//! So: a bounded number of runs at once, for readers on other processors that are about to leave; then
-//! a nap of microseconds by a high-resolution timer, in which a preempted reader gets the processor
-//! back; then twice as long, and so on up to jiffies. A reader that takes *t* is found gone after about
-//! 2 *t* and the first nap. That nap is as long as the spinning before it, so looking in vain takes
-//! at most half a processor however grace periods follow one another, and with a reader that blocks
-//! the share halves with each nap. There is a nap after every `runs_max` runs: no thread that never
-//! sleeps.
+//! So: first a moment in which the caller leaves the section that it asks from, so as not to be met in
+//! it at all; then a bounded number of runs at once, for readers on other processors that are about to
+//! leave; then a nap of microseconds by a high-resolution timer, in which a preempted reader gets the
+//! processor back; then one twice as long, and so on up to jiffies. A reader that takes *t* is found
+//! gone after about 2 *t* and the first of these naps. That one is as long as the spinning before it,
+//! so looking in vain takes at most half a processor however grace periods follow one another, and
+//! with a reader that blocks the share halves with each nap. There is a nap after at most `runs_max`
+//! runs that fail: no thread that never sleeps.
 
 use super::delay::{Delay, Situation, Wait};
 
 /// The delay function `adaptive`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Adaptive {
-    /// Runs of a phase before the first nap, while somebody is in a hurry; 0 counts as 1.
+    /// The moment before the first run; 0 for none, where who asks is in no section.
+    pub first_nap_us: u32,
+    /// Runs of a phase before the next nap, while somebody is in a hurry; 0 counts as 1.
     pub runs_max: u32,
-    /// The first nap, which should be no shorter than `runs_max` runs that fail; 0 counts as 1.
+    /// That nap, which should be no shorter than `runs_max` runs that fail; 0 counts as 1.
     pub nap_us: u32,
     /// The length of a jiffy: naps that reach it are made by the timer wheel.
     pub jiffy_us: u32,
@@ -32,11 +35,18 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// One run, naps from 50 us to ten jiffies. `hz` is taken as 1 to 1,000,000.
+    /// A moment of 5 us, one run, naps from 50 us to ten jiffies. `hz` is taken as 1 to 1,000,000.
     pub const fn at(hz: u32) -> Self {
         let hz = if hz == 0 { 1 } else { hz };
         let jiffy_us = if hz > 1_000_000 { 1 } else { 1_000_000 / hz };
-        Self { runs_max: 1, nap_us: 50, jiffy_us, wait_jiffies_max: 10, interval_jiffies: 1 }
+        Self {
+            first_nap_us: 5,
+            runs_max: 1,
+            nap_us: 50,
+            jiffy_us,
+            wait_jiffies_max: 10,
+            interval_jiffies: 1,
+        }
     }
 
     /// Naps after which a longer one is not made any more.
@@ -69,13 +79,18 @@ impl Delay for Adaptive {
         5
     }
 
+    fn first_wait(&self, _: &mut u32, now: Situation) -> Wait {
+        if now.is_expedited {
+            Wait::Microseconds(self.first_nap_us)
+        } else {
+            Wait::Jiffies(self.interval_jiffies.min(1))
+        }
+    }
+
     fn wait(&self, count: &mut u32, now: Situation) -> Wait {
         if !now.is_expedited {
             let jiffies = self.interval_jiffies.saturating_add(now.age_jiffies.saturating_sub(1));
             return Wait::Jiffies(jiffies.min(self.wait_jiffies_max.max(1)));
-        }
-        if !now.in_progress {
-            return Wait::NONE;
         }
         let runs_max = self.runs_max.max(1);
         *count = count.saturating_add(1).min(runs_max.saturating_add(self.naps_max()));

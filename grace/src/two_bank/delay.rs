@@ -49,6 +49,9 @@ pub trait Delay: Clone + core::fmt::Debug + Eq + core::hash::Hash {
     /// How long to spin between two checks of a run; `is_last` before the extra one.
     fn spin_us(&self, is_last: bool) -> u32;
 
+    /// How long the worker waits before the first run of a grace period.
+    fn first_wait(&self, count: &mut u32, now: Situation) -> Wait;
+
     /// How long the worker waits after a run.
     fn wait(&self, count: &mut u32, now: Situation) -> Wait;
 
@@ -192,6 +195,10 @@ impl Delay for Published {
 
     fn spin_us(&self, is_last: bool) -> u32 {
         if is_last { self.last_retry_us } else { self.retry_us }
+    }
+
+    fn first_wait(&self, count: &mut u32, now: Situation) -> Wait {
+        Wait::Jiffies(self.jiffies(count, now).min(1))
     }
 
     fn wait(&self, count: &mut u32, now: Situation) -> Wait {

@@ -336,16 +336,13 @@ impl<D: Delay, S: Steps> Machine<D, S> {
         }
     }
 
-    /// A grace period begins; answers how long the worker waits before its first run, at most a jiffy.
+    /// A grace period begins; answers how long the worker waits before its first run.
     fn begin(&mut self) -> Wait {
         self.sequence = self.sequence.begin();
         self.age_jiffies = 0;
         self.reset_count();
         let now = self.situation();
-        match self.delay.wait(&mut self.count, now) {
-            Wait::Jiffies(jiffies) => Wait::Jiffies(jiffies.min(1)),
-            short => short,
-        }
+        self.delay.first_wait(&mut self.count, now)
     }
 
     /// The worker runs: whichever scan it is at.
