@@ -9,3 +9,4 @@ pub mod events;
 pub mod queueing;
 pub mod random;
 pub mod replay;
+pub mod srcu;

@@ -8,6 +8,7 @@
 
 pub mod prefetch;
 pub mod semaphore;
+pub mod srcu2022;
 
 /// One published figure, or one published statement, beside what the model gives.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,39 @@
+//! SRCU on a small virtual machine: a caller that waits for one expedited grace period after the
+//! other, the worker that drives them, and the scheduler that has both on one processor.
+//!
+//! What decides here is not the protocol but who runs when. The caller enqueues its callback inside a
+//! read-side section of the same domain (so that sequence numbers cannot wrap under it): the
+//! *self-reader*. It wakes the worker there, and on a preemptible kernel the worker may take the
+//! processor at once: then it waits for the very task that it keeps from running. Whether it does is
+//! the fair scheduler's choice by virtual runtime, how long it takes is the delay function's and the
+//! timer wheel's. So the machine has those: ticks, a wheel that rounds up, a fair scheduler with its
+//! latency and granularities. The grace periods are driven by [`grace::two_bank::Machine`], the code
+//! that the explorer explores.
+//!
+//! Times are integers, in nanoseconds; same options, same bytes.
+//!
+//! Reading order: `options` (what can be asked), `scheduler`, `world` (the tasks), `report`, `sweep`.
+
+mod options;
+mod report;
+mod scheduler;
+mod sweep;
+mod world;
+
+pub use options::{
+    Blocked, DelayFunction, Invalid, Options, Placement, Readers, SchedulerTimes, VARIANTS, variant,
+};
+pub use report::Report;
+pub use sweep::{Sweep, sweep};
+
+/// Runs a simulation.
+///
+/// Deterministic: the same options give the same report on any machine. Cost: about a second for a
+/// hundred million nanoseconds in which the worker does nothing but spin, far less otherwise.
+///
+/// # Errors
+/// [`Invalid`] if the options are impossible; it says which and why.
+pub fn run(options: &Options) -> Result<Report, Invalid> {
+    options.check()?;
+    Ok(world::World::new(options).run())
+}

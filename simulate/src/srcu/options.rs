@@ -1,0 +1,267 @@
+//! What can be asked of the simulation, and what is refused.
+
+use grace::two_bank::{Adaptive, Delay, Published, Situation, Wait};
+
+/// A delay function, chosen at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DelayFunction {
+    /// One of the kernel's, or one with other parameters.
+    Published(Published),
+    /// Ours.
+    Adaptive(Adaptive),
+}
+
+impl Delay for DelayFunction {
+    fn extra_check(&self, count: &mut u32, now: Situation) -> bool {
+        match self {
+            Self::Published(delay) => delay.extra_check(count, now),
+            Self::Adaptive(delay) => delay.extra_check(count, now),
+        }
+    }
+
+    fn asks_after_each_check(&self) -> bool {
+        match self {
+            Self::Published(delay) => delay.asks_after_each_check(),
+            Self::Adaptive(delay) => delay.asks_after_each_check(),
+        }
+    }
+
+    fn spin_us(&self, is_last: bool) -> u32 {
+        match self {
+            Self::Published(delay) => delay.spin_us(is_last),
+            Self::Adaptive(delay) => delay.spin_us(is_last),
+        }
+    }
+
+    fn first_wait(&self, count: &mut u32, now: Situation) -> Wait {
+        match self {
+            Self::Published(delay) => delay.first_wait(count, now),
+            Self::Adaptive(delay) => delay.first_wait(count, now),
+        }
+    }
+
+    fn wait(&self, count: &mut u32, now: Situation) -> Wait {
+        match self {
+            Self::Published(delay) => delay.wait(count, now),
+            Self::Adaptive(delay) => delay.wait(count, now),
+        }
+    }
+
+    fn callback_delay_jiffies(&self, count: &mut u32, now: Situation) -> u32 {
+        match self {
+            Self::Published(delay) => delay.callback_delay_jiffies(count, now),
+            Self::Adaptive(delay) => delay.callback_delay_jiffies(count, now),
+        }
+    }
+
+    fn runs_per_jiffy_max(&self) -> u32 {
+        match self {
+            Self::Published(delay) => delay.runs_per_jiffy_max(),
+            Self::Adaptive(delay) => delay.runs_per_jiffy_max(),
+        }
+    }
+}
+
+/// The names of the delay functions that [`variant`] knows.
+pub const VARIANTS: &[&str] =
+    &["5.18", "5.19-rc1", "first-diff", "block-removed", "final", "adaptive"];
+
+/// The delay function of this name, for a kernel with so many ticks a second; `None` if there is none.
+pub fn variant(name: &str, hz: u32) -> Option<DelayFunction> {
+    Some(match name {
+        "5.18" => DelayFunction::Published(Published::V5_18),
+        "5.19-rc1" => DelayFunction::Published(Published::V5_19_RC1),
+        "first-diff" => DelayFunction::Published(Published::FIRST_DIFF),
+        "block-removed" => DelayFunction::Published(Published::BLOCK_REMOVED),
+        "final" => DelayFunction::Published(Published::final_at(hz)),
+        "adaptive" => DelayFunction::Adaptive(Adaptive::at(hz)),
+        _ => return None,
+    })
+}
+
+/// Where the worker runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// On the caller's processor, as a per-CPU workqueue does; callbacks on the boot processor.
+    WithCaller,
+    /// Worker and callbacks on a processor of their own.
+    Apart,
+    /// Everything on one processor: there is no other.
+    OneProcessor,
+}
+
+/// The times of the fair scheduler, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SchedulerTimes {
+    /// How long it takes until everybody has run once.
+    pub latency_ns: u64,
+    /// How long somebody runs before a tick may preempt it for fairness.
+    pub min_granularity_ns: u64,
+    /// By how much one that wakes must be behind to preempt.
+    pub wakeup_granularity_ns: u64,
+}
+
+impl SchedulerTimes {
+    /// Linux's on a machine with 8 processors or more: 6, 0.75 and 1 ms, times 1 + log2(8).
+    pub const MANY_CPUS: Self = Self {
+        latency_ns: 24_000_000,
+        min_granularity_ns: 3_000_000,
+        wakeup_granularity_ns: 4_000_000,
+    };
+}
+
+/// Readers on other processors, drawn when a bank is looked at rather than simulated one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Readers {
+    /// How many there are.
+    pub count: u32,
+    /// The mean length of a section.
+    pub inside_ns: u64,
+    /// The mean time between two sections.
+    pub outside_ns: u64,
+}
+
+impl Readers {
+    /// None.
+    pub const NONE: Self = Self { count: 0, inside_ns: 0, outside_ns: 1 };
+}
+
+/// One reader that blocks inside its section: the case of live patching.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Blocked {
+    /// When it enters.
+    pub from_ns: u64,
+    /// How long it stays.
+    pub for_ns: u64,
+}
+
+/// A simulation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// Ticks a second.
+    pub hz: u32,
+    /// Whether a task is preempted inside the kernel. If not, only in user mode, where it works, and
+    /// between two runs of the worker.
+    pub preempt: bool,
+    /// The delay function.
+    pub delay: DelayFunction,
+    /// How many grace periods the caller waits for, one after the other.
+    pub calls: u32,
+    /// Whether they are expedited.
+    pub expedited: bool,
+    /// What the caller works between two calls, in the mean; half to one and a half of it is drawn.
+    pub caller_work_ns: u64,
+    /// The caller's section: from where it enters to the request, and from there to where it leaves.
+    pub enqueue_ns: u64,
+    /// What a run of the worker costs besides its checks and pauses.
+    pub run_ns: u64,
+    /// What a check costs: summing a bank's counts over all processors.
+    pub check_ns: u64,
+    /// From a wake-up to the first instruction on a processor that was idle.
+    pub wake_ns: u64,
+    /// What running the callbacks costs.
+    pub callbacks_ns: u64,
+    /// Where the worker runs.
+    pub placement: Placement,
+    /// The fair scheduler.
+    pub scheduler: SchedulerTimes,
+    /// Readers on other processors.
+    pub readers: Readers,
+    /// A reader that blocks.
+    pub blocked: Option<Blocked>,
+    /// The simulation ends here even if calls are left.
+    pub limit_ns: u64,
+    /// For the draws.
+    pub seed: u64,
+}
+
+impl Options {
+    /// The machine of the 2022 reports: 250 ticks a second, preemptible, 128 processors; 8,000 calls.
+    /// `delay` is what differs between its runs.
+    ///
+    /// One value is fitted: `caller_work_ns`, on the loop of 5.18. `check_ns` makes a run that fails take
+    /// about 40 us, which is an estimate. The others are of the usual size, and change little.
+    pub fn reports_of_2022(delay: DelayFunction) -> Self {
+        Self {
+            hz: 250,
+            preempt: true,
+            delay,
+            calls: 8_000,
+            expedited: true,
+            caller_work_ns: 350_000,
+            enqueue_ns: 1_000,
+            run_ns: 4_000,
+            check_ns: 9_000,
+            wake_ns: 3_000,
+            callbacks_ns: 2_000,
+            placement: Placement::WithCaller,
+            scheduler: SchedulerTimes::MANY_CPUS,
+            readers: Readers::NONE,
+            blocked: None,
+            limit_ns: 3_600_000_000_000,
+            seed: 1,
+        }
+    }
+
+    /// The length of a jiffy.
+    pub fn jiffy_ns(&self) -> u64 {
+        1_000_000_000 / u64::from(self.hz.max(1))
+    }
+
+    /// Whether this can be simulated.
+    ///
+    /// # Errors
+    /// The first option that cannot be as it is, and why.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let refuse = |option, reason| Err(Invalid { option, reason });
+        if !(10..=10_000).contains(&self.hz) {
+            return refuse("hz", "a kernel has 10 to 10,000 ticks a second");
+        }
+        if self.calls == 0 {
+            return refuse("calls", "there is nothing to measure without a call");
+        }
+        if self.check_ns == 0 {
+            return refuse("check_ns", "a check that takes no time can be made for ever in none");
+        }
+        if self.limit_ns == 0 {
+            return refuse("limit_ns", "no time passes");
+        }
+        let second = 1_000_000_000;
+        let times = [
+            ("caller_work_ns", self.caller_work_ns),
+            ("enqueue_ns", self.enqueue_ns),
+            ("run_ns", self.run_ns),
+            ("check_ns", self.check_ns),
+            ("wake_ns", self.wake_ns),
+            ("callbacks_ns", self.callbacks_ns),
+            ("scheduler.latency_ns", self.scheduler.latency_ns),
+            ("scheduler.min_granularity_ns", self.scheduler.min_granularity_ns),
+            ("scheduler.wakeup_granularity_ns", self.scheduler.wakeup_granularity_ns),
+        ];
+        if let Some((option, _)) = times.into_iter().find(|(_, time)| *time > 100 * second) {
+            return refuse(option, "more than 100 seconds is not what this measures");
+        }
+        let Readers { count, inside_ns, outside_ns } = self.readers;
+        if count > 0 && inside_ns.checked_add(outside_ns).is_none_or(|both| both == 0) {
+            return refuse("readers", "a reader is somewhere for some time");
+        }
+        Ok(())
+    }
+}
+
+/// An option that cannot be as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Invalid {
+    /// Its name.
+    pub option: &'static str,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl core::fmt::Display for Invalid {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}: {}", self.option, self.reason)
+    }
+}
+
+impl core::error::Error for Invalid {}
