@@ -373,15 +373,15 @@ fn waits_grow_with_the_age_up_to_ten_jiffies() {
 }
 
 #[test]
-fn naps_double_from_microseconds_to_ten_jiffies() {
+fn naps_grow_by_half_from_microseconds_to_ten_jiffies() {
     let mut machine = Machine::new(Adaptive::at(250), Sequence::after(0));
     in_second_scan(&mut machine);
     let mut naps = Vec::new();
-    for _ in 0..14 {
+    for _ in 0..20 {
         naps.push(failing_run(&mut machine).1);
     }
-    let short = [50, 100, 200, 400, 800, 1_600, 3_200].map(Wait::Microseconds);
-    let long = [1, 3, 6, 10, 10, 10, 10].map(Wait::Jiffies);
+    let short = [50, 75, 112, 168, 252, 378, 567, 850, 1_275, 1_912, 2_868].map(Wait::Microseconds);
+    let long = [1, 1, 2, 3, 5, 8, 10, 10, 10].map(Wait::Jiffies);
     assert_eq!(naps, [short.as_slice(), long.as_slice()].concat());
     assert_eq!(runs_before_a_wait(Adaptive { runs_max: 5, ..Adaptive::at(250) }), 5);
 }

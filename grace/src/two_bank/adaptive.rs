@@ -1,4 +1,4 @@
-//! Our delay function: look for a moment, then nap, each nap twice as long as the one before.
+//! Our delay function: look for a moment, then nap, each nap half as long again as the one before.
 //!
 //! What the kernel's variants trade against each other is one question: what to do while a reader is
 //! still in its section. Spinning (5.18) answers fast, and never sleeps when the reader blocks.
@@ -9,11 +9,11 @@
 //! So: first a moment in which the caller leaves the section that it asks from, so as not to be met in
 //! it at all; then a bounded number of runs at once, for readers on other processors that are about to
 //! leave; then a nap of microseconds by a high-resolution timer, in which a preempted reader gets the
-//! processor back; then one twice as long, and so on up to jiffies. A reader that takes *t* is found
-//! gone after about 2 *t* and the first of these naps. That one is as long as the spinning before it,
-//! so looking in vain takes at most half a processor however grace periods follow one another, and
-//! with a reader that blocks the share halves with each nap. There is a nap after at most `runs_max`
-//! runs that fail: no thread that never sleeps.
+//! processor back; then naps that are each half as long again as the one before, up to jiffies. A
+//! reader that takes *t* is found gone after about 1.5 *t* and the first of these naps. That one is
+//! as long as the spinning before it, so looking in vain takes at most half a processor however
+//! grace periods follow one another, and with a reader that blocks less and less. There is a nap
+//! after at most `runs_max` runs that fail: no thread that never sleeps.
 
 use super::delay::{Delay, Situation, Wait};
 
@@ -49,14 +49,24 @@ impl Adaptive {
         }
     }
 
-    /// Naps after which a longer one is not made any more.
-    fn naps_max(&self) -> u32 {
-        let longest_us = u64::from(self.jiffy_us) * u64::from(self.wait_jiffies_max);
-        (longest_us / u64::from(self.nap_us.max(1))).checked_ilog2().map_or(1, |bits| bits + 2)
+    fn is_longest(&self, nap_us: u64) -> bool {
+        nap_us / u64::from(self.jiffy_us.max(1)) >= u64::from(self.wait_jiffies_max.max(1))
+    }
+
+    /// The nap after so many others of the phase, or the longest; and how many come before the longest.
+    /// At most 100 steps, since half as long again that often is beyond every limit.
+    fn nap_us(&self, naps: u32) -> (u64, u32) {
+        let mut nap_us = u64::from(self.nap_us.max(1));
+        let mut before = 0;
+        while before < naps.min(100) && !self.is_longest(nap_us) {
+            nap_us = nap_us.saturating_add((nap_us / 2).max(1));
+            before += 1;
+        }
+        (nap_us, before)
     }
 
     fn nap(&self, naps: u32) -> Wait {
-        let nap_us = u64::from(self.nap_us.max(1)).checked_shl(naps.min(40)).unwrap_or(u64::MAX);
+        let (nap_us, _) = self.nap_us(naps);
         let jiffies = nap_us / u64::from(self.jiffy_us.max(1));
         if jiffies == 0 {
             Wait::Microseconds(nap_us as u32) // below a jiffy, so it fits
@@ -93,7 +103,8 @@ impl Delay for Adaptive {
             return Wait::Jiffies(jiffies.min(self.wait_jiffies_max.max(1)));
         }
         let runs_max = self.runs_max.max(1);
-        *count = count.saturating_add(1).min(runs_max.saturating_add(self.naps_max()));
+        let (_, naps_max) = self.nap_us(u32::MAX);
+        *count = count.saturating_add(1).min(runs_max.saturating_add(naps_max));
         if *count < runs_max { Wait::NONE } else { self.nap(*count - runs_max) }
     }
 

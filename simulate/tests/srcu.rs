@@ -1,0 +1,164 @@
+//! The simulation of SRCU: repeatable, conserving time, and with the mechanisms that it is there to show.
+
+use grace::two_bank::Adaptive;
+use simulate::srcu::{
+    Blocked, DelayFunction, Options, Placement, Readers, Report, Sweep, VARIANTS, run, sweep,
+    variant,
+};
+
+const MS: u64 = 1_000_000;
+
+fn options(name: &str) -> Options {
+    let delay = variant(name, 250).expect("it is one of the variants");
+    Options { calls: 500, ..Options::reports_of_2022(delay) }
+}
+
+fn report(options: &Options) -> Report {
+    run(options).expect("these options are possible")
+}
+
+#[test]
+fn the_same_options_give_the_same_report_and_another_seed_another() {
+    for name in VARIANTS {
+        let options = options(name);
+        let first = report(&options);
+        assert_eq!(first, report(&options));
+        assert_ne!(first, report(&Options { seed: 2, ..options }));
+    }
+}
+
+#[test]
+fn every_call_comes_back_and_time_is_conserved() {
+    for name in VARIANTS {
+        for placement in [Placement::WithCaller, Placement::Apart, Placement::OneProcessor] {
+            for preempt in [false, true] {
+                let options = Options { placement, preempt, ..options(name) };
+                let report = report(&options);
+                assert!(report.is_complete(), "{name} {placement:?}");
+                assert!(report.grace_periods >= u64::from(report.calls), "{name} {placement:?}");
+                assert!(report.worker_ns <= report.elapsed_ns);
+                assert!(report.latency_sum_ns <= report.elapsed_ns);
+                let percentiles = [
+                    report.latency_p50_ns,
+                    report.latency_p90_ns,
+                    report.latency_p99_ns,
+                    report.latency_max_ns,
+                ];
+                assert!(percentiles.is_sorted(), "{percentiles:?}");
+                // The caller's work and its waits are all there is.
+                let work = report.elapsed_ns - report.latency_sum_ns;
+                let mean = work / u64::from(report.calls);
+                assert!((mean as i64 - 350_000).abs() < 25_000, "{name} {placement:?}: {mean}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_regression_takes_preemption_and_one_processor_for_both() {
+    let rc1 = options("5.19-rc1");
+    assert!(report(&rc1).latency_p50_ns > 15 * MS);
+    assert!(report(&Options { placement: Placement::OneProcessor, ..rc1.clone() }).sleeps > 400);
+    assert_eq!(report(&Options { preempt: false, ..rc1.clone() }).sleeps, 0);
+    assert_eq!(report(&Options { placement: Placement::Apart, ..rc1.clone() }).sleeps, 0);
+    // And the caller being behind: no wake-up preempts if the granularity is beyond half a latency.
+    let mut patient = rc1;
+    patient.scheduler.wakeup_granularity_ns = patient.scheduler.latency_ns;
+    assert_eq!(report(&patient).sleeps, 0);
+}
+
+#[test]
+fn the_wheel_makes_two_ticks_of_one_jiffy() {
+    for (hz, jiffy_ns) in [(100, 10 * MS), (250, 4 * MS), (1_000, MS)] {
+        let delay = variant("5.19-rc1", hz).expect("it is one of the variants");
+        let options = Options { hz, calls: 500, ..Options::reports_of_2022(delay) };
+        let report = report(&options);
+        // Two waits a call; what the caller works before the first is the rest of its first tick.
+        let per_call = report.elapsed_ns / 500;
+        assert!(per_call.abs_diff(4 * jiffy_ns) < jiffy_ns / 10, "{hz}: {per_call}");
+    }
+}
+
+#[test]
+fn a_reader_that_blocks_keeps_the_worker_awake_under_5_18_and_not_under_adaptive() {
+    let blocked = Some(Blocked { from_ns: 50 * MS, for_ns: 1_000 * MS });
+    let report_of = |name| report(&Options { blocked, ..options(name) });
+    let old = report_of("5.18");
+    assert!(old.worker_awake_max_ns > 900 * MS, "{}", old.worker_awake_max_ns);
+    assert!(old.worker_share_ppm() > 600_000);
+    let ours = report_of("adaptive");
+    assert!(ours.worker_awake_max_ns < MS, "{}", ours.worker_awake_max_ns);
+    assert!(ours.worker_share_ppm() < 60_000, "{}", ours.worker_share_ppm());
+    // It is noticed at most half as late again as it was long, and ten jiffies at most.
+    assert!(ours.latency_max_ns < 1_000 * MS + 12 * 4 * MS, "{}", ours.latency_max_ns);
+}
+
+#[test]
+fn adaptive_is_as_fast_as_5_18_for_short_readers_and_cheaper_for_long_ones() {
+    for inside_ns in [0, 2_000, 20_000, 200_000, 2_000_000] {
+        let readers = Readers { count: 16, inside_ns, outside_ns: 20 * inside_ns + 1 };
+        for placement in [Placement::WithCaller, Placement::Apart] {
+            let report_of = |name| report(&Options { readers, placement, ..options(name) });
+            let (old, ours) = (report_of("5.18"), report_of("adaptive"));
+            let what = format!("{inside_ns} {placement:?}");
+            let (old_p50, p50) = (old.latency_p50_ns, ours.latency_p50_ns);
+            assert!(p50 <= old_p50 + old_p50 / 2 + 60_000, "{what}: {p50} against {old_p50}");
+            assert!(ours.worker_awake_max_ns < MS, "{what}: {}", ours.worker_awake_max_ns);
+            assert!(ours.worker_share_ppm() < 500_000, "{what}: {}", ours.worker_share_ppm());
+        }
+    }
+}
+
+#[test]
+fn without_its_first_moment_adaptive_still_lets_the_caller_go_on() {
+    let delay = Adaptive { first_nap_us: 0, ..Adaptive::at(250) };
+    let options = Options { delay: DelayFunction::Adaptive(delay), ..options("adaptive") };
+    let report = report(&options);
+    assert!(report.checks_failed > 0, "it meets the caller in its section");
+    assert!(report.latency_max_ns < 200_000, "{}", report.latency_max_ns);
+}
+
+#[test]
+fn a_run_ends_at_its_limit() {
+    let blocked = Some(Blocked { from_ns: 0, for_ns: u64::MAX });
+    let report = report(&Options { blocked, limit_ns: 100 * MS, ..options("5.19-rc1") });
+    assert!(!report.is_complete());
+    assert_eq!(report.elapsed_ns, 100 * MS);
+}
+
+#[test]
+fn a_sweep_runs_every_combination_in_order_and_refuses_the_impossible() {
+    let asked = Sweep {
+        base: Options { calls: 10, ..options("5.18") },
+        variants: vec!["5.18".into(), "final".into()],
+        hz: vec![100, 1_000],
+        preempt: vec![false, true],
+        calls: Vec::new(),
+        blocked_ns: vec![0, MS],
+    };
+    let runs = sweep(&asked).expect("all are possible");
+    assert_eq!(runs.len(), 16);
+    let final_at = |hz| variant("final", hz).expect("it is one of the variants");
+    assert_eq!(runs[15].0.delay, final_at(1_000), "parameters follow the ticks");
+    assert_eq!(runs[11].0.delay, final_at(100));
+    assert_eq!(runs.iter().filter(|(options, _)| options.blocked.is_some()).count(), 8);
+    for (options, report) in &runs {
+        assert_eq!(run(options).as_ref(), Ok(report));
+    }
+    let unknown = Sweep { variants: vec!["5.20".into()], ..asked.clone() };
+    assert_eq!(sweep(&unknown).expect_err("there is no such variant").option, "variant");
+    let no_ticks = Sweep { hz: vec![0], ..asked };
+    assert_eq!(sweep(&no_ticks).expect_err("there is no kernel without ticks").option, "hz");
+}
+
+#[test]
+fn impossible_options_are_named() {
+    let good = options("5.18");
+    let refused = |options: &Options| run(options).expect_err("it is impossible").option;
+    assert_eq!(refused(&Options { calls: 0, ..good.clone() }), "calls");
+    assert_eq!(refused(&Options { check_ns: 0, ..good.clone() }), "check_ns");
+    assert_eq!(refused(&Options { limit_ns: 0, ..good.clone() }), "limit_ns");
+    assert_eq!(refused(&Options { run_ns: u64::MAX, ..good.clone() }), "run_ns");
+    let nowhere = Readers { count: 1, inside_ns: 0, outside_ns: 0 };
+    assert_eq!(refused(&Options { readers: nowhere, ..good }), "readers");
+}
