@@ -1,8 +1,9 @@
 //! The default engine: as quick as rcu_poll when somebody waits, as cheap as rcu_ltimer when nobody does.
 //!
 //! **Detector.** Each processor counts its quiescent states in a line that it alone writes. One
-//! processor, on which the engine's one timer or one softirq runs, compares the counters; the others
-//! have nothing to do for a grace period: no softirq on their ticks, no lock, no mask.
+//! processor, the *attendant*, compares the counters; the others have nothing to do for a grace
+//! period: no softirq on their ticks, no lock, no mask. The attendant looks again on its tick; if it
+//! goes where no ticks are, the engine's one timer does.
 //!
 //! **Policy**, from demand ([`begin`], [`look_again`], [`callbacks_at_once`]; pure functions):
 //! - Nobody waits: the grace period begins a jiffy later, so that callbacks gather, and is looked at
@@ -18,9 +19,14 @@
 //! has changed by its share of a quarter of the limit. All they have not told is a quarter at most, so
 //! that three quarters are seen when the limit itself is reached, at the latest.
 
+mod demand;
+
 use alloc::vec;
 use alloc::vec::Vec;
 
+pub use demand::{Begin, Demand, LookAgain, Parameters, begin, callbacks_at_once, look_again};
+
+use super::alarm::Alarm;
 use super::callbacks::Callbacks;
 use super::counters::{Counters, Start, is_after};
 use super::mask::Mask;
@@ -36,7 +42,8 @@ pub const STEPS: &[&str] = &[
     "return-from-eqs",
     "begin-on-demand",
     "start-next",
-    "look-by-timer",
+    "look-on-tick",
+    "hand-to-timer",
     "raise-sleepers",
     "run-the-rest",
 ];
@@ -57,142 +64,6 @@ const SHARED: Line = Line::Global(0);
 const BACKLOG: Line = Line::Global(1);
 /// Who is in an extended quiescent state and has callbacks there.
 const SLEEPERS: Line = Line::Global(2);
-
-/// How the engine is tuned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Parameters {
-    /// How long a grace period that nobody waits for is put off, so that callbacks gather. At least 1.
-    pub gather_jiffies: u32,
-    /// Between looks, if nobody waits without pause. At least 1.
-    pub look_jiffies: u32,
-    /// The same two when over budget.
-    pub back_off_jiffies: u32,
-    /// Hold-outs of a grace period that nobody waits for are not forced before it is so old.
-    pub force_after_jiffies: u32,
-    /// How many callbacks are run at once, at least, if there are as many: so many that entering a
-    /// softirq is cheap beside them, so few that others are not kept waiting.
-    pub callbacks_at_once_min: u64,
-    /// Of those that are ready, 1 / 2^this are run at once if that is more.
-    pub callbacks_at_once_shift: u32,
-    /// Callbacks that may wait. From three quarters of it on, grace periods are expedited.
-    pub backlog_objects_max: u64,
-    /// Bytes that these may hold; the same.
-    pub backlog_bytes_max: u64,
-}
-
-impl Parameters {
-    /// One jiffy to gather and between looks, which is what rcu_ltimer takes; 8 when over budget, so that
-    /// looks cost an eighth. 25 to force: 100 ms at 250 Hz, the kernel's own measure. 10 and 1/128 of
-    /// the callbacks, the kernel's `blimit` and `rcu_divisor`. A million objects, 256 MiB.
-    pub const DEFAULT: Self = Self {
-        gather_jiffies: 1,
-        look_jiffies: 1,
-        back_off_jiffies: 8,
-        force_after_jiffies: 25,
-        callbacks_at_once_min: 10,
-        callbacks_at_once_shift: 7,
-        backlog_objects_max: 1 << 20,
-        backlog_bytes_max: 256 << 20,
-    };
-}
-
-impl Default for Parameters {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-/// What is known when a decision is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Demand {
-    /// The greatest of those who wait.
-    pub urgency: Urgency,
-    /// The backlog has reached three quarters of a limit.
-    pub is_near_limit: bool,
-    /// The engine has lately had more than its share of processor time.
-    pub is_over_budget: bool,
-    /// The age of the grace period in progress; 0 if there is none.
-    pub age_jiffies: u32,
-}
-
-impl Demand {
-    /// Whether hold-outs are forced, and nothing is put off.
-    pub const fn is_pressing(&self) -> bool {
-        match self.urgency {
-            _ if self.is_near_limit => true,
-            Urgency::Expedited => true,
-            Urgency::Normal => !self.is_over_budget,
-            Urgency::Background => false,
-        }
-    }
-}
-
-/// When a grace period begins that somebody needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Begin {
-    /// At once.
-    Now,
-    /// So many jiffies from now, unless the demand grows.
-    InJiffies(u32),
-}
-
-/// What is done while hold-outs are left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct LookAgain {
-    /// Force those that have not been.
-    pub forces: bool,
-    /// Look again in so many jiffies; 0: as soon as may be.
-    pub pause_jiffies: u32,
-}
-
-/// When to begin.
-pub const fn begin(demand: &Demand, parameters: &Parameters) -> Begin {
-    if demand.is_pressing() {
-        Begin::Now
-    } else if demand.is_over_budget {
-        Begin::InJiffies(at_least_1(parameters.back_off_jiffies))
-    } else {
-        Begin::InJiffies(at_least_1(parameters.gather_jiffies))
-    }
-}
-
-/// Whether to force the hold-outs, and when to look at them again.
-pub const fn look_again(demand: &Demand, parameters: &Parameters) -> LookAgain {
-    let forces = demand.is_pressing() || demand.age_jiffies >= parameters.force_after_jiffies;
-    let pause_jiffies = match demand.urgency {
-        Urgency::Expedited => 0,
-        _ if demand.is_over_budget && !demand.is_near_limit => {
-            at_least_1(parameters.back_off_jiffies)
-        }
-        _ => at_least_1(parameters.look_jiffies),
-    };
-    LookAgain { forces, pause_jiffies }
-}
-
-/// How many callbacks of `ready` to run before others get the processor. `urgency` is the greatest of
-/// theirs: they run in the order they came, so who waits for one waits for those before it.
-pub const fn callbacks_at_once(
-    ready: u64,
-    urgency: Urgency,
-    is_near_limit: bool,
-    parameters: &Parameters,
-) -> u64 {
-    if is_near_limit || !matches!(urgency, Urgency::Background) {
-        return ready;
-    }
-    let share = match ready.checked_shr(parameters.callbacks_at_once_shift) {
-        Some(share) => share,
-        None => 0,
-    };
-    let least =
-        if parameters.callbacks_at_once_min > 1 { parameters.callbacks_at_once_min } else { 1 };
-    let limit = if share > least { share } else { least };
-    if ready < limit { ready } else { limit }
-}
-
-const fn at_least_1(jiffies: u32) -> u32 {
-    if jiffies == 0 { 1 } else { jiffies }
-}
 
 /// What a processor has last told of its backlog; and the sum of that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -233,8 +104,10 @@ pub struct Adaptive<S: Steps = Intact> {
     sleepers: Mask,
     /// Whose softirq, which has been raised, looks after the grace period.
     attendant: Option<usize>,
-    /// What the timer was asked; 0 if it was not.
-    timer_jiffies: u32,
+    /// Who looks again, and when.
+    alarm: Alarm,
+    /// It has gone off: callbacks have gathered, and what is put off begins.
+    is_due: bool,
     /// Of the grace period in progress, no more than where it begins to matter.
     age_jiffies: u32,
 }
@@ -267,7 +140,8 @@ impl<S: Steps> Adaptive<S> {
             waiters: Mask::new(cpus),
             sleepers: Mask::new(cpus),
             attendant: None,
-            timer_jiffies: 0,
+            alarm: Alarm::Off,
+            is_due: false,
             age_jiffies: 0,
         }
     }
@@ -326,18 +200,23 @@ impl<S: Steps> Adaptive<S> {
         }
     }
 
-    /// Asks for the timer, unless it comes as early as that anyway.
-    fn arm(&mut self, jiffies: u32, host: &mut dyn Host) {
-        if self.timer_jiffies == 0 || jiffies < self.timer_jiffies {
-            self.timer_jiffies = jiffies;
-            host.timer(jiffies);
+    /// Has somebody look again: `cpu` on a tick to come, or the timer.
+    fn arm(&mut self, cpu: usize, jiffies: u32, host: &mut dyn Host) {
+        self.alarm.set(cpu, !self.counters.is_in_eqs(cpu), jiffies, host);
+    }
+
+    /// So much time has gone by.
+    fn age(&mut self, jiffies: u32) {
+        if self.in_progress() {
+            let age_jiffies = self.age_jiffies.saturating_add(jiffies);
+            self.age_jiffies = age_jiffies.min(self.parameters.force_after_jiffies);
         }
     }
 
-    /// Looks, ends, begins and forces as is due, on `cpu`. If nothing is in progress and `gathered`, it is
-    /// time to begin, whatever the demand.
-    fn attend(&mut self, cpu: usize, mut gathered: bool, host: &mut dyn Host) {
+    /// Looks, ends, begins and forces as is due, on `cpu`.
+    fn attend(&mut self, cpu: usize, host: &mut dyn Host) {
         host.touch(SHARED, Access::Lock);
+        let mut is_due = core::mem::take(&mut self.is_due);
         self.look(host);
         loop {
             if self.in_progress() && self.mask.is_empty() {
@@ -345,7 +224,7 @@ impl<S: Steps> Adaptive<S> {
                 if self.steps.omits("start-next") {
                     return;
                 }
-                gathered = false;
+                is_due = false;
             }
             let demand = self.demand(host);
             if self.in_progress() {
@@ -355,7 +234,7 @@ impl<S: Steps> Adaptive<S> {
                 return;
             }
             match begin(&demand, &self.parameters) {
-                Begin::InJiffies(jiffies) if !gathered => return self.arm(jiffies, host),
+                Begin::InJiffies(jiffies) if !is_due => return self.arm(cpu, jiffies, host),
                 _ => self.start(cpu, host),
             }
         }
@@ -413,7 +292,7 @@ impl<S: Steps> Adaptive<S> {
         if pause_jiffies == 0 && !is_alone && !self.steps.omits("look-again") {
             self.call_attendant(cpu, host);
         }
-        self.arm(pause_jiffies.max(1), host);
+        self.arm(cpu, pause_jiffies, host);
     }
 
     /// The grace period is over. Those nobody waits for notice on their ticks.
@@ -478,7 +357,7 @@ impl<S: Steps> Adaptive<S> {
         } else if is_first && !self.in_progress() && !self.steps.omits("begin-on-demand") {
             match begin(&self.demand(host), &self.parameters) {
                 Begin::Now => self.call_attendant(cpu, host),
-                Begin::InJiffies(jiffies) => self.arm(jiffies, host),
+                Begin::InJiffies(jiffies) => self.arm(cpu, jiffies, host),
             }
         }
     }
@@ -554,6 +433,12 @@ impl<S: Steps> Engine for Adaptive<S> {
         if mode != Mode::Kernel {
             self.context_switch(cpu, host);
         }
+        let (is_keeper, goes_off) = self.alarm.tick(cpu, host);
+        self.age(u32::from(is_keeper));
+        if goes_off && !self.steps.omits("look-on-tick") {
+            self.is_due = true;
+            self.call_attendant(cpu, host);
+        }
         if self.callbacks[cpu].count() == 0 {
             return;
         }
@@ -571,25 +456,26 @@ impl<S: Steps> Engine for Adaptive<S> {
         }
         if self.attendant == Some(cpu) {
             self.attendant = None;
-            self.attend(cpu, false, host);
+            self.attend(cpu, host);
         }
         self.run(cpu, host);
     }
 
     /// Linear in the processors.
     fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
-        let elapsed = core::mem::take(&mut self.timer_jiffies);
-        let age_jiffies = self.age_jiffies.saturating_add(elapsed);
-        self.age_jiffies = age_jiffies.min(self.parameters.force_after_jiffies);
-        if !self.steps.omits("look-by-timer") {
-            self.attend(cpu, true, host);
-        }
+        let Some(jiffies) = self.alarm.timer() else { return };
+        self.age(jiffies);
+        self.is_due = true;
+        self.attend(cpu, host);
     }
 
     fn enter_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
         if cpu < self.counters.cpus() {
             self.counters.enter_eqs(cpu, host);
             self.report(cpu, host);
+            if !self.steps.omits("hand-to-timer") {
+                self.alarm.hand_to_timer(cpu, host);
+            }
             self.sleep(cpu, host);
         }
     }

@@ -25,6 +25,7 @@
 //! Unlike the rest of the crate the engines need an allocator, once, when they are made.
 
 pub mod adaptive;
+mod alarm;
 mod callbacks;
 mod counters;
 pub mod mask;
@@ -84,7 +85,8 @@ pub enum Access {
 }
 
 /// What a driver does for an engine. All calls concern the processor the engine was told of, unless
-/// they name another one.
+/// they name another one. Raising or rescheduling a processor again, before it has happened, changes
+/// nothing.
 pub trait Host {
     /// Call [`Engine::softirq`] on `cpu` as soon as it takes interrupts.
     fn raise(&mut self, cpu: usize);

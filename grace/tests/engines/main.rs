@@ -1,5 +1,8 @@
 //! Engines over processors under random schedules: safe, sure to finish, and each step needed.
 
+mod behaviour;
+mod recorder;
+mod ring;
 mod world;
 
 use grace::engine::token::{Published, Relay, published, reworked};

@@ -15,12 +15,13 @@
 //!   its own predecessors allow it: so its successor never believes more than is so.
 //! - **A processor on which the token rests is nudged**, one per segment at a time.
 //!
-//! Whoever has callbacks looks at the segments' ends on its tick; and the engine's timer looks once a
-//! jiffy while a grace period is in progress, and not at all otherwise.
+//! Whoever has callbacks looks at the segments' ends on its tick. Who began the grace period follows the
+//! token once a jiffy while that is in progress; if it goes where no ticks are, the engine's timer does.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::super::alarm::Alarm;
 use super::super::callbacks::Callbacks;
 use super::super::mask::Mask;
 use super::super::{Access, Callback, Engine, Host, Intact, Line, Mode, Start, Steps};
@@ -36,7 +37,7 @@ pub const STEPS: &[&str] = &[
     "wait-for-next-number",
     "look-upstream-on-return",
     "return-from-eqs",
-    "look-by-timer",
+    "hand-to-timer",
     "raise-sleepers",
 ];
 
@@ -69,7 +70,7 @@ impl Default for Parameters {
 struct Segment {
     /// The first processor of it that has not been seen to pass.
     position: usize,
-    /// For how many looks it has been that one; no more than one beyond the limit.
+    /// For how many jiffies it has been that one; no more than one beyond the limit.
     rested_jiffies: u32,
 }
 
@@ -97,6 +98,10 @@ pub struct Relay<S: Steps = Intact> {
     segments: Vec<Segment>,
     /// The first segment that has not been seen to have passed.
     cursor: usize,
+    /// Who follows the token, and when.
+    alarm: Alarm,
+    /// It has gone off.
+    is_due: bool,
 }
 
 impl Relay {
@@ -122,6 +127,8 @@ impl<S: Steps> Relay<S> {
             sleepers: Mask::new(cpus),
             segments: vec![segment; cpus.div_ceil(parameters.segment)],
             cursor: 0,
+            alarm: Alarm::Off,
+            is_due: false,
         }
     }
 
@@ -176,7 +183,7 @@ impl<S: Steps> Relay<S> {
     }
 
     /// Begins a grace period, if none is in progress.
-    fn start(&mut self, host: &mut dyn Host) {
+    fn start(&mut self, cpu: usize, host: &mut dyn Host) {
         if self.in_progress() {
             return;
         }
@@ -189,7 +196,7 @@ impl<S: Steps> Relay<S> {
                 Segment { position: self.first_of(segment), rested_jiffies: 0 };
             host.touch(Line::Node(segment), Access::Write);
         }
-        host.timer(1);
+        self.alarm.set(cpu, !self.eqs.contains(cpu), 1, host);
     }
 
     /// Whether the ends of all segments show the number.
@@ -239,6 +246,24 @@ impl<S: Steps> Relay<S> {
         position == end
     }
 
+    /// Follows the token everywhere; ends the grace period, or has `cpu` look again in a jiffy.
+    fn follow_all(&mut self, cpu: usize, host: &mut dyn Host) {
+        if !self.in_progress() {
+            return;
+        }
+        host.touch(SHARED, Access::Lock);
+        for segment in self.cursor..self.segments.len() {
+            if self.follow(segment, host) && self.cursor == segment {
+                self.cursor += 1;
+            }
+        }
+        if self.cursor == self.segments.len() {
+            self.finish(host);
+        } else {
+            self.alarm.set(cpu, !self.eqs.contains(cpu), 1, host);
+        }
+    }
+
     /// `cpu` has callbacks and no ticks: it is raised now, and when a grace period has ended.
     fn sleep(&mut self, cpu: usize, host: &mut dyn Host) {
         if self.eqs.contains(cpu) && self.callbacks[cpu].count() != 0 {
@@ -280,6 +305,10 @@ impl<S: Steps> Engine for Relay<S> {
         if mode != Mode::Kernel || self.steps.omits("only-when-quiescent") {
             self.pass(cpu, host);
         }
+        if let (_, true) = self.alarm.tick(cpu, host) {
+            self.is_due = true;
+            host.raise(cpu);
+        }
         if self.callbacks[cpu].count() == 0 {
             return;
         }
@@ -293,17 +322,21 @@ impl<S: Steps> Engine for Relay<S> {
         }
     }
 
-    /// Runs what is ready; begins a grace period for what is not.
+    /// Runs what is ready; begins a grace period for what is not. If it is to follow the token, linear
+    /// as the timer.
     fn softirq(&mut self, cpu: usize, host: &mut dyn Host) {
         if cpu >= self.shown.len() {
             return;
         }
         host.touch(SHARED, Access::Read);
+        if core::mem::take(&mut self.is_due) {
+            self.follow_all(cpu, host);
+        }
         let callbacks = &mut self.callbacks[cpu];
         callbacks.advance(self.finished);
         let ready = callbacks.take(u64::MAX);
         if callbacks.unready() != 0 {
-            self.start(host);
+            self.start(cpu, host);
         } else if self.sleepers.remove(cpu) {
             host.touch(SLEEPERS, Access::Atomic);
         }
@@ -313,20 +346,9 @@ impl<S: Steps> Engine for Relay<S> {
     }
 
     /// Linear in the segments, and in the processors that have passed since the last look.
-    fn timer(&mut self, _: usize, host: &mut dyn Host) {
-        if !self.in_progress() {
-            return;
-        }
-        host.touch(SHARED, Access::Lock);
-        for segment in self.cursor..self.segments.len() {
-            if self.follow(segment, host) && self.cursor == segment {
-                self.cursor += 1;
-            }
-        }
-        if self.cursor == self.segments.len() && !self.steps.omits("look-by-timer") {
-            self.finish(host);
-        } else {
-            host.timer(1);
+    fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
+        if self.alarm.timer().is_some() {
+            self.follow_all(cpu, host);
         }
     }
 
@@ -336,6 +358,9 @@ impl<S: Steps> Engine for Relay<S> {
         }
         self.pass(cpu, host);
         self.eqs.insert(cpu);
+        if !self.steps.omits("hand-to-timer") {
+            self.alarm.hand_to_timer(cpu, host);
+        }
         host.touch(Line::Cpu(cpu), Access::Atomic);
         self.sleep(cpu, host);
     }

@@ -1,0 +1,140 @@
+//! What the engine `adaptive` decides, and from what: pure functions of plain values.
+
+use crate::policy::Urgency;
+
+/// How the engine is tuned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Parameters {
+    /// How long a grace period that nobody waits for is put off, so that callbacks gather. At least 1.
+    pub gather_jiffies: u32,
+    /// Between looks, if nobody waits without pause. At least 1.
+    pub look_jiffies: u32,
+    /// The same two when over budget.
+    pub back_off_jiffies: u32,
+    /// Hold-outs of a grace period that nobody waits for are not forced before it is so old.
+    pub force_after_jiffies: u32,
+    /// How many callbacks are run at once, at least, if there are as many.
+    pub callbacks_at_once_min: u64,
+    /// Of those that are ready, 1 / 2^this are run at once if that is more.
+    pub callbacks_at_once_shift: u32,
+    /// Callbacks that may wait. From three quarters of it on, grace periods are expedited.
+    pub backlog_objects_max: u64,
+    /// Bytes that these may hold; the same.
+    pub backlog_bytes_max: u64,
+}
+
+impl Parameters {
+    /// One jiffy to gather and between looks, which is what rcu_ltimer takes; 8 when over budget, so that
+    /// looks cost an eighth. 25 to force: 100 ms at 250 Hz, the kernel's own measure. 100 callbacks:
+    /// entering a softirq costs about as much as one of them, and they take some tens of
+    /// microseconds (the kernel's `blimit` of 10 would cost a tenth). 1/128 of those that are ready,
+    /// as in the kernel. A million objects, 256 MiB.
+    pub const DEFAULT: Self = Self {
+        gather_jiffies: 1,
+        look_jiffies: 1,
+        back_off_jiffies: 8,
+        force_after_jiffies: 25,
+        callbacks_at_once_min: 100,
+        callbacks_at_once_shift: 7,
+        backlog_objects_max: 1 << 20,
+        backlog_bytes_max: 256 << 20,
+    };
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// What is known when a decision is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Demand {
+    /// The greatest of those who wait.
+    pub urgency: Urgency,
+    /// The backlog has reached three quarters of a limit.
+    pub is_near_limit: bool,
+    /// The engine has lately had more than its share of processor time.
+    pub is_over_budget: bool,
+    /// The age of the grace period in progress; 0 if there is none.
+    pub age_jiffies: u32,
+}
+
+impl Demand {
+    /// Whether hold-outs are forced, and nothing is put off.
+    pub const fn is_pressing(&self) -> bool {
+        match self.urgency {
+            _ if self.is_near_limit => true,
+            Urgency::Expedited => true,
+            Urgency::Normal => !self.is_over_budget,
+            Urgency::Background => false,
+        }
+    }
+}
+
+/// When a grace period begins that somebody needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Begin {
+    /// At once.
+    Now,
+    /// So many jiffies from now, unless the demand grows.
+    InJiffies(u32),
+}
+
+/// What is done while hold-outs are left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LookAgain {
+    /// Force those that have not been.
+    pub forces: bool,
+    /// Look again in so many jiffies; 0: as soon as may be.
+    pub pause_jiffies: u32,
+}
+
+/// When to begin.
+pub const fn begin(demand: &Demand, parameters: &Parameters) -> Begin {
+    if demand.is_pressing() {
+        Begin::Now
+    } else if demand.is_over_budget {
+        Begin::InJiffies(at_least_1(parameters.back_off_jiffies))
+    } else {
+        Begin::InJiffies(at_least_1(parameters.gather_jiffies))
+    }
+}
+
+/// Whether to force the hold-outs, and when to look at them again.
+pub const fn look_again(demand: &Demand, parameters: &Parameters) -> LookAgain {
+    let forces = demand.is_pressing() || demand.age_jiffies >= parameters.force_after_jiffies;
+    let pause_jiffies = match demand.urgency {
+        Urgency::Expedited => 0,
+        _ if demand.is_over_budget && !demand.is_near_limit => {
+            at_least_1(parameters.back_off_jiffies)
+        }
+        _ => at_least_1(parameters.look_jiffies),
+    };
+    LookAgain { forces, pause_jiffies }
+}
+
+/// How many callbacks of `ready` to run before others get the processor. `urgency` is the greatest of
+/// theirs: they run in the order they came, so who waits for one waits for those before it.
+pub const fn callbacks_at_once(
+    ready: u64,
+    urgency: Urgency,
+    is_near_limit: bool,
+    parameters: &Parameters,
+) -> u64 {
+    if is_near_limit || !matches!(urgency, Urgency::Background) {
+        return ready;
+    }
+    let share = match ready.checked_shr(parameters.callbacks_at_once_shift) {
+        Some(share) => share,
+        None => 0,
+    };
+    let least =
+        if parameters.callbacks_at_once_min > 1 { parameters.callbacks_at_once_min } else { 1 };
+    let limit = if share > least { share } else { least };
+    if ready < limit { ready } else { limit }
+}
+
+const fn at_least_1(jiffies: u32) -> u32 {
+    if jiffies == 0 { 1 } else { jiffies }
+}
