@@ -3,10 +3,37 @@
 //! Discrete events in integer virtual time: the same seed and options give the same bytes on any
 //! machine. The engines are those of `grace`, the very same code that the library runs and the
 //! explorer explores; what is modelled here is the machine around them.
+//!
+//! [`run`] runs a [`workload::Workload`] on a machine ([`setup::Setup`]) with an engine
+//! ([`engines::EngineKind`]) and gives a [`report::Report`].
 #![forbid(unsafe_code)]
 
+pub mod cost;
+mod cpu;
+mod driver;
+pub mod engines;
 pub mod events;
+pub mod histogram;
+pub mod line;
+pub mod parameter;
+mod program;
 pub mod queueing;
 pub mod random;
 pub mod replay;
 pub mod srcu;
+pub mod report;
+mod run;
+pub mod setup;
+pub mod slab;
+mod softirq;
+mod tally;
+mod ticks;
+pub mod timeline;
+pub mod workload;
+mod world;
+
+pub use engines::EngineKind;
+pub use report::Report;
+pub use run::{run, run_engine, run_with_progress};
+pub use setup::{Impossible, Setup};
+pub use workload::Workload;

@@ -28,6 +28,10 @@ impl Random {
     }
 
     /// 64 bits.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an iterator without end invites to collect it"
+    )]
     pub fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;

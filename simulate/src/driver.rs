@@ -1,0 +1,398 @@
+//! The loop: takes what happens next, does it to a processor, and tells the engine.
+//!
+//! Here is what a processor does of itself: ticks, stretches of tasks, passing through the scheduler,
+//! going idle. What it does for the engine (softirqs, ksoftirqd, the engine's thread) is in `softirq`.
+
+use std::ops::ControlFlow;
+
+use grace::Urgency;
+use grace::engine::{Callback, Engine, Mode};
+
+use crate::cost::Picos;
+use crate::cpu::{Activity, Blocked, Stretch, Then};
+use crate::events::Time;
+use crate::program::Program;
+use crate::setup::Setup;
+use crate::ticks::Ticks;
+use crate::world::{Event, World};
+
+/// Why a processor passes through its scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// The engine wants it to; it goes on with what it did.
+    Forced,
+    /// Another task runs from now on.
+    Switch,
+    /// The same, and the time has been charged already.
+    Charged,
+}
+
+/// An engine and the machine around it.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    pub(crate) world: World,
+    pub(crate) engine: Box<dyn Engine>,
+    programs: Vec<Program>,
+    pub(crate) ticks: Ticks,
+    /// The time of the event that is being handled.
+    pub(crate) now: Time,
+    /// Where the engine's thread ran last.
+    pub(crate) thread_cpu: usize,
+    /// Tasks that have come to the barrier, and when the last time was that all had.
+    arrived: usize,
+    barrier_at: Time,
+}
+
+/// How much of a jiffy lies between two samples, in thousandths. Not a simple fraction: the samples
+/// must not always fall on the same place between two ticks.
+const SAMPLE_PARTS: Time = 618;
+
+impl Driver {
+    pub(crate) fn new(setup: &Setup, engine: Box<dyn Engine>, programs: Vec<Program>) -> Self {
+        Self {
+            world: World::new(setup),
+            engine,
+            programs,
+            ticks: Ticks::new(setup.jiffy(), setup.cpus),
+            now: 0,
+            thread_cpu: 0,
+            arrived: 0,
+            barrier_at: 0,
+        }
+    }
+
+    /// Runs to the end, or until `progress`, which is told the time now and then, breaks off.
+    pub(crate) fn run(
+        &mut self,
+        progress: &mut dyn FnMut(Time) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let end = self.world.window.to;
+        for cpu in 0..self.world.cpus.len() {
+            self.ticks.set(cpu, true, 0);
+            let stretch = self.next_stretch(cpu);
+            self.begin(cpu, stretch);
+            self.settle(cpu);
+        }
+        self.world.events.at(0, Event::Sample);
+        loop {
+            let tick = self.ticks.next();
+            let until = tick.map_or(end, |(at, _)| at.min(end));
+            if let Some(event) = self.world.events.next(until) {
+                self.now = self.world.events.now();
+                self.world.tally.events += 1;
+                if event == Event::Sample {
+                    progress(self.now)?;
+                }
+                self.handle(event);
+            } else if let Some((at, cpu)) = tick.filter(|&(at, _)| at < end) {
+                self.now = at;
+                self.ticks.advance();
+                self.tick(cpu);
+            } else {
+                break;
+            }
+        }
+        for cpu in &mut self.world.cpus {
+            cpu.run_until(end, self.world.window);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Sample => return self.sample(),
+            Event::TimerExpires { ticket } => return self.timer_expires(ticket),
+            Event::StretchEnds { cpu, ticket } => return self.stretch_ends(cpu as usize, ticket),
+            Event::Reschedule { .. }
+            | Event::Raise { .. }
+            | Event::Preemptible { .. }
+            | Event::Softirq { .. }
+            | Event::Thread { .. }
+            | Event::Wake { .. } => {}
+        }
+        let (Event::Reschedule { cpu }
+        | Event::Raise { cpu }
+        | Event::Preemptible { cpu }
+        | Event::Softirq { cpu }
+        | Event::Thread { cpu, .. }
+        | Event::Wake { cpu }) = event
+        else {
+            return;
+        };
+        let cpu = cpu as usize;
+        let at = self.world.cpus[cpu].at;
+        if at > self.now {
+            // It has interrupts off, or works on another one.
+            return self.world.events.at(at, event);
+        }
+        self.arrive(cpu);
+        match event {
+            Event::Reschedule { .. } | Event::Raise { .. } => {
+                self.world.charge_engine(cpu, self.world.setup.costs.interrupt);
+            }
+            Event::Preemptible { .. } => self.preemptible(cpu),
+            Event::Softirq { .. } => self.softirq(cpu),
+            Event::Thread { ticket, .. } => self.thread(cpu, ticket),
+            Event::Wake { .. } => self.wake(cpu),
+            Event::Sample | Event::TimerExpires { .. } | Event::StretchEnds { .. } => {}
+        }
+        self.settle(cpu);
+    }
+
+    /// Calls the engine on `cpu`, which costs `cost` and what the engine does. `looked_at` is whom the
+    /// engine may have found to be quiescent: this one, or any (`None`).
+    pub(crate) fn call(
+        &mut self,
+        cpu: usize,
+        cost: Picos,
+        looked_at: Option<usize>,
+        call: impl FnOnce(&mut dyn Engine, &mut World),
+    ) {
+        self.world.open(cpu, cost);
+        call(&mut *self.engine, &mut self.world);
+        self.world.close();
+        let World { timeline, cpus, .. } = &mut self.world;
+        if timeline.is_watching() {
+            timeline.look(&*self.engine, looked_at, cpus[cpu].at, cpus);
+        }
+    }
+
+    /// Something comes to `cpu` now: time has passed there, and it is in no extended quiescent state.
+    pub(crate) fn arrive(&mut self, cpu: usize) {
+        let window = self.world.window;
+        let processor = &mut self.world.cpus[cpu];
+        processor.run_until(self.now, window);
+        if core::mem::take(&mut processor.in_eqs) {
+            processor.quiescent_at = processor.at;
+            let cost = self.world.setup.costs.engine;
+            self.call(cpu, cost, Some(cpu), |engine, world| engine.exit_eqs(cpu, world));
+        }
+        self.offer_to_reschedule(cpu);
+    }
+
+    /// Tells the engine of the calls of `cond_resched()` since it was last told.
+    fn offer_to_reschedule(&mut self, cpu: usize) {
+        let due = core::mem::take(&mut self.world.cpus[cpu].cond_resched_due);
+        if due != 0 {
+            self.call(cpu, 0, Some(cpu), |engine, world| {
+                (0..due).for_each(|_| engine.cond_resched(cpu, world));
+            });
+        }
+    }
+
+    /// What came to `cpu` has been dealt with: softirqs, the scheduler, an extended quiescent state.
+    pub(crate) fn settle(&mut self, cpu: usize) {
+        self.start_softirq(cpu);
+        let preemptible = self.world.setup.preemptible;
+        let processor = &mut self.world.cpus[cpu];
+        // Softirqs come first; but ksoftirqd, when it is the task's turn, does not.
+        let softirq_first =
+            processor.softirq_event && (!processor.daemon.awake || processor.daemon.runs);
+        if processor.need_resched && !processor.resched_event && !softirq_first {
+            match processor.until_preemptible(preemptible) {
+                Some(0) => {
+                    self.pass(cpu, Pass::Forced);
+                    self.start_softirq(cpu);
+                }
+                Some(wait) => {
+                    processor.resched_event = true;
+                    let at = processor.at + wait;
+                    self.world.events.at(at, Event::Preemptible { cpu: cpu as u32 });
+                }
+                None => {}
+            }
+        }
+        if self.world.setup.tickless {
+            self.settle_tick(cpu);
+        }
+    }
+
+    /// A processor that is idle, or in user mode, gives up its tick; unless it has callbacks, as Linux
+    /// has it.
+    fn settle_tick(&mut self, cpu: usize) {
+        let processor = &self.world.cpus[cpu];
+        if processor.can_be_in_eqs() && self.engine.waiting(cpu) == 0 {
+            if !processor.in_eqs {
+                let cost = self.world.setup.costs.engine;
+                let processor = &mut self.world.cpus[cpu];
+                processor.in_eqs = true;
+                processor.quiescent_at = processor.at;
+                self.call(cpu, cost, Some(cpu), |engine, world| engine.enter_eqs(cpu, world));
+                self.start_softirq(cpu);
+            }
+            self.ticks.set(cpu, false, self.now);
+        } else {
+            let alone = matches!(processor.stretch.activity, Activity::Kernel { alone: true, .. });
+            self.ticks.set(cpu, !alone, self.now);
+        }
+    }
+
+    fn tick(&mut self, cpu: usize) {
+        self.arrive(cpu);
+        let now = self.now;
+        let counted = self.world.is_counted(now);
+        self.world.tally.ticks += u64::from(counted);
+        let costs = &self.world.setup.costs;
+        let (cost, engine_cost) = (costs.interrupt + costs.tick, costs.engine);
+        let mode = self.world.cpus[cpu].mode(now);
+        self.world.charge_kernel(cpu, cost);
+        if mode != Mode::Kernel {
+            self.world.cpus[cpu].quiescent_at = now;
+        }
+        self.call(cpu, engine_cost, Some(cpu), |engine, world| engine.tick(cpu, mode, world));
+        self.settle(cpu);
+    }
+
+    /// `cpu` passes through its scheduler.
+    pub(crate) fn pass(&mut self, cpu: usize, why: Pass) {
+        let counted = self.world.is_counted(self.now);
+        let costs = &self.world.setup.costs;
+        let (schedule, switch) = (costs.schedule, costs.context_switch);
+        match why {
+            Pass::Forced => {
+                self.world.tally.forced_switches += u64::from(counted);
+                self.world.charge_engine(cpu, schedule);
+            }
+            Pass::Switch => self.world.charge_kernel(cpu, switch),
+            Pass::Charged => {}
+        }
+        self.world.tally.context_switches += u64::from(counted);
+        let processor = &mut self.world.cpus[cpu];
+        processor.need_resched = false;
+        processor.quiescent_at = processor.at;
+        self.call(cpu, 0, Some(cpu), |engine, world| engine.context_switch(cpu, world));
+    }
+
+    fn preemptible(&mut self, cpu: usize) {
+        self.world.cpus[cpu].resched_event = false;
+        if self.world.cpus[cpu].need_resched {
+            self.pass(cpu, Pass::Forced);
+        }
+    }
+
+    fn stretch_ends(&mut self, cpu: usize, ticket: u32) {
+        let window = self.world.window;
+        let processor = &mut self.world.cpus[cpu];
+        if processor.ticket != ticket {
+            return;
+        }
+        processor.run_until(self.now, window);
+        let is_late = match processor.is_idle() {
+            true => processor.at > self.now,
+            false => processor.left > 0 || processor.at > self.now || processor.daemon.runs,
+        };
+        if is_late {
+            let left = if processor.is_idle() { 0 } else { processor.left };
+            let at = (processor.at + left).max(self.now + 1);
+            return self.world.events.at(at, Event::StretchEnds { cpu: cpu as u32, ticket });
+        }
+        self.arrive(cpu);
+        self.finish(cpu);
+        self.settle(cpu);
+    }
+
+    /// Does what a stretch does at its end, and begins the next.
+    fn finish(&mut self, cpu: usize) {
+        let stretch = self.world.cpus[cpu].stretch;
+        if self.world.is_counted(self.now) {
+            self.world.tally.operations += u64::from(stretch.operations);
+        }
+        self.queue(cpu, stretch.calls, stretch.bytes, Urgency::Background, false);
+        let next = match stretch.then {
+            Then::GoOn | Then::Switch => self.next_stretch(cpu),
+            Then::Wait(urgency) => {
+                self.queue(cpu, 1, stretch.bytes, urgency, true);
+                self.block(cpu, Blocked::Callback(self.world.cpus[cpu].at))
+            }
+            Then::Barrier if self.comes_last(cpu) => self.next_stretch(cpu),
+            Then::Barrier => self.block(cpu, Blocked::Barrier),
+        };
+        let goes_idle = next.activity == Activity::Idle;
+        if stretch.then == Then::Switch || goes_idle != (stretch.activity == Activity::Idle) {
+            self.pass(cpu, Pass::Switch);
+        } else if self.world.cpus[cpu].need_resched {
+            self.pass(cpu, Pass::Forced);
+        }
+        self.begin(cpu, next);
+    }
+
+    fn next_stretch(&mut self, cpu: usize) -> Stretch {
+        self.programs[cpu].next(&mut self.world.cpus[cpu].random)
+    }
+
+    fn begin(&mut self, cpu: usize, stretch: Stretch) {
+        let processor = &mut self.world.cpus[cpu];
+        processor.stretch = stretch;
+        processor.left = stretch.length;
+        processor.ticket = processor.ticket.wrapping_add(1);
+        if processor.blocked.is_none() {
+            let event = Event::StretchEnds { cpu: cpu as u32, ticket: processor.ticket };
+            self.world.events.at(processor.at.saturating_add(stretch.length), event);
+        }
+    }
+
+    /// The task of `cpu` waits, and the processor has nothing to do.
+    fn block(&mut self, cpu: usize, what: Blocked) -> Stretch {
+        self.world.cpus[cpu].blocked = Some(what);
+        Stretch::new(Activity::Idle, Time::MAX)
+    }
+
+    /// Queues callbacks on `cpu`.
+    fn queue(&mut self, cpu: usize, count: u32, bytes: u32, urgency: Urgency, waited_for: bool) {
+        if count == 0 {
+            return;
+        }
+        self.world.enqueue(cpu, u64::from(count), bytes, waited_for);
+        let cost = self.world.setup.costs.engine * u64::from(count);
+        let callback = Callback { urgency, bytes };
+        self.call(cpu, cost, Some(cpu), |engine, world| {
+            (0..count).for_each(|_| engine.queue(cpu, callback, world));
+        });
+    }
+
+    /// The task of `cpu` comes to the barrier; answers whether all others are there, and wakes them.
+    fn comes_last(&mut self, cpu: usize) -> bool {
+        self.arrived += 1;
+        if self.arrived < self.world.cpus.len() {
+            return false;
+        }
+        self.arrived = 0;
+        let at = self.world.cpus[cpu].at;
+        if self.world.is_counted(at) && self.barrier_at >= self.world.window.from {
+            self.world.tally.iterations.record(at - self.barrier_at);
+        }
+        self.barrier_at = at;
+        let costs = self.world.setup.costs;
+        for other in (0..self.world.cpus.len()).filter(|&other| other != cpu) {
+            self.world.charge_kernel(cpu, costs.wake_up);
+            let at = self.world.cpus[cpu].time_after(costs.ipi_latency);
+            self.world.events.at(at, Event::Wake { cpu: other as u32 });
+        }
+        true
+    }
+
+    /// What the task of `cpu` waited for has happened.
+    fn wake(&mut self, cpu: usize) {
+        let Some(blocked) = self.world.cpus[cpu].blocked.take() else { return };
+        self.world.charge_kernel(cpu, self.world.setup.costs.interrupt);
+        self.pass(cpu, Pass::Switch);
+        let at = self.world.cpus[cpu].at;
+        if let (Blocked::Callback(since), true) = (blocked, self.world.is_counted(at)) {
+            self.world.tally.waiter_latency.record(at.saturating_sub(since));
+        }
+        let stretch = self.next_stretch(cpu);
+        self.begin(cpu, stretch);
+    }
+
+    fn sample(&mut self) {
+        if self.world.is_counted(self.now) {
+            self.world.tally.waiting_sum += u128::from(self.world.waiting());
+            self.world.tally.samples += 1;
+        } else {
+            self.world.directory.clear_traffic();
+        }
+        self.world.fill_budget(self.now);
+        let at = self.now + self.world.setup.jiffy() * SAMPLE_PARTS / 1_000;
+        self.world.events.at(at, Event::Sample);
+    }
+}

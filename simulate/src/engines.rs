@@ -1,0 +1,285 @@
+//! The engines of `grace` by name, with the numbers that each lets be changed.
+
+use grace::engine::token::reworked;
+use grace::engine::tree::{Options, Tree, Variant};
+use grace::engine::{Engine, Intact, Start, adaptive, poll, tick, token};
+
+use crate::parameter::{self, Parameter, get, parameter};
+use crate::setup::{Impossible, Setup};
+
+/// Which engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Poll,
+    PollPerCpu,
+    Tick,
+    Token,
+    TokenRelay,
+    Tree315,
+    TreeV0,
+    TreeV1,
+    TreeV2,
+    TreeToday,
+    Adaptive,
+}
+
+/// An engine by its name, and its numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EngineKind {
+    kind: Kind,
+    name: &'static str,
+    what: &'static str,
+    parameters: Vec<Parameter>,
+}
+
+const JIFFIES: (u64, u64) = (1, 1_000_000);
+const JIFFIES_OR_DEFAULT: (u64, u64) = (0, 1_000_000);
+const COUNT: (u64, u64) = (1, 1 << 40);
+
+const RELAY: [Parameter; 2] = [
+    parameter("segment", 16, (1, 4_096), "CPUs in a row that hand the token on"),
+    parameter("rest_jiffies", 1, JIFFIES_OR_DEFAULT, "rest of the token before a nudge"),
+];
+
+/// What all trees have.
+const TREE: [Parameter; 7] = [
+    parameter("first_fqs_jiffies", 0, JIFFIES_OR_DEFAULT, "to the first scan; 0: as the kernel"),
+    parameter("next_fqs_jiffies", 0, JIFFIES_OR_DEFAULT, "between scans; 0: as the kernel"),
+    parameter("blimit", 10, COUNT, "callbacks to a pass of the softirq, at least"),
+    parameter("qhimark", 10_000, COUNT, "waiting callbacks at which that limit is lifted"),
+    parameter("qlowmark", 100, COUNT, "waiting callbacks at which it holds again"),
+    parameter("leaf_fanout", 16, (1, 64), "CPUs to a leaf"),
+    parameter("fanout", 64, (2, 64), "children of an inner node"),
+];
+
+const PERIOD: Parameter =
+    parameter("period", 256, (1, 1 << 31), "calls of cond_resched() to a quiescent state");
+const FLAG_AFTER: Parameter = parameter(
+    "flag_after_jiffies",
+    0,
+    JIFFIES_OR_DEFAULT,
+    "age at which hold-outs are flagged; 0: HZ / 20",
+);
+const SCHED_QS: Parameter = parameter(
+    "sched_qs_jiffies",
+    0,
+    JIFFIES_OR_DEFAULT,
+    "age at which hold-outs are forced; 0: as the kernel",
+);
+const TODAY: [Parameter; 2] = [
+    SCHED_QS,
+    parameter("qovld", 20_000, COUNT, "waiting callbacks on a CPU at which all are asked for help"),
+];
+
+const ADAPTIVE: [Parameter; 8] = {
+    let usual = adaptive::Parameters::DEFAULT;
+    [
+        parameter(
+            "gather_jiffies",
+            usual.gather_jiffies as u64,
+            JIFFIES,
+            "for which a grace period that nobody waits for is put off",
+        ),
+        parameter(
+            "look_jiffies",
+            usual.look_jiffies as u64,
+            JIFFIES,
+            "between looks, unless somebody is in a hurry",
+        ),
+        parameter(
+            "back_off_jiffies",
+            usual.back_off_jiffies as u64,
+            JIFFIES,
+            "the same two when over budget",
+        ),
+        parameter(
+            "force_after_jiffies",
+            usual.force_after_jiffies as u64,
+            JIFFIES,
+            "age at which hold-outs are forced though nobody waits",
+        ),
+        parameter(
+            "callbacks_at_once",
+            usual.callbacks_at_once_min,
+            COUNT,
+            "callbacks that are run at once, at least",
+        ),
+        parameter(
+            "callbacks_at_once_shift",
+            usual.callbacks_at_once_shift as u64,
+            (0, 63),
+            "or 1 / 2^this of those that are ready",
+        ),
+        parameter(
+            "backlog_objects",
+            usual.backlog_objects_max,
+            COUNT,
+            "callbacks that may wait; expedited from three quarters on",
+        ),
+        parameter(
+            "backlog_bytes",
+            usual.backlog_bytes_max,
+            COUNT,
+            "bytes that they may hold; the same",
+        ),
+    ]
+};
+
+impl EngineKind {
+    /// Every engine as it is by default.
+    pub fn all() -> Vec<Self> {
+        let of = |kind, name, what, groups: &[&[Parameter]]| Self {
+            kind,
+            name,
+            what,
+            parameters: groups.concat(),
+        };
+        vec![
+            of(Kind::Poll, "poll", "rcu_poll with one list: at once, forcing all", &[]),
+            of(Kind::PollPerCpu, "poll-per-cpu", "rcu_poll with lists for each CPU", &[]),
+            of(Kind::Tick, "tick", "rcu_ltimer: each looks after itself on its tick", &[]),
+            of(Kind::Token, "token", "rcu_sched as published: a ring and a global count", &[]),
+            of(
+                Kind::TokenRelay,
+                "token-relay",
+                "rcu_sched reworked: segments, no count",
+                &[&RELAY],
+            ),
+            of(Kind::Tree315, "tree-3.15", "Tree RCU before the change", &[&TREE]),
+            of(Kind::TreeV0, "tree-v0", "3.16-rc: cond_resched() counts", &[&TREE, &[PERIOD]]),
+            of(Kind::TreeV1, "tree-v1", "cond_resched() tests a flag", &[&TREE, &[FLAG_AFTER]]),
+            of(Kind::TreeV2, "tree-v2", "hold-outs are interrupted", &[&TREE, &[SCHED_QS]]),
+            of(Kind::TreeToday, "tree-today", "Tree RCU today", &[&TREE, &TODAY]),
+            of(Kind::Adaptive, "adaptive", "from demand, within a budget", &[&ADAPTIVE]),
+        ]
+    }
+
+    /// The names of all engines.
+    pub fn names() -> Vec<&'static str> {
+        Self::all().iter().map(|engine| engine.name).collect()
+    }
+
+    /// The engine of this name, as it is by default.
+    ///
+    /// # Errors
+    /// If there is none: the reason lists those there are.
+    pub fn named(name: &str) -> Result<Self, Impossible> {
+        Self::all().into_iter().find(|engine| engine.name == name).ok_or_else(|| {
+            Impossible(format!(
+                "no engine is called {name}; there are {}",
+                Self::names().join(", ")
+            ))
+        })
+    }
+
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it is, in a line.
+    pub const fn what(&self) -> &'static str {
+        self.what
+    }
+
+    /// The numbers that can be changed.
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// Changes a number.
+    ///
+    /// # Errors
+    /// If there is none of this name, or the value is out of its range.
+    pub fn set(&mut self, name: &str, value: u64) -> Result<(), Impossible> {
+        parameter::set(self.name, &mut self.parameters, name, value)
+    }
+
+    /// An engine of this kind for that machine.
+    pub fn build(&self, setup: &Setup) -> Box<dyn Engine> {
+        match self.kind {
+            Kind::Poll => Box::new(poll::Global::new(setup.cpus)),
+            Kind::PollPerCpu => Box::new(poll::PerCpu::new(setup.cpus)),
+            Kind::Tick => Box::new(tick::Tick::new(setup.cpus)),
+            Kind::Token => Box::new(token::Published::new(setup.cpus)),
+            Kind::TokenRelay => {
+                let parameters = reworked::Parameters {
+                    segment: self.number("segment") as usize,
+                    rest_jiffies_max: self.number("rest_jiffies") as u32,
+                };
+                let start = Start::default();
+                Box::new(token::Relay::with(setup.cpus, parameters, start, Intact))
+            }
+            Kind::Tree315 => self.tree(Variant::V3_15, setup),
+            Kind::TreeV0 => self.tree(Variant::V0 { period: self.number("period") as u32 }, setup),
+            Kind::TreeV1 => match self.number("flag_after_jiffies") as u32 {
+                0 => self.tree(Variant::v1(setup.hz), setup),
+                flag_after_jiffies => self.tree(Variant::V1 { flag_after_jiffies }, setup),
+            },
+            Kind::TreeV2 => match self.number("sched_qs_jiffies") as u32 {
+                0 => self.tree(Variant::v2(setup.hz), setup),
+                sched_qs_jiffies => self.tree(Variant::V2 { sched_qs_jiffies }, setup),
+            },
+            Kind::TreeToday => self.tree(Variant::Today, setup),
+            Kind::Adaptive => {
+                let parameters = self.adaptive_parameters();
+                let start = Start::default();
+                Box::new(adaptive::Adaptive::with(setup.cpus, parameters, start, Intact))
+            }
+        }
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        get(&self.parameters, name)
+    }
+
+    /// Tree RCU; on a tickless machine every processor is one of `nohz_full`.
+    fn tree(&self, variant: Variant, setup: &Setup) -> Box<dyn Engine> {
+        let mut options = Options::new(variant, setup.hz, setup.cpus);
+        let or = |name, usual| match self.number(name) as u32 {
+            0 => usual,
+            chosen => chosen,
+        };
+        options.first_fqs_jiffies = or("first_fqs_jiffies", options.first_fqs_jiffies);
+        options.next_fqs_jiffies = or("next_fqs_jiffies", options.next_fqs_jiffies);
+        if variant == Variant::Today {
+            options.sched_qs_jiffies = or("sched_qs_jiffies", options.sched_qs_jiffies);
+            options.qovld = self.number("qovld");
+        }
+        options.blimit = u32::try_from(self.number("blimit")).unwrap_or(u32::MAX);
+        options.qhimark = self.number("qhimark");
+        options.qlowmark = self.number("qlowmark");
+        options.leaf_fanout = self.number("leaf_fanout") as u32;
+        options.fanout = self.number("fanout") as u32;
+        let tree = Tree::new(options, setup.cpus);
+        let tickless = if setup.tickless { 0..setup.cpus } else { 0..0 };
+        Box::new(tree.with_tickless(tickless))
+    }
+
+    fn adaptive_parameters(&self) -> adaptive::Parameters {
+        adaptive::Parameters {
+            gather_jiffies: self.number("gather_jiffies") as u32,
+            look_jiffies: self.number("look_jiffies") as u32,
+            back_off_jiffies: self.number("back_off_jiffies") as u32,
+            force_after_jiffies: self.number("force_after_jiffies") as u32,
+            callbacks_at_once_min: self.number("callbacks_at_once"),
+            callbacks_at_once_shift: self.number("callbacks_at_once_shift") as u32,
+            backlog_objects_max: self.number("backlog_objects"),
+            backlog_bytes_max: self.number("backlog_bytes"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_engine_is_found_by_its_name() {
+        for engine in EngineKind::all() {
+            assert_eq!(EngineKind::named(engine.name()).as_ref(), Ok(&engine));
+        }
+        let refused = EngineKind::named("steam").unwrap_err().to_string();
+        assert!(refused.contains("poll, poll-per-cpu, tick"), "{refused}");
+    }
+}

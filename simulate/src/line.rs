@@ -1,0 +1,259 @@
+//! Where the cache lines of an engine are, and so what each access to one costs.
+//!
+//! A line has the processor that wrote it last, and those that have read it since: who finds it in its
+//! own cache pays little, everybody else has it sent over. Above 64 processors the readers of a
+//! processor's own lines are kept by their numbers modulo 64, so that a few transfers there are taken
+//! for hits; lines that all share are kept exactly. Caches do not run full.
+
+use grace::engine::mask::Mask;
+use grace::engine::{Access, Line};
+
+use crate::cost::{Costs, PICOS, Picos};
+use crate::events::Time;
+
+/// Lines that all share, by the width of their number.
+const GLOBALS: usize = 256;
+const NOBODY: u32 = u32::MAX;
+
+/// What accesses there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Traffic {
+    /// Accesses that found their line in the own cache.
+    pub hits: u64,
+    /// Lines sent from one processor to another (or from memory, the first time).
+    pub transfers: u64,
+    /// Locks taken.
+    pub lock_visits: u64,
+    /// Locks taken that another processor held at that moment.
+    pub lock_contended: u64,
+    /// Time spent waiting for locks, in nanoseconds, over all processors.
+    pub lock_wait_ns: u64,
+}
+
+/// All lines.
+#[derive(Clone, Debug)]
+pub(crate) struct Directory {
+    cpus: usize,
+    lines: Vec<State>,
+    traffic: Traffic,
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    /// Who wrote it last.
+    owner: u32,
+    readers: Readers,
+    /// The lock in it is held, by one after the other, from here...
+    held_from: Time,
+    /// ... to here.
+    held_to: Time,
+}
+
+#[derive(Clone, Debug)]
+enum Readers {
+    /// Exact for up to 64 processors.
+    Few(u64),
+    Many(Mask),
+}
+
+impl Readers {
+    fn contains(&self, cpu: usize) -> bool {
+        match self {
+            Self::Few(bits) => bits >> (cpu % 64) & 1 != 0,
+            Self::Many(mask) => mask.contains(cpu),
+        }
+    }
+
+    fn insert(&mut self, cpu: usize) {
+        match self {
+            Self::Few(bits) => *bits |= 1 << (cpu % 64),
+            Self::Many(mask) => {
+                mask.insert(cpu);
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Few(bits) => *bits == 0,
+            Self::Many(mask) => mask.is_empty(),
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Self::Few(bits) => *bits = 0,
+            Self::Many(mask) if !mask.is_empty() => mask.clear(),
+            Self::Many(_) => {}
+        }
+    }
+}
+
+impl State {
+    fn new(readers: Readers) -> Self {
+        Self { owner: NOBODY, readers, held_from: 0, held_to: 0 }
+    }
+
+    /// Whether `cpu` can store without asking anybody. It can from now on.
+    fn write(&mut self, cpu: usize) -> bool {
+        let exclusive = self.owner == cpu as u32 && self.readers.is_empty();
+        self.owner = cpu as u32;
+        self.readers.clear();
+        exclusive
+    }
+
+    /// Whether `cpu` has a copy. It has from now on.
+    fn read(&mut self, cpu: usize) -> bool {
+        let copy = self.owner == cpu as u32 || self.readers.contains(cpu);
+        if self.owner != cpu as u32 {
+            self.readers.insert(cpu);
+        }
+        copy
+    }
+}
+
+impl Directory {
+    pub(crate) fn new(cpus: usize) -> Self {
+        let mut lines = vec![State::new(Readers::Few(0)); 2 * cpus];
+        lines.resize(2 * cpus + GLOBALS, State::new(Self::shared(cpus)));
+        Self { cpus, lines, traffic: Traffic::default() }
+    }
+
+    fn shared(cpus: usize) -> Readers {
+        if cpus <= 64 { Readers::Few(0) } else { Readers::Many(Mask::new(cpus)) }
+    }
+
+    /// The line's place; nodes are made as they are named.
+    fn index(&mut self, line: Line) -> usize {
+        let index = match line {
+            Line::Cpu(cpu) => cpu.min(self.cpus - 1),
+            Line::Mailbox(cpu) => self.cpus + cpu.min(self.cpus - 1),
+            Line::Global(number) => 2 * self.cpus + usize::from(number),
+            Line::Node(number) => 2 * self.cpus + GLOBALS + number,
+        };
+        if index >= self.lines.len() {
+            self.lines.resize(index + 1, State::new(Self::shared(self.cpus)));
+        }
+        index
+    }
+
+    /// `cpu` accesses a line at `now`: what that costs it, waiting included.
+    pub(crate) fn touch(
+        &mut self,
+        cpu: usize,
+        now: Time,
+        line: Line,
+        access: Access,
+        costs: &Costs,
+    ) -> Picos {
+        let index = self.index(line);
+        let state = &mut self.lines[index];
+        let hit = match access {
+            Access::Read => state.read(cpu),
+            Access::Write | Access::Atomic | Access::Lock => state.write(cpu),
+        };
+        if hit {
+            self.traffic.hits += 1;
+        } else {
+            self.traffic.transfers += 1;
+        }
+        match (access, hit) {
+            (Access::Read | Access::Write, true) => costs.hit,
+            (Access::Read, false) => costs.read_transfer,
+            (Access::Write, false) => costs.write_transfer,
+            (Access::Atomic, true) => costs.atomic,
+            (Access::Atomic, false) => costs.atomic_transfer,
+            (Access::Lock, true) => costs.lock + self.wait(index, now, costs.lock),
+            (Access::Lock, false) => {
+                costs.lock_transfer + self.wait(index, now, costs.lock_transfer)
+            }
+        }
+    }
+
+    /// How long one who wants the lock at `now`, for `hold`, waits for it.
+    ///
+    /// Whoever comes while it is held queues up behind. Processors are simulated one after the other,
+    /// each a little ahead of the clock, so that somebody may have held it later than `now`: such a
+    /// holder is not waited for.
+    fn wait(&mut self, index: usize, now: Time, hold: Picos) -> Picos {
+        let state = &mut self.lines[index];
+        self.traffic.lock_visits += 1;
+        if now < state.held_from {
+            return 0;
+        }
+        let hold_ns = hold.div_ceil(PICOS);
+        if now >= state.held_to {
+            (state.held_from, state.held_to) = (now, now + hold_ns);
+            return 0;
+        }
+        let wait_ns = state.held_to - now;
+        state.held_to += hold_ns;
+        self.traffic.lock_contended += 1;
+        self.traffic.lock_wait_ns += wait_ns;
+        wait_ns * PICOS
+    }
+
+    /// What accesses there were since the counters were last cleared.
+    pub(crate) const fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    pub(crate) fn clear_traffic(&mut self) {
+        self.traffic = Traffic::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COSTS: Costs = Costs::modern();
+
+    fn touch(directory: &mut Directory, cpu: usize, line: Line, access: Access) -> Picos {
+        directory.touch(cpu, 0, line, access, &COSTS)
+    }
+
+    #[test]
+    fn a_line_is_sent_to_whoever_has_it_not() {
+        for cpus in [2, 4_096] {
+            let mut directory = Directory::new(cpus);
+            let line = Line::Global(0);
+            assert_eq!(touch(&mut directory, 0, line, Access::Write), COSTS.write_transfer);
+            assert_eq!(touch(&mut directory, 0, line, Access::Write), COSTS.hit);
+            assert_eq!(touch(&mut directory, 1, line, Access::Read), COSTS.read_transfer);
+            assert_eq!(touch(&mut directory, 1, line, Access::Read), COSTS.hit);
+            assert_eq!(touch(&mut directory, 0, line, Access::Read), COSTS.hit);
+            // Somebody has read it: the owner must ask for it again.
+            assert_eq!(touch(&mut directory, 0, line, Access::Atomic), COSTS.atomic_transfer);
+            assert_eq!(touch(&mut directory, 0, line, Access::Atomic), COSTS.atomic);
+            assert_eq!(touch(&mut directory, 1, line, Access::Read), COSTS.read_transfer);
+            assert_eq!(directory.traffic().transfers, 4);
+        }
+    }
+
+    #[test]
+    fn lines_are_not_mistaken_for_each_other() {
+        let mut directory = Directory::new(2);
+        let lines = [Line::Cpu(1), Line::Mailbox(0), Line::Global(0), Line::Global(255)];
+        for line in lines.into_iter().chain([Line::Node(0), Line::Node(70)]) {
+            assert_eq!(touch(&mut directory, 0, line, Access::Read), COSTS.read_transfer);
+        }
+    }
+
+    #[test]
+    fn a_held_lock_is_waited_for_in_turn() {
+        let mut directory = Directory::new(4);
+        let lock = |directory: &mut Directory, cpu, now| {
+            directory.touch(cpu, now, Line::Global(0), Access::Lock, &COSTS) - COSTS.lock_transfer
+        };
+        let hold_ns = COSTS.lock_transfer.div_ceil(PICOS);
+        assert_eq!(lock(&mut directory, 0, 1_000), 0);
+        assert_eq!(lock(&mut directory, 1, 1_010), (hold_ns - 10) * PICOS);
+        assert_eq!(lock(&mut directory, 2, 1_010), (2 * hold_ns - 10) * PICOS);
+        assert_eq!(lock(&mut directory, 3, 900), 0, "it was not held yet");
+        assert_eq!(lock(&mut directory, 0, 1_000 + 3 * hold_ns), 0, "nor any more");
+        let traffic = directory.traffic();
+        assert_eq!((traffic.lock_visits, traffic.lock_contended), (5, 2));
+        assert_eq!(traffic.lock_wait_ns, 3 * hold_ns - 20);
+    }
+}

@@ -1,0 +1,155 @@
+//! The machine that is simulated, and for how long.
+
+use crate::cost::Costs;
+use crate::events::Time;
+
+/// Nanoseconds in a microsecond.
+pub const MICROSECOND: Time = 1_000;
+/// Nanoseconds in a millisecond.
+pub const MILLISECOND: Time = 1_000_000;
+/// Nanoseconds in a second.
+pub const SECOND: Time = 1_000_000_000;
+
+/// The machine that is simulated, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// Processors, 1 to 4,096.
+    pub cpus: usize,
+    /// Ticks a second, 100 to 1,000.
+    pub hz: u32,
+    /// Whether the tick is off on a processor that is idle, or runs one program in user mode.
+    pub tickless: bool,
+    /// Whether kernel code can be preempted where it is in no read-side critical section.
+    pub preemptible: bool,
+    /// What the random draws begin with.
+    pub seed: u64,
+    /// How long the machine runs before anything is counted, in nanoseconds.
+    pub warm_up: Time,
+    /// For how long things are counted, in nanoseconds.
+    pub duration: Time,
+    /// What things cost.
+    pub costs: Costs,
+    /// The processor time that an engine may use where nobody is in a hurry, in millionths of all.
+    pub budget_ppm: u32,
+    /// How long ksoftirqd and the task on its processor run in turn, in nanoseconds.
+    pub slice: Time,
+    /// How many grace periods the timeline shows, from the end of the warm-up on.
+    pub timeline: usize,
+}
+
+/// Why a setup cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Impossible(pub(crate) String);
+
+impl std::fmt::Display for Impossible {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Impossible {}
+
+impl Default for Setup {
+    /// Four processors of today, 250 Hz, one second after a tenth of a second.
+    fn default() -> Self {
+        Self {
+            cpus: 4,
+            hz: 250,
+            tickless: true,
+            preemptible: false,
+            seed: 1,
+            warm_up: SECOND / 10,
+            duration: SECOND,
+            costs: Costs::modern(),
+            budget_ppm: 10_000,
+            slice: 3 * MILLISECOND,
+            timeline: 32,
+        }
+    }
+}
+
+impl Setup {
+    /// The largest number of processors.
+    pub const CPUS_MAX: usize = 4_096;
+    /// The longest run, warm-up included: one hour.
+    pub const LENGTH_MAX: Time = 3_600 * SECOND;
+    /// The longest timeline.
+    pub const TIMELINE_MAX: usize = 10_000;
+
+    /// Whether it can be simulated.
+    ///
+    /// # Errors
+    /// The reason, in words, if it cannot.
+    pub fn check(&self) -> Result<(), Impossible> {
+        let refuse = |reason: String| Err(Impossible(reason));
+        if self.cpus == 0 {
+            return refuse("0 CPUs: there must be at least 1".into());
+        }
+        if self.cpus > Self::CPUS_MAX {
+            return refuse(format!("{} CPUs: at most {} fit", self.cpus, Self::CPUS_MAX));
+        }
+        if !(100..=1_000).contains(&self.hz) {
+            return refuse(format!("{} ticks a second: kernels have 100 to 1000", self.hz));
+        }
+        if self.duration == 0 {
+            return refuse("0 ns: a run must last".into());
+        }
+        if self.warm_up.saturating_add(self.duration) > Self::LENGTH_MAX {
+            return refuse(format!(
+                "{} ns with the warm-up: at most {} (an hour)",
+                self.warm_up.saturating_add(self.duration),
+                Self::LENGTH_MAX
+            ));
+        }
+        if self.budget_ppm > 1_000_000 {
+            return refuse(format!("a budget of {} ppm: there are 1000000", self.budget_ppm));
+        }
+        if !(100 * MICROSECOND..=SECOND).contains(&self.slice) {
+            return refuse(format!("a slice of {} ns: 100000 to 1000000000", self.slice));
+        }
+        if self.timeline > Self::TIMELINE_MAX {
+            return refuse(format!(
+                "a timeline of {}: at most {}",
+                self.timeline,
+                Self::TIMELINE_MAX
+            ));
+        }
+        Ok(())
+    }
+
+    /// From tick to tick, in nanoseconds.
+    pub const fn jiffy(&self) -> Time {
+        SECOND / self.hz as Time
+    }
+
+    /// When the run ends.
+    pub const fn end(&self) -> Time {
+        self.warm_up + self.duration
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_is_refused_with_the_reason() {
+        assert_eq!(Setup::default().check(), Ok(()));
+        let wrong = [
+            (Setup { cpus: 0, ..Setup::default() }, "at least 1"),
+            (Setup { cpus: 4_097, ..Setup::default() }, "at most 4096"),
+            (Setup { hz: 99, ..Setup::default() }, "100 to 1000"),
+            (Setup { hz: 1_001, ..Setup::default() }, "100 to 1000"),
+            (Setup { duration: 0, ..Setup::default() }, "must last"),
+            (Setup { duration: 3_601 * SECOND, ..Setup::default() }, "an hour"),
+            (Setup { warm_up: u64::MAX, ..Setup::default() }, "an hour"),
+            (Setup { budget_ppm: 1_000_001, ..Setup::default() }, "1000000"),
+            (Setup { slice: 0, ..Setup::default() }, "slice"),
+            (Setup { timeline: 10_001, ..Setup::default() }, "at most 10000"),
+        ];
+        for (setup, reason) in wrong {
+            let refused = setup.check().unwrap_err().to_string();
+            assert!(refused.contains(reason), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What a processor does for the engine: softirqs, ksoftirqd, the engine's thread.
+//!
+//! A softirq that raises itself runs again at once, up to ten times; then ksoftirqd takes over, which
+//! shares the processor with the task in turns, and has it alone where there is no task. Each run is
+//! an event of its own, so that other processors go on meanwhile.
+
+use crate::cost::PICOS;
+use crate::driver::{Driver, Pass};
+use crate::events::Time;
+use crate::world::Event;
+
+/// How often softirqs are run again before ksoftirqd is woken (Linux's MAX_SOFTIRQ_RESTART).
+const RESTARTS_MAX: u32 = 10;
+
+/// How many processors are looked at for an idle one to run the engine's thread.
+const IDLE_SEARCH: usize = 64;
+
+impl Driver {
+    /// A softirq that has been raised is run as soon as the processor is done with what it does.
+    pub(crate) fn start_softirq(&mut self, cpu: usize) {
+        let processor = &mut self.world.cpus[cpu];
+        if processor.softirq && !processor.softirq_event {
+            let at = processor.at;
+            processor.worker_since.get_or_insert(at);
+            self.softirq_at(cpu, at);
+        }
+    }
+
+    fn softirq_at(&mut self, cpu: usize, at: Time) {
+        self.world.cpus[cpu].softirq_event = true;
+        self.world.events.at(at, Event::Softirq { cpu: cpu as u32 });
+    }
+
+    /// The event has come: softirqs are run, or ksoftirqd gets on.
+    pub(crate) fn softirq(&mut self, cpu: usize) {
+        let processor = &mut self.world.cpus[cpu];
+        processor.softirq_event = false;
+        if processor.daemon.awake {
+            return self.daemon(cpu);
+        }
+        if !processor.softirq {
+            return;
+        }
+        self.run_softirq(cpu);
+        let processor = &mut self.world.cpus[cpu];
+        if !processor.softirq {
+            processor.restarts = 0;
+            return self.sleeps(cpu);
+        }
+        processor.restarts += 1;
+        if processor.restarts == RESTARTS_MAX {
+            processor.restarts = 0;
+            processor.daemon.awake = true;
+            self.world.charge_engine(cpu, self.world.setup.costs.wake_up);
+        }
+        let at = self.world.cpus[cpu].at;
+        self.softirq_at(cpu, at);
+    }
+
+    fn run_softirq(&mut self, cpu: usize) {
+        let counted = self.world.is_counted(self.now);
+        self.world.tally.softirqs += u64::from(counted);
+        self.world.cpus[cpu].softirq = false;
+        let cost = self.world.setup.costs.softirq + self.world.setup.costs.engine;
+        self.call(cpu, cost, None, |engine, world| engine.softirq(cpu, world));
+    }
+
+    /// The softirqs of `cpu` have come to rest.
+    fn sleeps(&mut self, cpu: usize) {
+        let at = self.world.cpus[cpu].at;
+        if let Some(since) = self.world.cpus[cpu].worker_since.take() {
+            self.was_awake(since, at);
+        }
+    }
+
+    /// A worker was awake from when to when.
+    fn was_awake(&mut self, since: Time, to: Time) {
+        if self.world.is_counted(to) {
+            let longest = &mut self.world.tally.worker_awake_max;
+            *longest = (*longest).max(to.saturating_sub(since));
+        }
+    }
+
+    /// ksoftirqd, which is awake.
+    fn daemon(&mut self, cpu: usize) {
+        let preemptible = self.world.setup.preemptible;
+        let processor = &mut self.world.cpus[cpu];
+        if !processor.daemon.runs && !processor.is_idle() {
+            let wait = if self.now < processor.daemon.not_before {
+                processor.daemon.not_before - self.now
+            } else if processor.daemon.admitted {
+                0
+            } else {
+                processor.daemon.admitted = true;
+                let left = processor.left;
+                processor.until_preemptible(preemptible).unwrap_or(left)
+            };
+            if wait != 0 {
+                let at = processor.at + wait;
+                return self.softirq_at(cpu, at);
+            }
+        }
+        if !self.world.cpus[cpu].daemon.runs {
+            let daemon = &mut self.world.cpus[cpu].daemon;
+            (daemon.runs, daemon.admitted, daemon.used) = (true, false, 0);
+            self.switch_for_engine(cpu);
+        }
+        let before = self.world.cpus[cpu].at;
+        self.run_softirq(cpu);
+        let slice = self.world.setup.slice;
+        let processor = &mut self.world.cpus[cpu];
+        processor.daemon.used += processor.at - before;
+        let is_done = !processor.softirq;
+        if !is_done && (processor.is_idle() || processor.daemon.used < slice) {
+            if processor.need_resched {
+                self.pass(cpu, Pass::Forced);
+            }
+            let at = self.world.cpus[cpu].at;
+            return self.softirq_at(cpu, at);
+        }
+        self.daemon_yields(cpu, is_done);
+    }
+
+    /// ksoftirqd gives the processor back, for now or until it is woken again.
+    fn daemon_yields(&mut self, cpu: usize, is_done: bool) {
+        let daemon = &mut self.world.cpus[cpu].daemon;
+        daemon.runs = false;
+        daemon.awake = !is_done;
+        self.switch_for_engine(cpu);
+        let processor = &mut self.world.cpus[cpu];
+        processor.daemon.not_before = processor.at + processor.daemon.used;
+        if !is_done {
+            let at = processor.daemon.not_before;
+            return self.softirq_at(cpu, at);
+        }
+        if !processor.softirq {
+            self.sleeps(cpu);
+        }
+    }
+
+    /// A context switch that would not be but for the engine.
+    fn switch_for_engine(&mut self, cpu: usize) {
+        self.world.charge_engine(cpu, self.world.setup.costs.context_switch);
+        self.pass(cpu, Pass::Charged);
+    }
+
+    /// The engine's timer: its thread is woken, where there is an idle processor if there is one.
+    pub(crate) fn timer_expires(&mut self, ticket: u32) {
+        if ticket != self.world.timer_ticket {
+            return;
+        }
+        let cpus = self.world.cpus.len();
+        let near = (0..cpus.min(IDLE_SEARCH)).map(|offset| (self.thread_cpu + offset) % cpus);
+        let mut idle = near.filter(|&cpu| {
+            let processor = &self.world.cpus[cpu];
+            processor.is_idle() && !processor.daemon.runs && processor.at <= self.now
+        });
+        let cpu = idle.next().unwrap_or(self.thread_cpu);
+        self.thread_cpu = cpu;
+        let preemptible = self.world.setup.preemptible;
+        let processor = &mut self.world.cpus[cpu];
+        let left = if processor.is_idle() { 0 } else { processor.left };
+        let wait = processor.until_preemptible(preemptible).unwrap_or(left);
+        let at = processor.at.max(self.now) + wait + self.world.setup.costs.wake_up / PICOS;
+        self.world.events.at(at, Event::Thread { cpu: cpu as u32, ticket });
+    }
+
+    /// The engine's thread runs on `cpu`, unless the timer has been set again.
+    pub(crate) fn thread(&mut self, cpu: usize, ticket: u32) {
+        if ticket != self.world.timer_ticket {
+            return;
+        }
+        let since = self.world.cpus[cpu].at;
+        let counted = self.world.is_counted(self.now);
+        self.world.tally.thread_runs += u64::from(counted);
+        let costs = self.world.setup.costs;
+        self.world.charge_engine(cpu, costs.interrupt + costs.wake_up);
+        self.switch_for_engine(cpu);
+        self.call(cpu, costs.engine, None, |engine, world| engine.timer(cpu, world));
+        self.switch_for_engine(cpu);
+        let at = self.world.cpus[cpu].at;
+        self.was_awake(since, at);
+    }
+}

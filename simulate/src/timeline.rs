@@ -1,0 +1,175 @@
+//! Who held the grace period up, when: the first grace periods of a run, with their last hold-outs.
+
+use grace::engine::Engine;
+use grace::engine::mask::Mask;
+use serde::Serialize;
+
+use crate::cpu::{Activity, Cpu};
+use crate::events::Time;
+
+/// What a processor was doing that a grace period waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doing {
+    /// Nothing.
+    Idle,
+    /// Running a program in user mode.
+    User,
+    /// Running a program that calls into the kernel again and again.
+    Calls,
+    /// Working in the kernel on one thing for long.
+    Kernel,
+    /// In a long read-side critical section.
+    Reading,
+    /// In softirqs or ksoftirqd.
+    Softirq,
+}
+
+/// The processor that a grace period waited for last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Holdout {
+    /// Which one.
+    pub cpu: usize,
+    /// When it had been quiescent last before the grace period began, in nanoseconds.
+    pub since: Time,
+    /// When it was found to be quiescent.
+    pub until: Time,
+    /// What it was doing then.
+    pub doing: Doing,
+}
+
+/// One grace period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct GracePeriod {
+    /// Whose it was, where processors have grace periods of their own; otherwise 0.
+    pub of: usize,
+    /// When it began, in nanoseconds.
+    pub began: Time,
+    /// When it ended; `None` if the run ended before.
+    pub ended: Option<Time>,
+    /// Whom it waited for last; `None` if nobody was left when the engine first looked.
+    pub last_holdout: Option<Holdout>,
+}
+
+/// Grace periods as they are being watched.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timeline {
+    /// How many are to be shown.
+    wanted: usize,
+    shown: Vec<GracePeriod>,
+    /// Those in progress.
+    open: Vec<Open>,
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    shown: usize,
+    holdouts: Mask,
+    /// When each was quiescent last, as the grace period began.
+    since: Vec<Time>,
+    /// Began in the engine's call that is going on: it has not been asked for the hold-outs yet.
+    new: bool,
+}
+
+impl Timeline {
+    pub(crate) fn new(wanted: usize) -> Self {
+        Self { wanted, ..Self::default() }
+    }
+
+    /// Whether grace periods are in progress that are to be shown.
+    pub(crate) fn is_watching(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    pub(crate) fn began(&mut self, of: usize, now: Time, cpus: &[Cpu]) {
+        if self.shown.len() == self.wanted {
+            return;
+        }
+        self.open.push(Open {
+            shown: self.shown.len(),
+            holdouts: Mask::new(cpus.len()),
+            since: cpus.iter().map(|cpu| cpu.quiescent_at).collect(),
+            new: true,
+        });
+        self.shown.push(GracePeriod { of, began: now, ended: None, last_holdout: None });
+    }
+
+    /// The grace period of `of` ended, on whatever evidence: the last of those that were still held to
+    /// be hold-outs is the one that was quiescent latest.
+    pub(crate) fn ended(&mut self, of: usize, now: Time, cpus: &[Cpu]) {
+        let shown = &mut self.shown;
+        let Some(place) = self.open.iter().position(|open| shown[open.shown].of == of) else {
+            return;
+        };
+        let open = self.open.swap_remove(place);
+        let entry = &mut shown[open.shown];
+        entry.ended = Some(now);
+        if let Some(last) = open.latest(open.holdouts.iter(), now, cpus) {
+            entry.last_holdout = Some(last);
+        }
+    }
+
+    /// The engine has been told something about `cpu` (`None`: it may have looked at any).
+    pub(crate) fn look(
+        &mut self,
+        engine: &dyn Engine,
+        cpu: Option<usize>,
+        now: Time,
+        cpus: &[Cpu],
+    ) {
+        for open in &mut self.open {
+            let entry = &mut self.shown[open.shown];
+            if open.new {
+                open.new = false;
+                for cpu in 0..cpus.len() {
+                    if engine.is_holdout(entry.of, cpu) {
+                        open.holdouts.insert(cpu);
+                    }
+                }
+                continue;
+            }
+            let passed: Vec<usize> = match cpu {
+                Some(cpu) => open.holdouts.contains(cpu).then_some(cpu).into_iter().collect(),
+                None => open.holdouts.iter().collect(),
+            };
+            let passed = passed.into_iter().filter(|&cpu| !engine.is_holdout(entry.of, cpu));
+            let passed: Vec<usize> = passed.collect();
+            if let Some(last) = open.latest(passed.iter().copied(), now, cpus) {
+                entry.last_holdout = Some(last);
+            }
+            for cpu in passed {
+                open.holdouts.remove(cpu);
+            }
+        }
+    }
+
+    pub(crate) fn into_grace_periods(self) -> Vec<GracePeriod> {
+        self.shown
+    }
+}
+
+impl Open {
+    /// The one of these processors that was quiescent latest.
+    fn latest(
+        &self,
+        passed: impl Iterator<Item = usize>,
+        now: Time,
+        cpus: &[Cpu],
+    ) -> Option<Holdout> {
+        let cpu = passed.max_by_key(|&cpu| cpus[cpu].quiescent_at)?;
+        Some(Holdout { cpu, since: self.since[cpu], until: now, doing: doing(&cpus[cpu]) })
+    }
+}
+
+fn doing(cpu: &Cpu) -> Doing {
+    if cpu.daemon.runs {
+        return Doing::Softirq;
+    }
+    match cpu.stretch.activity {
+        Activity::Idle => Doing::Idle,
+        Activity::User => Doing::User,
+        Activity::Mixed { .. } => Doing::Calls,
+        Activity::Kernel { section: true, .. } => Doing::Reading,
+        Activity::Kernel { .. } => Doing::Kernel,
+    }
+}

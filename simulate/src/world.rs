@@ -1,0 +1,291 @@
+//! What an engine finds around it: processors, cache lines, queues of callbacks, one timer.
+//!
+//! An engine's call happens on one processor, at that processor's own time, and costs it time: what it
+//! touches, sends and invokes is added up while it runs ([`World::open`]) and charged when it returns
+//! ([`World::close`]). What it asks of others becomes events. No decision is made here.
+
+use std::collections::VecDeque;
+
+use grace::engine::{Access, Host, Line};
+
+use crate::cost::{PICOS, Picos};
+use crate::cpu::{Category, Cpu, Window};
+use crate::events::{Events, Time};
+use crate::line::Directory;
+use crate::random::Random;
+use crate::setup::Setup;
+use crate::tally::Tally;
+use crate::timeline::Timeline;
+
+/// What happens next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A processor's stretch ends, unless its ticket is another one by now.
+    StretchEnds { cpu: u32, ticket: u32 },
+    /// An inter-processor interrupt: pass through the scheduler.
+    Reschedule { cpu: u32 },
+    /// An inter-processor interrupt: run softirqs.
+    Raise { cpu: u32 },
+    /// A processor has come out of the section it was in when it was to schedule.
+    Preemptible { cpu: u32 },
+    /// A processor runs its softirqs, or lets ksoftirqd run.
+    Softirq { cpu: u32 },
+    /// The engine's timer expires, unless it has been set again.
+    TimerExpires { ticket: u32 },
+    /// The engine's thread has a processor.
+    Thread { cpu: u32, ticket: u32 },
+    /// A task that waited is runnable.
+    Wake { cpu: u32 },
+    /// Waiting callbacks are counted, and whoever runs the simulation is told how far it is.
+    Sample,
+}
+
+/// Callbacks that one processor queued at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    at: Time,
+    count: u64,
+    bytes: u32,
+    /// Whether the task of that processor waits for it.
+    waited_for: bool,
+}
+
+/// The processor time that the engine may have: fills with time, empties with work.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    /// Picoseconds of credit.
+    credit: i128,
+    filled_at: Time,
+}
+
+/// Over how long the budget may be saved up, or exceeded, in nanoseconds.
+const BUDGET_SPAN: Time = 100_000_000;
+
+/// What an engine finds around it.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) setup: Setup,
+    pub(crate) window: Window,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) events: Events<Event>,
+    pub(crate) directory: Directory,
+    pub(crate) tally: Tally,
+    pub(crate) timeline: Timeline,
+    /// The timer's number: what was asked before has another one.
+    pub(crate) timer_ticket: u32,
+    queues: Vec<VecDeque<Queued>>,
+    waiting: u64,
+    waiting_bytes: u64,
+    budget: Budget,
+    /// Whose call of the engine is going on.
+    current: usize,
+    /// What it has cost so far: the engine itself, and callbacks.
+    spent: Picos,
+    spent_callbacks: Picos,
+}
+
+impl World {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let mut random = Random::new(setup.seed);
+        Self {
+            window: Window { from: setup.warm_up, to: setup.end() },
+            cpus: (0..setup.cpus).map(|_| Cpu::new(random.split())).collect(),
+            events: Events::new(),
+            directory: Directory::new(setup.cpus),
+            tally: Tally::default(),
+            timeline: Timeline::new(setup.timeline),
+            timer_ticket: 0,
+            queues: vec![VecDeque::new(); setup.cpus],
+            waiting: 0,
+            waiting_bytes: 0,
+            budget: Budget { credit: 0, filled_at: 0 },
+            current: 0,
+            spent: 0,
+            spent_callbacks: 0,
+            setup: setup.clone(),
+        }
+    }
+
+    /// Whether things are counted at this time.
+    pub(crate) const fn is_counted(&self, now: Time) -> bool {
+        now >= self.window.from && now < self.window.to
+    }
+
+    /// An engine's call begins on `cpu`.
+    pub(crate) fn open(&mut self, cpu: usize, cost: Picos) {
+        self.current = cpu;
+        self.spent = cost;
+        self.spent_callbacks = 0;
+    }
+
+    /// It has ended: the processor has spent the time.
+    pub(crate) fn close(&mut self) {
+        let cpu = &mut self.cpus[self.current];
+        cpu.charge(Category::Engine, self.spent, self.window);
+        cpu.charge(Category::Callback, self.spent_callbacks, self.window);
+        self.budget.credit -= i128::from(self.spent);
+    }
+
+    /// `cpu` works for the engine, outside of its calls.
+    pub(crate) fn charge_engine(&mut self, cpu: usize, cost: Picos) {
+        self.cpus[cpu].charge(Category::Engine, cost, self.window);
+        self.budget.credit -= i128::from(cost);
+    }
+
+    /// `cpu` works in the kernel besides what its task does.
+    pub(crate) fn charge_kernel(&mut self, cpu: usize, cost: Picos) {
+        self.cpus[cpu].charge(Category::Kernel, cost, self.window);
+    }
+
+    /// What is on the clock of the processor whose call is going on.
+    fn now(&self) -> Time {
+        self.cpus[self.current].time_after(self.spent + self.spent_callbacks)
+    }
+
+    /// Puts callbacks into the queue of `cpu`.
+    pub(crate) fn enqueue(&mut self, cpu: usize, count: u64, bytes: u32, waited_for: bool) {
+        let at = self.cpus[cpu].at;
+        self.queues[cpu].push_back(Queued { at, count, bytes, waited_for });
+        self.waiting += count;
+        self.waiting_bytes += count * u64::from(bytes);
+        if self.is_counted(at) {
+            self.tally.queued += count;
+            self.tally.waiting_peak = self.tally.waiting_peak.max(self.waiting);
+            self.tally.waiting_bytes_peak = self.tally.waiting_bytes_peak.max(self.waiting_bytes);
+        }
+    }
+
+    /// Callbacks that wait, over all processors.
+    pub(crate) const fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Runs up to `count` callbacks of one moment, all of them at its end.
+    fn run(&mut self, owner: usize, queued: Queued, count: u64) {
+        let costs = &self.setup.costs;
+        let migration = if owner == self.current { 0 } else { costs.callback_transfer };
+        self.spent_callbacks += (costs.callback + migration) * count;
+        self.waiting -= count;
+        self.waiting_bytes -= count * u64::from(queued.bytes);
+        let now = self.now();
+        if self.is_counted(now) {
+            self.tally.invoked += count;
+            let latency = now.saturating_sub(queued.at);
+            self.tally.callback_latency.record_many(latency, count);
+            self.tally.migrated += if owner == self.current { 0 } else { count };
+        }
+        if queued.waited_for {
+            self.spent_callbacks += self.setup.costs.wake_up;
+            let sent = if owner == self.current { 0 } else { self.setup.costs.ipi_latency };
+            self.events.at(self.now() + sent / PICOS, Event::Wake { cpu: owner as u32 });
+        }
+    }
+}
+
+impl Host for World {
+    fn raise(&mut self, cpu: usize) {
+        if cpu >= self.cpus.len() || self.cpus[cpu].softirq {
+            return;
+        }
+        self.cpus[cpu].softirq = true;
+        if cpu == self.current {
+            return;
+        }
+        self.spent += self.setup.costs.ipi_send;
+        let at = self.now();
+        self.tally.ipis += u64::from(self.is_counted(at));
+        self.events.at(at + self.setup.costs.ipi_latency / PICOS, Event::Raise { cpu: cpu as u32 });
+    }
+
+    fn resched(&mut self, cpu: usize) {
+        if cpu >= self.cpus.len() || self.cpus[cpu].need_resched {
+            return;
+        }
+        self.cpus[cpu].need_resched = true;
+        if cpu == self.current {
+            return;
+        }
+        self.spent += self.setup.costs.ipi_send;
+        let at = self.now();
+        self.tally.ipis += u64::from(self.is_counted(at));
+        self.events
+            .at(at + self.setup.costs.ipi_latency / PICOS, Event::Reschedule { cpu: cpu as u32 });
+    }
+
+    fn invoke(&mut self, owner: usize, count: u64) {
+        if owner >= self.cpus.len() || count == 0 {
+            return;
+        }
+        let mut left = count;
+        while left != 0 {
+            let Some(front) = self.queues[owner].front_mut() else {
+                self.tally.invoked_beyond_queue += left;
+                return;
+            };
+            let taken = front.count.min(left);
+            front.count -= taken;
+            left -= taken;
+            let queued = *front;
+            if queued.count == 0 {
+                self.queues[owner].pop_front();
+            }
+            self.run(owner, queued, taken);
+        }
+        let now = self.now();
+        if self.is_counted(now) {
+            self.tally.batches.record(count);
+        }
+    }
+
+    fn timer(&mut self, jiffies: u32) {
+        // A timer wheel's bucket is later than the time that was asked for by the rest of this jiffy.
+        let jiffy = self.setup.jiffy();
+        let at = (self.now() / jiffy + u64::from(jiffies.max(1)) + 1) * jiffy;
+        self.timer_ticket = self.timer_ticket.wrapping_add(1);
+        self.events.at(at, Event::TimerExpires { ticket: self.timer_ticket });
+    }
+
+    fn touch(&mut self, line: Line, access: Access) {
+        let now = self.now();
+        self.spent += self.directory.touch(self.current, now, line, access, &self.setup.costs);
+    }
+
+    fn is_over_budget(&self) -> bool {
+        // Filled as of now without being changed: the answer is asked for in the middle of a call.
+        let filled = self.filled(self.now());
+        filled < i128::from(self.spent)
+    }
+
+    fn began(&mut self, of: usize) {
+        let now = self.now();
+        self.tally.began(of, now);
+        if self.is_counted(now) {
+            self.timeline.began(of, now, &self.cpus);
+        }
+    }
+
+    fn ended(&mut self, of: usize) {
+        let now = self.now();
+        let counted = self.is_counted(now);
+        self.tally.ended(of, now, counted);
+        self.timeline.ended(of, now, &self.cpus);
+    }
+}
+
+impl World {
+    /// The budget's credit at this time.
+    fn filled(&self, now: Time) -> i128 {
+        let share = i128::from(self.setup.budget_ppm) * self.cpus.len() as i128;
+        let rate = |span: Time| i128::from(span) * i128::from(PICOS) * share / 1_000_000;
+        let credit = self.budget.credit + rate(now.saturating_sub(self.budget.filled_at));
+        credit.min(rate(BUDGET_SPAN))
+    }
+
+    /// Fills the budget up to this time. Debt is forgiven as credit is lost: beyond the span.
+    pub(crate) fn fill_budget(&mut self, now: Time) {
+        let share = i128::from(self.setup.budget_ppm) * self.cpus.len() as i128;
+        let most = i128::from(BUDGET_SPAN) * i128::from(PICOS) * share / 1_000_000;
+        self.budget.credit = self.filled(now).max(-most);
+        self.budget.filled_at = now;
+    }
+}
