@@ -6,7 +6,7 @@ mod ring;
 mod world;
 
 use grace::engine::token::{Published, Relay, published, reworked};
-use grace::engine::{Engine, Intact, Start, Steps, Without, adaptive, poll, tick};
+use grace::engine::{Engine, Intact, Start, Steps, Without, adaptive, poll, tick, tree};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -129,6 +129,19 @@ fn the_relay_holds() {
 fn adaptive_holds() {
     holds(adaptive::Adaptive::new);
     holds(|cpus| adaptive(cpus, Intact));
+}
+
+/// Its own tests, with mutants, are in `tests/tree.rs`.
+#[test]
+fn the_tree_holds() {
+    use tree::{Options, Tree, Variant};
+    for variant in
+        [Variant::V3_15, Variant::v0(), Variant::v1(250), Variant::v2(250), Variant::Today]
+    {
+        let options =
+            |cpus| Options { leaf_fanout: 2, fanout: 2, ..Options::new(variant, 250, cpus) };
+        holds(|cpus| Tree::new(options(cpus), cpus));
+    }
 }
 
 #[test]
