@@ -76,6 +76,12 @@ pub enum Mutant {
     RelaxedLeave,
     /// A section's begin is stored without release, so that it hides the end of the one before.
     RelaxedEnter,
+    /// A reader that hands the token on does not look a second time whom it has it from.
+    NoSecondSource,
+    /// A reader that comes online in a relay records the current number.
+    OnlineAsPassed,
+    /// The updater does not pass over readers of a relay that are offline.
+    NoPassingOver,
 }
 
 impl Mutant {
@@ -100,6 +106,9 @@ impl Mutant {
     /// Missing orderings. Real runs hide them; loom and `check` do not.
     pub const ORDERINGS: [Self; 4] =
         [Self::NoHeavyFence, Self::NoLightFence, Self::RelaxedLeave, Self::RelaxedEnter];
+
+    /// Steps of the engine `token`.
+    pub const RELAY: [Self; 3] = [Self::NoSecondSource, Self::OnlineAsPassed, Self::NoPassingOver];
 }
 
 #[cfg(feature = "chaos")]

@@ -23,6 +23,7 @@ use crate::os::sync::{
 use crate::os::{fence, futex};
 use crate::queue::Queues;
 use crate::registry::Registry;
+use crate::relay::Relay;
 use crate::slot::Slot;
 
 /// Keeps what readers load away from what updaters store.
@@ -107,7 +108,10 @@ impl Core {
                 }),
                 turn: Condvar::new(),
                 completed: AtomicU64::new(start.sequence.to_bits()),
-                registry: Mutex::new(Registry::new()),
+                registry: Mutex::new(Registry::new(match settings.policy {
+                    AnyPolicy::Token(_) => Some(Relay::new()),
+                    _ => None,
+                })),
                 queues: Queues::new(),
                 known: AtomicBool::new(false),
                 number: 0,
@@ -376,6 +380,7 @@ impl Core {
 
     /// Shows readers the number of this grace period.
     fn announce(&self, number: Number) {
+        sync::lock(&self.registry).link(&self.gp.0);
         // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
         // whoever records this number sees what was published before the fence.
         self.gp.0.store(word::entered(number), Release);
@@ -385,7 +390,7 @@ impl Core {
     /// Counts the hold-outs. The locks and the Acquire loads order their sections before what
     /// follows [GP-2].
     fn scan(&self, number: Number) -> usize {
-        sync::lock(&self.registry).scan(number)
+        sync::lock(&self.registry).scan(number, &self.gp.0)
     }
 
     /// Looks away for a moment, or sleeps until the last hold-out has left or the tick comes.

@@ -65,12 +65,6 @@ impl Domain<Private> {
     pub fn builder() -> Builder {
         Builder::default()
     }
-
-    /// A new domain whose counters begin at `start`: tests begin right before they wrap.
-    #[doc(hidden)]
-    pub fn starting_at(start: Start) -> Self {
-        Builder { start, ..Builder::default() }.build()
-    }
 }
 
 /// How a domain is to work: made by [`Domain::builder`].
@@ -111,6 +105,13 @@ impl Builder {
     /// their limit. The other engines cost what they cost.
     pub const fn worker_budget_ppm(mut self, share_ppm: u32) -> Self {
         self.budget = Budget::from_ppm(share_ppm);
+        self
+    }
+
+    /// Has the domain's counters begin at `start`: tests begin right before they wrap.
+    #[doc(hidden)]
+    pub const fn starting_at(mut self, start: Start) -> Self {
+        self.start = start;
         self
     }
 

@@ -56,6 +56,7 @@ pub mod chaos;
 #[allow(dead_code, unreachable_pub)]
 mod chaos;
 mod slot;
+mod relay;
 mod registry;
 mod engine;
 mod core;

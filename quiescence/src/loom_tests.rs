@@ -7,7 +7,7 @@
 use std::panic::Location;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use grace::policy::{Adaptive, AnyPolicy};
+use grace::policy::{Adaptive, AnyPolicy, Tick, Token};
 use grace::{Start, Urgency};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -42,8 +42,12 @@ unsafe impl Send for World {}
 
 impl World {
     fn new() -> Arc<Self> {
+        Self::with(SETTINGS)
+    }
+
+    fn with(settings: Settings) -> Arc<Self> {
         Arc::new(Self {
-            core: Core::new(Start::ZERO, SETTINGS),
+            core: Core::new(Start::ZERO, settings),
             current: AtomicUsize::new(0),
             objects: [UnsafeCell::new(7), UnsafeCell::new(7), UnsafeCell::new(7)],
         })
@@ -89,8 +93,13 @@ fn spawn_reader(world: &Arc<World>, sections: usize, nested: bool) -> thread::Jo
 }
 
 fn model(f: impl Fn() + Send + Sync + 'static) {
+    bounded(4, f);
+}
+
+/// For models of three threads that look again and again.
+fn bounded(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound.get_or_insert(4);
+    builder.preemption_bound.get_or_insert(preemptions);
     builder.max_branches = 20_000;
     builder.check(f);
 }
@@ -239,7 +248,7 @@ fn qsbr_reader() {
                 let slot = world.core.register(1, true);
                 slot.online(&world.core.gp.0, Location::caller());
                 world.look();
-                slot.renew(&world.core.gp.0);
+                slot.renew();
                 world.look();
                 slot.leave();
                 world.core.unregister(slot);
@@ -263,6 +272,111 @@ fn a_grace_period_driven_in_steps() {
         // SAFETY: a write; that no reader is near is what is tested.
         world.objects[old].with_mut(|object| unsafe { *object = 0xdead });
         reader.join().unwrap();
+    });
+}
+
+#[test]
+fn everything_on_the_tick() {
+    model(|| {
+        let world = World::with(Settings { policy: AnyPolicy::Tick(Tick), budget: None });
+        let reader = spawn_reader(&world, 2, false);
+        world.replace(1);
+        reader.join().unwrap();
+    });
+}
+
+const RELAY: Settings = Settings { policy: AnyPolicy::Token(Token { looks_max: 1 }), budget: None };
+
+/// A slot of a QSBR reader, for a thread that it is moved to.
+fn qsbr(world: &Arc<World>, online: bool) -> &'static Slot {
+    let slot = std::ptr::from_ref(world.core.register(1, true));
+    // SAFETY: the registry keeps the slot while `world` lives, and every thread of a model has it.
+    let slot = unsafe { &*slot };
+    if online {
+        slot.online(&world.core.gp.0, Location::caller());
+    }
+    slot
+}
+
+/// One reader hands the number on to another one, which comes online at any time.
+#[test]
+fn a_relay_of_two() {
+    bounded(2, || {
+        let world = World::with(RELAY);
+        let (first, second) = (qsbr(&world, true), qsbr(&world, false));
+        let readers = [first, second].map(|slot| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                if std::ptr::eq(slot, second) {
+                    slot.online(&world.core.gp.0, Location::caller());
+                    world.look();
+                } else {
+                    world.look();
+                    slot.renew();
+                }
+                slot.leave();
+            })
+        });
+        world.replace(1);
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+}
+
+/// A reader that is offline all the time is passed over: the one behind it holds nothing up for ever.
+#[test]
+fn a_relay_with_a_gap() {
+    bounded(2, || {
+        let world = World::with(RELAY);
+        let (_gap, last) = (qsbr(&world, false), qsbr(&world, true));
+        let done = Arc::new(AtomicUsize::new(0));
+        let reader = thread::spawn({
+            let (world, done) = (Arc::clone(&world), Arc::clone(&done));
+            move || {
+                world.look();
+                while done.load(Relaxed) == 0 {
+                    last.renew();
+                    thread::yield_now();
+                }
+            }
+        });
+        world.replace(1);
+        done.store(1, Relaxed);
+        reader.join().unwrap();
+    });
+}
+
+/// In the middle of a grace period the middle one of three unregisters, and its slot changes hands.
+#[test]
+fn a_relay_that_changes() {
+    model(|| {
+        let world = World::with(RELAY);
+        let [first, middle, last] = [0, 1, 2].map(|_| qsbr(&world, true));
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                world.look();
+                first.leave();
+            }
+        });
+        let renewer = thread::spawn(move || {
+            last.renew();
+        });
+        let old = world.current.swap(1, AcqRel);
+        let cookie = world.core.request(Urgency::Normal);
+        world.core.advance(STRANGER);
+        middle.leave();
+        world.core.unregister(middle);
+        let newcomer = qsbr(&world, true);
+        assert!(std::ptr::eq(newcomer, middle));
+        newcomer.renew();
+        newcomer.leave();
+        world.core.advance_at_tick(STRANGER);
+        if world.core.sequence().is_done(cookie) {
+            // SAFETY: a write; that no reader is near is what is tested.
+            world.objects[old].with_mut(|object| unsafe { *object = 0xdead });
+        }
+        reader.join().unwrap();
+        renewer.join().unwrap();
     });
 }
 
@@ -320,7 +434,7 @@ fn callbacks_wait_for_readers() {
         // SAFETY: `destroy` runs once, while `world` lives: `drain` comes before its end.
         queue.add(&world.core, unsafe { Callback::new(object, destroy) });
         // As an updater does: a step, and what is ready. Then all of it.
-        queue.close(&world.core);
+        queue.close(&world.core, Urgency::Normal);
         world.core.advance(STRANGER);
         queue.run_some(&world.core, 2);
         queue.drain(&world.core, || STRANGER, 2);
@@ -348,10 +462,18 @@ fn mutants() {
         Mutant::AlwaysAlone,
         Mutant::NoSharing,
     ];
-    let caught_here: Vec<Mutant> = caught_here.into_iter().chain(Mutant::ORDERINGS).collect();
+    let caught_here: Vec<Mutant> =
+        caught_here.into_iter().chain(Mutant::ORDERINGS).chain(Mutant::RELAY).collect();
     if let Ok(name) = std::env::var("QUIESCENCE_LOOM_MUTANT") {
         let mutant = caught_here.into_iter().find(|&mutant| format!("{mutant:?}") == name);
-        crate::chaos::remove_step(mutant.expect("one of the list"));
+        let mutant = mutant.expect("one of the list");
+        crate::chaos::remove_step(mutant);
+        if Mutant::RELAY.contains(&mutant) {
+            a_relay_that_changes();
+            a_relay_with_a_gap();
+            a_relay_of_two();
+            return;
+        }
         one_section_one_grace_period();
         a_section_hides_the_end_of_the_one_before();
         nested_sections();

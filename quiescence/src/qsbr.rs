@@ -102,14 +102,14 @@ impl<K: Kind> Qsbr<K> {
     /// Announces that this thread holds no reference of before.
     ///
     /// # Progress and cost
-    /// Two loads and a comparison when nobody has asked since the last time; else one store and,
+    /// Three loads and a comparison when nobody has asked since the last time; else one store and,
     /// if an updater sleeps, one system call. If this thread has retired objects in the domain, some
     /// whose grace period is over are dropped then, while the reader is offline; and if 65,536 of them
     /// wait, this waits for the oldest grace period, as [`Domain::retire`] does elsewhere.
     #[inline]
     pub fn quiescent_state(&mut self) {
         let core = self.domain.kind().core();
-        if self.slot().renew(&core.gp.0) && defer::is_due(core) {
+        if self.slot().renew() && defer::is_due(core) {
             self.catch_up();
         }
     }

@@ -13,6 +13,8 @@ use crate::chaos::{self, Mutant};
 use crate::core::Core;
 #[cfg(loom)]
 use crate::os::fence;
+use crate::os::sync::AtomicU64;
+use crate::relay::Relay;
 use crate::slot::Slot;
 use grace::Number;
 use grace::word::QUIESCENT;
@@ -34,13 +36,15 @@ pub(crate) struct Registry {
     holdouts: Vec<*const Slot>,
     /// The number of the pass that has been scanned; none yet.
     pass: Option<Number>,
+    /// How the QSBR readers hand the number on, under the engine `token`.
+    relay: Option<Relay>,
 }
 
 // SAFETY: the pointers lead into `chunks`, which move with the registry; what they point to is Sync.
 unsafe impl Send for Registry {}
 
 impl Registry {
-    pub(crate) const fn new() -> Self {
+    pub(crate) const fn new(relay: Option<Relay>) -> Self {
         Self {
             chunks: Vec::new(),
             free: Vec::new(),
@@ -48,6 +52,7 @@ impl Registry {
             light: 0,
             holdouts: Vec::new(),
             pass: None,
+            relay,
         }
     }
 
@@ -63,7 +68,10 @@ impl Registry {
         let slot = self.free.pop().expect("a chunk was added above");
         // SAFETY: it leads into `chunks`, which only ever grows.
         let entry = unsafe { &*slot };
-        entry.adopt(core, self.readers.len(), owner, qsbr);
+        entry.adopt(core, self.readers.len(), owner, qsbr, qsbr && self.relay.is_some());
+        if qsbr && let Some(relay) = &mut self.relay {
+            relay.add();
+        }
         if !chaos::mutant(Mutant::NoRegistration) {
             self.readers.push(slot);
             self.light += usize::from(!qsbr);
@@ -81,6 +89,10 @@ impl Registry {
                 unsafe { &**moved }.set_index(index);
             }
             self.light -= usize::from(!slot.is_qsbr());
+        }
+        if let Some(relay) = &mut self.relay {
+            // SAFETY: see `register`.
+            unsafe { relay.remove(slot) };
         }
         self.free.push(slot);
     }
@@ -103,8 +115,17 @@ impl Registry {
         chunks.flat_map(|chunk| chunk.iter().map(|slot| &slot.fence))
     }
 
+    /// Before a number is announced.
+    pub(crate) fn link(&mut self, gp: &AtomicU64) {
+        if let Some(relay) = &mut self.relay {
+            // SAFETY: see `register`; `gp` is the domain's, which owns this registry.
+            unsafe { relay.link(&self.readers, gp) };
+        }
+    }
+
     /// Looks at every reader the first time under a number, and then at those who held it up before.
-    pub(crate) fn scan(&mut self, number: Number) -> usize {
+    /// QSBR readers that hand the number on are looked at by the relay. Answers how many hold it up.
+    pub(crate) fn scan(&mut self, number: Number, gp: &AtomicU64) -> usize {
         if chaos::mutant(Mutant::NoWait) {
             return 0;
         }
@@ -114,13 +135,21 @@ impl Registry {
         } else {
             let skip = usize::from(chaos::mutant(Mutant::SkipLastReader));
             let looked_at = &self.readers[..self.readers.len().saturating_sub(skip)];
-            // SAFETY: see `register`.
-            let holdouts = looked_at.iter().filter(|slot| unsafe { &***slot }.is_holdout(number));
+            let relays = self.relay.is_some();
+            let holdouts = looked_at.iter().filter(|slot| {
+                // SAFETY: see `register`.
+                let slot = unsafe { &***slot };
+                !(relays && slot.is_qsbr()) && slot.is_holdout(number)
+            });
             self.holdouts.clear();
             self.holdouts.extend(holdouts);
             self.pass = Some(number);
         }
-        self.holdouts.len()
+        let resting = self.relay.as_mut().map_or(0, |relay| {
+            // SAFETY: see `register`; `gp` is the domain's, which owns this registry.
+            unsafe { relay.look(number, gp) }
+        });
+        self.holdouts.len() + resting
     }
 
     /// The readers that the last scan found inside a section.
@@ -134,6 +163,9 @@ impl Registry {
     pub(crate) fn keep_only(&mut self, owner: usize) {
         self.holdouts.clear();
         self.pass = None;
+        if let Some(relay) = &mut self.relay {
+            relay.clear();
+        }
         let gone: Vec<*const Slot> = self
             .readers
             .iter()

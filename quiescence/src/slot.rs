@@ -48,12 +48,20 @@ pub(crate) struct Slot {
     /// Whether this is a QSBR reader: it executes full fences where it comes online. Under the
     /// registry's lock.
     qsbr: Cell<bool>,
+    /// What a QSBR reader copies at a quiescent state: `gp.ctr`, or the word of its predecessor in the
+    /// [relay](crate::relay).
+    source: AtomicPtr<AtomicU64>,
+    /// Whether it takes part in a relay. Set before the slot is handed out.
+    relays: Cell<bool>,
+    /// Its place in the relay. Under the registry's lock.
+    station: Cell<usize>,
     pub(crate) fence: fence::Cell,
 }
 
 // SAFETY: the atomics are for everybody; `core` is set once, before the slot is first handed out;
-// `references` is touched by the owning thread only; `index`, `owner` and `qsbr` are touched under
-// the registry's lock only.
+// `references` is touched by the owning thread only; `index`, `owner`, `qsbr` and `station` are touched
+// under the registry's lock only, and so is `relays` until the slot is handed out, from when on it
+// is only read.
 unsafe impl Sync for Slot {}
 // SAFETY: as above; slots are created by one thread and owned by others in turn, each hand-over
 // going through the registry's lock.
@@ -85,6 +93,9 @@ impl Slot {
                 index: Cell::new(0),
                 owner: Cell::new(0),
                 qsbr: Cell::new(false),
+                source: AtomicPtr::new(std::ptr::null_mut()),
+                relays: Cell::new(false),
+                station: Cell::new(usize::MAX),
                 fence: fence::Cell::new(),
             }
         }
@@ -183,13 +194,23 @@ impl Slot {
     /// Announces that a QSBR reader holds no reference, and begins its next section. Owner only.
     /// Answers whether there may be something to do: the number was a new one, or too much waits.
     #[inline(always)]
-    pub(crate) fn renew(&self, gp: &AtomicU64) -> bool {
-        // Acquire: pairs with the Release in Core::announce [GP-3].
-        let current = gp.load(Acquire);
+    pub(crate) fn renew(&self) -> bool {
+        // Relaxed: looked at once more where it matters; see `relayed`.
+        let source = self.source.load(Relaxed);
+        // Acquire: pairs with the Release in Core::announce [GP-3], directly or through the words of
+        // those who have handed the number on.
+        // SAFETY: `gp.ctr` or a word in the registry, which both live as long as this slot.
+        let mut current = unsafe { &*source }.load(Acquire);
         // Relaxed: the owner's own word and mark.
         if current == self.word.load(Relaxed) {
             // Nobody has asked since the last time.
             return self.attention.load(Relaxed) & OVERDUE != 0;
+        }
+        if self.relays.get() {
+            match self.relayed(source, current) {
+                Some(handed_on) => current = handed_on,
+                None => return self.attention.load(Relaxed) & OVERDUE != 0,
+            }
         }
         chaos::point(Point::EnterBeforeStore);
         // Release: ends the section before as `leave` does [GP-2]. What the section after loads is
@@ -206,9 +227,33 @@ impl Slot {
         true
     }
 
+    /// What a predecessor has handed on, if it may be taken: it is online, and still the predecessor.
+    ///
+    /// The links of a grace period are made before its number is announced, so whoever has acquired the
+    /// number sees them, Relaxed or not: if the source is the same as before, it is the right one [T-1].
+    fn relayed(&self, mut source: *mut AtomicU64, mut current: u64) -> Option<u64> {
+        loop {
+            if word::nesting(current) == 0 {
+                return None; // it is offline, and the updater will pass it over
+            }
+            let again = self.source.load(Relaxed);
+            if again == source || chaos::mutant(Mutant::NoSecondSource) {
+                return Some(current);
+            }
+            source = again;
+            // SAFETY: as in `renew`. Acquire: likewise.
+            current = unsafe { &*source }.load(Acquire);
+        }
+    }
+
     /// A QSBR reader begins to hold references. Owner only, word quiescent.
     pub(crate) fn online(&self, gp: &AtomicU64, place: &'static Location<'static>) {
-        let current = gp.load(Acquire); // [GP-3]
+        let mut current = gp.load(Acquire); // [GP-3]
+        if self.relays.get() && !chaos::mutant(Mutant::OnlineAsPassed) {
+            // Any number but the current one: whoever copies from this reader is not to take it for one
+            // whose predecessors have passed [T-1].
+            current = word::entered(grace::Number(word::number(current).0.wrapping_sub(1)));
+        }
         chaos::point(Point::EnterBeforeStore);
         self.began.store(std::ptr::from_ref(place).cast_mut(), Relaxed);
         self.word.store(current, Release); // as in `enter_outermost` [GP-2]
@@ -268,7 +313,14 @@ impl Slot {
     // ---- registration, under the registry's lock or by the owner ------------------------------
 
     /// Makes a free slot somebody's. Under the registry's lock.
-    pub(crate) fn adopt(&self, core: *const Core, index: usize, owner: usize, qsbr: bool) {
+    pub(crate) fn adopt(
+        &self,
+        core: *const Core,
+        index: usize,
+        owner: usize,
+        qsbr: bool,
+        relays: bool,
+    ) {
         // Once: the owner before, which has unregistered, may still be reporting to its domain.
         if self.core.get().is_null() {
             self.core.set(core);
@@ -276,6 +328,9 @@ impl Slot {
         self.index.set(index);
         self.owner.set(owner);
         self.qsbr.set(qsbr);
+        self.relays.set(relays);
+        self.station.set(usize::MAX);
+        self.set_source(&self.core().gp.0);
         self.references.set(0);
         self.word.store(QUIESCENT, Relaxed);
         // The mark stays if it is there: the thread that had the slot before may have left its section
@@ -318,6 +373,29 @@ impl Slot {
 
     pub(crate) fn is_qsbr(&self) -> bool {
         self.qsbr.get()
+    }
+
+    pub(crate) fn word(&self) -> &AtomicU64 {
+        &self.word
+    }
+
+    pub(crate) fn station(&self) -> usize {
+        self.station.get()
+    }
+
+    pub(crate) fn set_station(&self, station: usize) {
+        self.station.set(station);
+    }
+
+    pub(crate) fn source(&self) -> &AtomicU64 {
+        // SAFETY: as in `renew`; set by `adopt`.
+        unsafe { &*self.source.load(Relaxed) }
+    }
+
+    /// Says what the reader copies at quiescent states: something that lives as long as this slot.
+    pub(crate) fn set_source(&self, source: &AtomicU64) {
+        // Relaxed: visible to whoever acquires a number that is announced later; see `relayed`.
+        self.source.store(std::ptr::from_ref(source).cast_mut(), Relaxed);
     }
 
     /// Whether the fast path may use this slot: light fences are free here.

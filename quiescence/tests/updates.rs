@@ -180,7 +180,7 @@ fn counters_may_wrap() {
             number: Number(number),
             number_bits: if number == 0 { 2 } else { 32 },
         };
-        let domain = Domain::starting_at(start);
+        let domain = Domain::builder().starting_at(start).build();
         let live = Arc::new(AtomicUsize::new(0));
         let value = Rcu::new_in(Counted::new(0, &live), domain.clone());
         let stop = AtomicBool::new(false);

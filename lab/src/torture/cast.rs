@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use grace::{Number, Sequence, Start};
-use quiescence_chaos::{Domain, Global, Kind, Private, Statistics};
+use quiescence_chaos::{Domain, Engine, Global, Kind, Private, Statistics};
 use serde::Serialize;
 
 use super::arena::{Arena, Seat};
@@ -98,10 +98,10 @@ pub(super) struct Cast {
 }
 
 impl Cast {
-    pub(super) fn new(readers: usize, updaters: usize) -> Self {
+    pub(super) fn new(readers: usize, updaters: usize, engine: Engine) -> Self {
         let readers = READERS.iter().cycle().take(readers);
         let updaters = UPDATERS.iter().cycle().take(updaters);
-        Self { arenas: Arenas::new(), parts: readers.chain(updaters).copied().collect() }
+        Self { arenas: Arenas::new(engine), parts: readers.chain(updaters).copied().collect() }
     }
 
     /// The posts: one for each part, and one more for the check at the end.
@@ -173,13 +173,14 @@ impl Cast {
 }
 
 impl Arenas {
-    fn new() -> Self {
-        let wrapping = Domain::starting_at(Start {
+    fn new(engine: Engine) -> Self {
+        let domain = |start| Domain::builder().engine(engine).starting_at(start).build();
+        let wrapping = domain(Start {
             sequence: Sequence::after(first_of_wrapping()),
             number: Number(u32::MAX - BEFORE_WRAP),
             ..Start::ZERO
         });
-        let sparse = Domain::starting_at(Start { number_bits: FEW_BITS, ..Start::ZERO });
+        let sparse = domain(Start { number_bits: FEW_BITS, ..Start::ZERO });
         Self {
             global: Arc::new(Arena::new("global domain", Domain::global())),
             wrapping: Arc::new(Arena::new("private domain whose counters wrap", wrapping)),

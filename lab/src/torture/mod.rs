@@ -31,6 +31,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use quiescence_chaos::Engine;
+
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -71,6 +73,9 @@ pub(crate) struct TortureArgs {
     /// The seed of what the threads draw; the system's scheduling stays its own
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// The grace-period engine of the private domains: adaptive, poll, tick or token
+    #[arg(long, value_name = "NAME", default_value_t = Engine::default())]
+    engine: Engine,
     /// Run with a step removed, and succeed only if that is noticed
     #[arg(long, value_name = "NAME", conflicts_with = "list_mutants")]
     mutant: Option<String>,
@@ -92,7 +97,7 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failu
         removed.remove();
     }
     chaos::install(setup.seed);
-    let cast = Cast::new(setup.readers, setup.updaters);
+    let cast = Cast::new(setup.readers, setup.updaters, setup.engine);
     let slip = removed.and_then(mutants::Removed::slip);
     let ledger = Arc::new(Ledger::new(slip, cast.posts()));
     let ending = torture(&setup, &cast, &ledger, output)?;
@@ -145,6 +150,7 @@ impl TortureArgs {
             seed: self.seed.unwrap_or_else(rand::random),
             commit: COMMIT,
             fences: report::fences(),
+            engine: self.engine,
             mutant,
             seconds: self.seconds,
             cpus,

@@ -1,6 +1,6 @@
 //! What the torture says: the set-up before it begins, the counts and the verdict at the end.
 
-use quiescence_chaos::Fences;
+use quiescence_chaos::{Engine, Fences};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
@@ -23,11 +23,17 @@ pub(super) struct Setup {
     pub(super) seed: u64,
     pub(super) commit: &'static str,
     pub(super) fences: &'static str,
+    #[serde(serialize_with = "name")]
+    pub(super) engine: Engine,
     pub(super) mutant: Option<&'static str>,
     pub(super) seconds: u64,
     pub(super) cpus: usize,
     pub(super) readers: usize,
     pub(super) updaters: usize,
+}
+
+fn name<S: serde::Serializer>(engine: &Engine, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(engine.name())
 }
 
 /// How it ended.
@@ -97,6 +103,7 @@ impl Setup {
         output.entry("seed", self.seed)?;
         output.entry("commit", self.commit)?;
         output.entry("fences", self.fences)?;
+        output.entry("engine", format!("{} in the private domains", self.engine))?;
         output.entry(
             "threads",
             format!(
@@ -306,6 +313,7 @@ mod tests {
     fn setup(mutant: Option<&'static str>) -> Setup {
         Setup {
             seed: 1,
+            engine: Engine::Adaptive,
             commit: "none",
             fences: "portable",
             mutant,

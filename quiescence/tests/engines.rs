@@ -1,0 +1,186 @@
+//! The same promises under every engine, and what each engine has of its own.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use quiescence::{Domain, Engine, Rcu};
+
+fn domain(engine: Engine) -> Domain {
+    Domain::builder().engine(engine).build()
+}
+
+/// An ordinary reader and a QSBR one hold a grace period up, whichever engine there is, and no longer
+/// than they must.
+#[test]
+fn a_grace_period_waits_for_readers_of_both_kinds() {
+    for engine in Engine::ALL {
+        let domain = domain(engine);
+        let leave = AtomicUsize::new(0);
+        let began = Barrier::new(3);
+        let ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let guard = domain.read();
+                began.wait();
+                while leave.load(Acquire) < 1 {
+                    assert!(!ended.load(Acquire), "{engine}: ended under an ordinary reader");
+                    thread::yield_now();
+                }
+                drop(guard);
+            });
+            scope.spawn(|| {
+                let mut reader = domain.qsbr();
+                began.wait();
+                while leave.load(Acquire) < 2 {
+                    assert!(!ended.load(Acquire), "{engine}: ended under a QSBR reader");
+                    thread::yield_now();
+                }
+                while !ended.load(Acquire) {
+                    reader.quiescent_state();
+                    thread::yield_now();
+                }
+            });
+            began.wait();
+            let cookie = domain.start();
+            for turn in 1..=2 {
+                for _ in 0..1_000 {
+                    assert!(!domain.poll(cookie), "{engine}: both readers are inside");
+                }
+                leave.store(turn, Release);
+            }
+            domain.wait(cookie);
+            ended.store(true, Release);
+        });
+        assert!(domain.statistics().grace_periods >= 1);
+    }
+}
+
+/// Nobody waits and nobody polls: the worker sees to it, whatever goes by the tick.
+#[test]
+fn callbacks_run_without_anybody_waiting() {
+    for engine in Engine::ALL {
+        let domain = domain(engine);
+        let run = Arc::new(AtomicUsize::new(0));
+        for _ in 0..1_000 {
+            let run = Arc::clone(&run);
+            domain.call(move || {
+                run.fetch_add(1, Release);
+            });
+        }
+        while run.load(Acquire) < 1_000 {
+            thread::yield_now();
+        }
+        let statistics = domain.statistics();
+        assert_eq!(statistics.callbacks_queued, 1_000);
+        assert!(statistics.grace_periods < 1_000, "{engine}: callbacks share grace periods");
+    }
+}
+
+/// A cookie that was asked for comes true under engines that go by the tick, with nobody driving.
+#[test]
+fn a_started_grace_period_ends_by_itself_on_the_tick() {
+    for engine in [Engine::Tick, Engine::Token, Engine::Poll] {
+        let domain = domain(engine);
+        let _cookie = domain.start();
+        while domain.statistics().grace_periods == 0 {
+            thread::yield_now();
+        }
+    }
+}
+
+/// Values replaced beside QSBR readers that come and go, more than a chain of the relay has places for.
+#[test]
+fn nothing_is_freed_under_qsbr_readers_that_come_and_go() {
+    const READERS: usize = 40;
+    const UPDATES: u64 = 300;
+    for engine in [Engine::Adaptive, Engine::Poll, Engine::Token] {
+        let domain = domain(engine);
+        let value = Rcu::new_in([0u64; 8], domain.clone());
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for number in 0..READERS {
+                let (domain, value, stop) = (&domain, &value, &stop);
+                scope.spawn(move || {
+                    let mut turns = number;
+                    while !stop.load(Relaxed) {
+                        let mut reader = domain.qsbr();
+                        for _ in 0..50 {
+                            turns += 1;
+                            let guard = reader.read();
+                            let seen = value.load(&guard);
+                            assert!(seen.iter().all(|word| *word == seen[0]), "{engine}: torn");
+                            drop(guard);
+                            reader.quiescent_state();
+                            if turns.is_multiple_of(7) {
+                                reader.while_offline(thread::yield_now);
+                            }
+                        }
+                        if number % 3 == 0 {
+                            // One in three goes away and comes back, in whoever's slot is free.
+                            drop(reader);
+                            thread::yield_now();
+                        }
+                    }
+                });
+            }
+            for update in 1..=UPDATES {
+                // What is freed is first overwritten: a reader that still sees it finds it torn.
+                let mut old = value.swap([update; 8]).into_box();
+                old[..4].fill(u64::MAX);
+            }
+            stop.store(true, Relaxed);
+        });
+        assert_eq!(value.load(&domain.read())[0], UPDATES);
+    }
+}
+
+/// A QSBR reader that is offline for good, and one that leaves in the middle of a grace period, hold up
+/// nobody who copies from them.
+#[test]
+fn a_relay_passes_over_whoever_is_away() {
+    let domain = domain(Engine::Token);
+    let stop = AtomicBool::new(false);
+    let registered = Barrier::new(21);
+    thread::scope(|scope| {
+        for number in 0..20 {
+            let (domain, stop, registered) = (&domain, &stop, &registered);
+            scope.spawn(move || {
+                let mut reader = domain.qsbr();
+                registered.wait();
+                match number % 4 {
+                    0 => {
+                        let away = reader.offline();
+                        while !stop.load(Relaxed) {
+                            thread::yield_now();
+                        }
+                        drop(away);
+                    }
+                    1 => drop(reader),
+                    _ => {
+                        while !stop.load(Relaxed) {
+                            reader.quiescent_state();
+                            thread::yield_now();
+                        }
+                    }
+                }
+            });
+        }
+        registered.wait();
+        for _ in 0..20 {
+            domain.synchronize();
+        }
+        stop.store(true, Relaxed);
+    });
+    assert!(domain.statistics().grace_periods >= 20);
+    domain.synchronize();
+}
+
+#[test]
+fn names_go_there_and_back() {
+    for engine in Engine::ALL {
+        assert_eq!(engine.to_string().parse(), Ok(engine));
+    }
+    let error = "Adaptive".parse::<Engine>().expect_err("names are in small letters");
+    assert!(error.to_string().contains("adaptive"), "{error}");
+}
