@@ -62,6 +62,7 @@ mod memory;
 mod mutant;
 mod scenario;
 pub mod scenarios;
+pub mod two_bank;
 mod world;
 
 pub use explore::{Model, Verdict, explore};

@@ -403,8 +403,9 @@ impl<D: Delay, S: Steps> Machine<D, S> {
         if !wait.is_none() {
             self.runs_in_jiffy = 0;
         } else {
+            // Not counted where it does not matter: states must be finitely many.
             let runs_max = self.delay.runs_per_jiffy_max();
-            if self.runs_in_jiffy < runs_max {
+            if self.runs_in_jiffy < runs_max && runs_max != u32::MAX {
                 self.runs_in_jiffy += 1;
             } else if runs_max != u32::MAX && !self.steps.omits("throttle") {
                 wait = Wait::Jiffies(1);

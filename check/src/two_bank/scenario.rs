@@ -1,0 +1,138 @@
+//! Who does what.
+
+use grace::two_bank::{Adaptive, Published};
+
+/// A reader: sections one after the other, each of which reads the published object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Task {
+    /// How many.
+    pub sections: u8,
+    /// How often it may migrate.
+    pub migrations: u8,
+    /// The processor it begins on: 0 or 1.
+    pub cpu: u8,
+}
+
+/// A delay function of the explorer's: its counts must be few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum DelayOf {
+    /// Never waits.
+    Spin,
+    /// Waits after the first run, with counts.
+    Count,
+    /// Naps.
+    Nap,
+}
+
+impl DelayOf {
+    pub(super) fn published(self) -> Option<Published> {
+        match self {
+            Self::Spin => Some(Published::V5_18),
+            Self::Count => Some(Published::V5_19_RC1),
+            Self::Nap => None,
+        }
+    }
+
+    /// Few lengths of naps are as good as many.
+    pub(super) fn adaptive() -> Adaptive {
+        Adaptive { nap_us: 1_000, wait_jiffies_max: 1, ..Adaptive::at(1_000) }
+    }
+}
+
+/// A scenario.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Scenario {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is about.
+    pub about: &'static str,
+    /// The readers, at most three.
+    pub readers: Vec<Task>,
+    /// Updates that the worker's processor makes: publish, a grace period, free.
+    pub updates: u8,
+    /// Whether another processor makes one more, at any time.
+    pub other_updater: bool,
+    /// The delay function.
+    pub(super) delay: DelayOf,
+}
+
+const STAYS: Task = Task { sections: 1, migrations: 0, cpu: 0 };
+const MIGRATES: Task = Task { migrations: 1, ..STAYS };
+
+/// All scenarios.
+pub fn scenarios() -> Vec<Scenario> {
+    let base = Scenario {
+        name: "one-reader",
+        about: "a section against a grace period",
+        readers: vec![STAYS],
+        updates: 1,
+        other_updater: false,
+        delay: DelayOf::Spin,
+    };
+    vec![
+        base.clone(),
+        Scenario {
+            name: "straggler",
+            about: "a section against two grace periods: the bank may be looked up before both",
+            updates: 2,
+            ..base.clone()
+        },
+        Scenario {
+            name: "straggler-of-three",
+            about: "a section against three grace periods",
+            updates: 3,
+            ..base.clone()
+        },
+        Scenario {
+            name: "migrating",
+            about: "a section that begins on one processor and may end on the other",
+            readers: vec![MIGRATES],
+            updates: 2,
+            ..base.clone()
+        },
+        Scenario {
+            name: "two-sections",
+            about: "two sections in a row, which may be in different banks",
+            readers: vec![Task { sections: 2, ..STAYS }],
+            updates: 2,
+            ..base.clone()
+        },
+        Scenario {
+            name: "two-readers",
+            about: "two sections on two processors",
+            readers: vec![STAYS, Task { cpu: 1, ..STAYS }],
+            ..base.clone()
+        },
+        Scenario {
+            name: "crossing",
+            about: "two sections, one of which migrates past the sum of the counts",
+            readers: vec![MIGRATES, Task { cpu: 1, ..STAYS }],
+            ..base.clone()
+        },
+        Scenario {
+            name: "two-updaters",
+            about: "a request in mid grace period",
+            other_updater: true,
+            ..base.clone()
+        },
+        Scenario {
+            name: "counting",
+            about: "as straggler, with a worker that waits and counts",
+            updates: 2,
+            delay: DelayOf::Count,
+            ..base.clone()
+        },
+        Scenario {
+            name: "napping",
+            about: "as straggler, with a worker that naps",
+            updates: 2,
+            delay: DelayOf::Nap,
+            ..base
+        },
+    ]
+}
+
+/// The scenario of this name.
+pub fn named(name: &str) -> Option<Scenario> {
+    scenarios().into_iter().find(|scenario| scenario.name == name)
+}

@@ -1,0 +1,574 @@
+//! The whole state: memory, machine, worker, readers; and the transcription of each step.
+//!
+//! ```text
+//! lock:    b = srcu_idx & 1 (Relaxed)
+//!          (may stall, or migrate, for as long as it likes)
+//!          lock[b][this cpu] += 1 (Relaxed, own processor's)
+//!          fence B
+//! read:    p = ptr (Acquire); the object p must be initialised and not freed
+//! unlock:  fence C
+//!          unlock[b][this cpu] += 1 (Relaxed)
+//! check:   u = sum over cpus of unlock[b] (Relaxed, one by one)
+//!          fence A
+//!          l = sum over cpus of lock[b] (Relaxed, one by one); drained if equal
+//! flip:    fence E; srcu_idx = other (Relaxed); fence D
+//! hand out: completed = sequence (Release)
+//! update:  ptr = new object (Release); request; grace period; free the old object
+//! ```
+//!
+//! The worker touches the machine without any memory effect of its own, though the kernel's takes locks
+//! there: a fence that is missing shall not hide behind one. Only against a second updater, who
+//! requests from elsewhere, does it take the lock.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use grace::Urgency;
+use grace::engine::Steps;
+use grace::two_bank::{
+    Action, Adaptive, Cookie, Delay, Event, Machine, Published, Sequence, Situation, Wait,
+};
+
+use super::fault::Mutant;
+use super::scenario::{DelayOf, Scenario};
+use crate::choice::Choice;
+use crate::memory::{LOCATIONS, Layout, Location, Lock, Memory, OBJECTS};
+
+/// Processors that run readers; the worker's and the other updater's come after them.
+pub(super) const CPUS: usize = 2;
+const WORKER: usize = CPUS;
+const OTHER: usize = CPUS + 1;
+
+/// The machine's delay function and its mutant, chosen at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum AnyDelay {
+    Published(Published),
+    Adaptive(Adaptive),
+}
+
+impl AnyDelay {
+    fn of(delay: DelayOf) -> Self {
+        delay.published().map_or(Self::Adaptive(DelayOf::adaptive()), Self::Published)
+    }
+}
+
+macro_rules! delegate {
+    ($self:ident, $delay:ident => $call:expr) => {
+        match $self {
+            AnyDelay::Published($delay) => $call,
+            AnyDelay::Adaptive($delay) => $call,
+        }
+    };
+}
+
+impl Delay for AnyDelay {
+    fn extra_check(&self, count: &mut u32, now: Situation) -> bool {
+        delegate!(self, delay => delay.extra_check(count, now))
+    }
+    fn asks_after_each_check(&self) -> bool {
+        delegate!(self, delay => delay.asks_after_each_check())
+    }
+    fn spin_us(&self, is_last: bool) -> u32 {
+        delegate!(self, delay => delay.spin_us(is_last))
+    }
+    fn first_wait(&self, count: &mut u32, now: Situation) -> Wait {
+        delegate!(self, delay => delay.first_wait(count, now))
+    }
+    fn wait(&self, count: &mut u32, now: Situation) -> Wait {
+        delegate!(self, delay => delay.wait(count, now))
+    }
+    fn callback_delay_jiffies(&self, count: &mut u32, now: Situation) -> u32 {
+        delegate!(self, delay => delay.callback_delay_jiffies(count, now))
+    }
+    fn runs_per_jiffy_max(&self) -> u32 {
+        delegate!(self, delay => delay.runs_per_jiffy_max())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Omission(Option<&'static str>);
+
+impl Steps for Omission {
+    fn omits(&self, step: &'static str) -> bool {
+        self.0 == Some(step)
+    }
+}
+
+/// What a step may look at besides the state.
+pub(super) struct Turn<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) mutant: Option<Mutant>,
+    pub(super) choice: &'a mut Choice,
+    pub(super) told: Option<&'a mut String>,
+}
+
+impl Turn<'_> {
+    fn is(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+
+    fn has_plain_flip(&self) -> bool {
+        self.is(Mutant::NoFenceDNorE) || self.is(Mutant::NoFenceOfWorker)
+    }
+
+    fn tell(&mut self, what: impl FnOnce() -> String) {
+        if let Some(told) = &mut self.told {
+            told.push_str(&what());
+        }
+    }
+}
+
+/// What came of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Moved,
+    Blocked,
+    Violation(String),
+}
+
+/// Whose step it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Move {
+    Reader(u8),
+    Migrate(u8),
+    Worker,
+    OtherUpdater,
+    Drain(u8),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum ReaderAt {
+    LookUp,
+    Count,
+    FenceB,
+    LoadPointer,
+    ReadObject,
+    FenceC,
+    Uncount,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Reader {
+    sections: u8,
+    migrations: u8,
+    cpu: u8,
+    at: ReaderAt,
+    bank: u8,
+    object: u8,
+}
+
+/// Where the worker stands inside an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum WorkerAt {
+    Next,
+    /// Summing: which sum (0 or 1), of which processor next, and the differences so far.
+    Sum {
+        second: bool,
+        cpu: u8,
+        counts: [i8; CPUS],
+    },
+    FenceA {
+        counts: [i8; CPUS],
+    },
+    Store,
+    FenceD,
+}
+
+/// One who publishes, waits and frees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Updater {
+    updates: u8,
+    old: Option<u8>,
+    cookie: Option<Cookie>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct World<M> {
+    memory: M,
+    machine: Machine<AnyDelay, Omission>,
+    queued: bool,
+    at: WorkerAt,
+    readers: Vec<Reader>,
+    worker: Updater,
+    other: Updater,
+    objects: u8,
+    freed: [bool; OBJECTS],
+}
+
+const INDEX: Location = Location::GpCtr;
+
+fn lock_count(bank: u8, cpu: u8) -> Location {
+    Location::Word(bank * CPUS as u8 + cpu)
+}
+
+fn unlock_count(bank: u8, cpu: u8) -> Location {
+    Location::Attention(bank * CPUS as u8 + cpu)
+}
+
+fn layout() -> Layout {
+    let mut initial = [0; LOCATIONS];
+    initial[Location::Completed.index()] = Sequence::after(0).to_bits();
+    let mut loaders = [0; LOCATIONS];
+    let cpus = (1 << CPUS) - 1;
+    loaders[INDEX.index()] = cpus;
+    loaders[Location::Pointer.index()] = cpus;
+    loaders[Location::Completed.index()] = 1 << OTHER;
+    for cpu in 0..CPUS as u8 {
+        for bank in 0..2 {
+            loaders[lock_count(bank, cpu).index()] = 1 << WORKER | 1 << cpu;
+            loaders[unlock_count(bank, cpu).index()] = 1 << WORKER | 1 << cpu;
+        }
+    }
+    Layout { threads: OTHER + 1, initial, loaders }
+}
+
+impl<M: Memory> World<M> {
+    pub(super) fn new(scenario: &Scenario, mutant: Option<Mutant>) -> Self {
+        let omission = match mutant {
+            Some(Mutant::Omitted(step)) => Omission(Some(step)),
+            _ => Omission(None),
+        };
+        let reader = |task: &super::Task| Reader {
+            sections: task.sections,
+            migrations: task.migrations,
+            cpu: task.cpu,
+            at: ReaderAt::LookUp,
+            bank: 0,
+            object: 0,
+        };
+        let updater = |updates| Updater { updates, old: None, cookie: None };
+        let delay = AnyDelay::of(scenario.delay);
+        Self {
+            memory: M::new(&layout()),
+            machine: Machine::with_steps(delay, Sequence::after(0), omission),
+            queued: false,
+            at: WorkerAt::Next,
+            readers: scenario.readers.iter().map(reader).collect(),
+            worker: updater(scenario.updates),
+            other: updater(u8::from(scenario.other_updater)),
+            objects: 1,
+            freed: [false; OBJECTS],
+        }
+    }
+
+    pub(super) fn moves(&self) -> Vec<Move> {
+        let readers = 0..self.readers.len() as u8;
+        let mut moves: Vec<Move> = readers.clone().map(Move::Reader).collect();
+        moves.extend(readers.map(Move::Migrate));
+        moves.extend([Move::Worker, Move::OtherUpdater]);
+        moves.extend((0..=OTHER as u8).map(Move::Drain));
+        moves
+    }
+
+    fn is_done(updater: &Updater) -> bool {
+        updater.updates == 0 && updater.old.is_none()
+    }
+
+    /// Whether all have done what they were to do.
+    pub(super) fn is_end(&self) -> bool {
+        self.readers.iter().all(|reader| reader.sections == 0)
+            && Self::is_done(&self.worker)
+            && Self::is_done(&self.other)
+            && self.machine.pending() == Action::Idle
+    }
+
+    pub(super) fn take(&mut self, step: Move, turn: &mut Turn<'_>) -> Outcome {
+        let outcome = match step {
+            Move::Reader(reader) => self.read(usize::from(reader), turn),
+            Move::Migrate(reader) => self.migrate(usize::from(reader), turn),
+            Move::Worker => self.work(turn),
+            Move::OtherUpdater => self.other_updates(turn),
+            Move::Drain(cpu) => match self.memory.drain(usize::from(cpu)) {
+                None => Outcome::Blocked,
+                Some((at, value)) => {
+                    turn.tell(|| format!("cpu {cpu}: its store {} = {value} is seen", name(at)));
+                    Outcome::Moved
+                }
+            },
+        };
+        let readers = self.readers.iter().any(|reader| reader.sections > 0);
+        let cpus = if readers { (1 << CPUS) - 1 } else { 0 };
+        self.memory.settle(cpus | 1 << WORKER | 1 << OTHER);
+        outcome
+    }
+
+    fn increment(&mut self, cpu: u8, at: Location, turn: &mut Turn<'_>) {
+        // Atomic against interrupts of its own processor, but no locked instruction.
+        let me = usize::from(cpu);
+        let value = self.memory.load(me, at, Relaxed, turn.choice);
+        self.memory.store(me, at, value + 1, Relaxed);
+    }
+
+    fn read(&mut self, index: usize, turn: &mut Turn<'_>) -> Outcome {
+        let Reader { sections, cpu, at, bank, object, .. } = self.readers[index];
+        if sections == 0 {
+            return Outcome::Blocked;
+        }
+        let me = usize::from(cpu);
+        let next = match at {
+            ReaderAt::LookUp => {
+                let bank = (self.memory.load(me, INDEX, Relaxed, turn.choice) & 1) as u8;
+                turn.tell(|| format!("reader {index} on cpu {cpu}: looks up bank {bank}"));
+                self.readers[index].bank = bank;
+                ReaderAt::Count
+            }
+            ReaderAt::Count => {
+                turn.tell(|| format!("reader {index}: lock[{bank}][{cpu}] += 1"));
+                self.increment(cpu, lock_count(bank, cpu), turn);
+                ReaderAt::FenceB
+            }
+            ReaderAt::FenceB => {
+                turn.tell(|| format!("reader {index}: fence B"));
+                if !turn.is(Mutant::NoFenceB) {
+                    self.memory.fence(me);
+                }
+                ReaderAt::LoadPointer
+            }
+            ReaderAt::LoadPointer => {
+                let object = self.memory.load(me, Location::Pointer, Acquire, turn.choice) as u8;
+                turn.tell(|| format!("reader {index}: finds object {object}"));
+                self.readers[index].object = object;
+                ReaderAt::ReadObject
+            }
+            ReaderAt::ReadObject => {
+                turn.tell(|| format!("reader {index}: reads object {object}"));
+                if self.freed[usize::from(object)] {
+                    return Outcome::Violation(format!(
+                        "object {object} is read after it was freed"
+                    ));
+                }
+                if !self.memory.read_object(me, object) {
+                    return Outcome::Violation(format!("object {object} is read too early"));
+                }
+                ReaderAt::FenceC
+            }
+            ReaderAt::FenceC => {
+                turn.tell(|| format!("reader {index}: fence C"));
+                if !turn.is(Mutant::NoFenceC) {
+                    self.memory.fence(me);
+                }
+                ReaderAt::Uncount
+            }
+            ReaderAt::Uncount => {
+                let bank = if turn.is(Mutant::UnlockOtherBank) { 1 ^ bank } else { bank };
+                turn.tell(|| format!("reader {index}: unlock[{bank}][{cpu}] += 1"));
+                self.increment(cpu, unlock_count(bank, cpu), turn);
+                let reader = &mut self.readers[index];
+                reader.sections -= 1;
+                (reader.bank, reader.object) = (0, 0);
+                ReaderAt::LookUp
+            }
+        };
+        self.readers[index].at = next;
+        Outcome::Moved
+    }
+
+    /// A context switch here, and one there: full barriers, and the run queue's lock in between.
+    fn migrate(&mut self, index: usize, turn: &mut Turn<'_>) -> Outcome {
+        let Reader { sections, migrations, cpu, .. } = self.readers[index];
+        if sections == 0 || migrations == 0 {
+            return Outcome::Blocked;
+        }
+        let (from, to) = (usize::from(cpu), usize::from(1 ^ cpu));
+        turn.tell(|| format!("reader {index}: migrates to cpu {to}"));
+        self.memory.fence(from);
+        self.memory.unlock(from, Lock::Registry);
+        self.memory.lock(to, Lock::Registry);
+        self.memory.fence(to);
+        let reader = &mut self.readers[index];
+        (reader.cpu, reader.migrations) = (to as u8, migrations - 1);
+        Outcome::Moved
+    }
+
+    fn tell_machine(&mut self, event: Event) {
+        self.machine.observe(event).expect("it answers the pending action");
+    }
+
+    fn work(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        match self.at {
+            WorkerAt::Next => {}
+            WorkerAt::Sum { second, cpu, counts } => return self.sum(second, cpu, counts, turn),
+            WorkerAt::FenceA { counts } => {
+                turn.tell(|| "worker: fence A".into());
+                if !turn.is(Mutant::NoFenceA) && !turn.is(Mutant::NoFenceOfWorker) {
+                    self.memory.fence(WORKER);
+                }
+                self.at = WorkerAt::Sum { second: true, cpu: 0, counts };
+                return Outcome::Moved;
+            }
+            WorkerAt::Store => return self.store_index(turn),
+            WorkerAt::FenceD => {
+                turn.tell(|| "worker: fence D".into());
+                if !turn.is(Mutant::NoFenceD) && !turn.has_plain_flip() {
+                    self.memory.fence(WORKER);
+                }
+                self.at = WorkerAt::Next;
+                self.tell_machine(Event::Flipped);
+                return Outcome::Moved;
+            }
+        }
+        let action = self.machine.pending();
+        let is_handed_out = !matches!(action, Action::HandOut { .. });
+        let done = |cookie| self.machine.sequence().is_done(cookie);
+        if is_handed_out && self.worker.cookie.is_some_and(done) {
+            return self.free(WORKER, turn);
+        }
+        if action == Action::Idle {
+            return self.update(WORKER, turn);
+        }
+        self.drive(action, turn)
+    }
+
+    fn drive(&mut self, action: Action, turn: &mut Turn<'_>) -> Outcome {
+        match action {
+            Action::Idle => return Outcome::Blocked,
+            Action::Queue(_) => {
+                turn.tell(|| "worker: is queued".into());
+                self.queued = true;
+                self.tell_machine(Event::Queued);
+            }
+            Action::Await => {
+                if !core::mem::take(&mut self.queued) {
+                    return Outcome::Blocked;
+                }
+                turn.tell(|| "worker: runs".into());
+                if turn.scenario.other_updater {
+                    self.memory.lock(WORKER, Lock::Machine);
+                }
+                self.tell_machine(Event::Runs);
+            }
+            Action::Check { .. } => {
+                turn.tell(|| "worker: begins to sum".into());
+                self.at = WorkerAt::Sum { second: false, cpu: 0, counts: [0; CPUS] };
+            }
+            Action::Spin { .. } => {
+                turn.tell(|| "worker: spins".into());
+                self.tell_machine(Event::Spun);
+            }
+            Action::Flip { .. } => {
+                turn.tell(|| "worker: fence E".into());
+                if !turn.is(Mutant::NoFenceE) && !turn.has_plain_flip() {
+                    self.memory.fence(WORKER);
+                }
+                self.at = WorkerAt::Store;
+            }
+            Action::HandOut { sequence, .. } => {
+                turn.tell(|| format!("worker: completed = {}", sequence.ended()));
+                self.memory.store(WORKER, Location::Completed, sequence.to_bits(), Release);
+                self.tell_machine(Event::HandedOut);
+            }
+        }
+        Outcome::Moved
+    }
+
+    /// Loads one count. Unlocks are summed first, as negative numbers; then locks.
+    fn sum(
+        &mut self,
+        second: bool,
+        cpu: u8,
+        mut counts: [i8; CPUS],
+        turn: &mut Turn<'_>,
+    ) -> Outcome {
+        let Action::Check { bank } = self.machine.pending() else { return Outcome::Blocked };
+        let is_lock = second != turn.is(Mutant::LocksFirst);
+        let at = if is_lock { lock_count(bank, cpu) } else { unlock_count(bank, cpu) };
+        let value = self.memory.load(WORKER, at, Relaxed, turn.choice) as i8;
+        turn.tell(|| format!("worker: load {}: {value}", name(at)));
+        counts[usize::from(cpu)] += if is_lock { value } else { -value };
+        let is_last = usize::from(cpu) + 1 == CPUS || turn.is(Mutant::FirstCpuOnly);
+        self.at = match (is_last, second) {
+            (false, _) => WorkerAt::Sum { second, cpu: cpu + 1, counts },
+            (true, false) => WorkerAt::FenceA { counts },
+            (true, true) => WorkerAt::Next,
+        };
+        if is_last && second {
+            let drained = if turn.is(Mutant::EachCpuByItself) {
+                counts == [0; CPUS]
+            } else {
+                counts.iter().sum::<i8>() == 0
+            };
+            self.tell_machine(Event::Checked { drained });
+        }
+        Outcome::Moved
+    }
+
+    fn store_index(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let Action::Flip { to } = self.machine.pending() else { return Outcome::Blocked };
+        turn.tell(|| format!("worker: srcu_idx = {to}"));
+        self.memory.store(WORKER, INDEX, u64::from(to), Relaxed);
+        self.at = WorkerAt::FenceD;
+        Outcome::Moved
+    }
+
+    fn updater(&mut self, me: usize) -> &mut Updater {
+        if me == WORKER { &mut self.worker } else { &mut self.other }
+    }
+
+    /// Publishes a new object, and then requests a grace period for the old one.
+    fn update(&mut self, me: usize, turn: &mut Turn<'_>) -> Outcome {
+        let updater = *self.updater(me);
+        if updater.old.is_some() {
+            turn.tell(|| format!("cpu {me}: requests a grace period"));
+            if turn.scenario.other_updater {
+                self.memory.lock(me, Lock::Machine);
+            }
+            let cookie = self.machine.request(Urgency::Expedited);
+            if turn.scenario.other_updater {
+                self.memory.unlock(me, Lock::Machine);
+            }
+            self.updater(me).cookie = Some(cookie);
+            return Outcome::Moved;
+        }
+        if updater.updates == 0 {
+            return Outcome::Blocked;
+        }
+        let new = self.objects;
+        self.objects += 1;
+        self.memory.initialise(me, new);
+        let old = if turn.scenario.other_updater {
+            let swap = core::sync::atomic::Ordering::AcqRel;
+            self.memory.update(me, Location::Pointer, swap, |_, by| by, u64::from(new)) as u8
+        } else {
+            self.memory.store(me, Location::Pointer, u64::from(new), Release);
+            new - 1
+        };
+        turn.tell(|| format!("cpu {me}: publishes object {new} in place of {old}"));
+        let updater = self.updater(me);
+        (updater.old, updater.updates) = (Some(old), updater.updates - 1);
+        Outcome::Moved
+    }
+
+    fn free(&mut self, me: usize, turn: &mut Turn<'_>) -> Outcome {
+        let updater = self.updater(me);
+        updater.cookie = None;
+        let Some(old) = updater.old.take() else { return Outcome::Blocked };
+        turn.tell(|| format!("cpu {me}: frees object {old}"));
+        if let Some(cpu) = self.memory.racing_reader(me, old) {
+            let what = format!("object {old} is freed while cpu {cpu} may still be reading it");
+            return Outcome::Violation(what);
+        }
+        self.freed[usize::from(old)] = true;
+        Outcome::Moved
+    }
+
+    fn other_updates(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let Some(cookie) = self.other.cookie else { return self.update(OTHER, turn) };
+        let done = |bits| Sequence::from_bits(bits).is_done(cookie);
+        if !self.memory.may_load(OTHER, Location::Completed, done) {
+            return Outcome::Blocked;
+        }
+        self.memory.skip_to(OTHER, Location::Completed, done);
+        self.memory.load(OTHER, Location::Completed, Acquire, turn.choice);
+        self.free(OTHER, turn)
+    }
+}
+
+/// The memory's locations under the names that they have here.
+fn name(at: Location) -> String {
+    let split = |slot: u8| (slot / CPUS as u8, slot % CPUS as u8);
+    match at {
+        Location::GpCtr => "srcu_idx".into(),
+        Location::Word(slot) => format!("lock[{}][{}]", split(slot).0, split(slot).1),
+        Location::Attention(slot) => format!("unlock[{}][{}]", split(slot).0, split(slot).1),
+        other => other.to_string(),
+    }
+}
