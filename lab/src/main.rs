@@ -17,6 +17,7 @@ mod json;
 mod keys;
 mod machine;
 mod output;
+mod simulate;
 pub mod statistics;
 mod torture;
 mod units;
@@ -56,6 +57,8 @@ enum Command {
     Costs(costs::CostsArgs),
     /// Measure single operations of the library beside those of its rivals
     Bench(bench::BenchArgs),
+    /// Replay published figures, and simulate what-if machines
+    Simulate(simulate::SimulateArgs),
     /// Try to catch the library freeing what is still read
     Torture(torture::TortureArgs),
 }
@@ -96,6 +99,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Some(Command::Advise(args)) => advise::run(args, &mut output),
         Some(Command::Costs(args)) => costs::run(args, &mut output),
         Some(Command::Bench(args)) => bench::run(args, &mut output),
+        Some(Command::Simulate(args)) => simulate::run(args, &mut output),
         Some(Command::Torture(args)) => torture::run(args, &mut output),
     }
 }

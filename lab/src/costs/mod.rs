@@ -26,8 +26,8 @@ use crate::units;
 use two_cpus::Change;
 
 /// The JSON that this command writes, and its version; see `docs/JSON.md`.
-const SCHEMA: &str = "quiescence/costs";
-const VERSION: u32 = 1;
+pub(crate) const SCHEMA: &str = "quiescence/costs";
+pub(crate) const VERSION: u32 = 1;
 
 /// Time for each figure, when nobody is in a hurry and when somebody is.
 const BUDGET: Duration = Duration::from_millis(80);

@@ -6,6 +6,7 @@
 //! the right one; an *input* is what the model was given. What is not modelled is a row too, with the
 //! reason. Numbers are floating point here and only here: rows are printed, they decide nothing.
 
+pub mod costs;
 pub mod prefetch;
 pub mod semaphore;
 pub mod srcu2022;
@@ -60,6 +61,25 @@ pub enum Role {
     /// The model has nothing to say about it.
     NotModelled,
 }
+
+/// A publication that is replayed; parts do not depend on each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Which one, as in [`Row::source`], or the beginning of it.
+    pub source: &'static str,
+    /// About how long it takes, in milliseconds of one processor.
+    pub about_ms: u64,
+    /// Replays it.
+    pub rows: fn() -> Vec<Row>,
+}
+
+/// All of them, in the order in which they were published.
+pub const PARTS: &[Part] = &[
+    Part { source: "usenix2003.semop", about_ms: 1_000, rows: semaphore::rows },
+    Part { source: "lca2005.costs_ns", about_ms: 1, rows: costs::rows },
+    Part { source: "vajapan2005.wakeup", about_ms: 1, rows: prefetch::rows },
+    Part { source: "lkml2022.srcu", about_ms: 10_000, rows: srcu2022::rows },
+];
 
 /// How a row compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

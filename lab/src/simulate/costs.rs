@@ -1,0 +1,197 @@
+//! What things cost on the simulated machine: a preset, what is measured here, or a file that
+//! `rcu costs --json` wrote.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use simulate::cost::{Costs, Measured};
+
+use crate::costs::{duration, measure};
+use crate::exit::Failure;
+use crate::machine::Machine;
+use crate::output::Output;
+
+/// Costs, and what they are called in tables.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) costs: Costs,
+}
+
+/// Short names of presets.
+const ALIASES: [(&str, &str); 1] = [("p3", "p3-xeon-700mhz")];
+
+/// The name that has the costs of this machine measured.
+pub(super) const MEASURED: &str = "measured";
+
+/// The costs of this name.
+///
+/// # Errors
+/// If it is no preset, nor a file with the costs of a machine; or measuring was interrupted.
+pub(super) fn by_name(name: &str, output: &mut Output) -> Result<Named, Failure> {
+    let known = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, known)| known);
+    if let Some(costs) = Costs::named(known) {
+        return Ok(Named { name: known.to_owned(), costs });
+    }
+    let costs = match name {
+        MEASURED => measured(output)?,
+        _ => from_file(Path::new(name))?,
+    };
+    Ok(Named { name: name.to_owned(), costs })
+}
+
+/// Measures this machine, quickly.
+fn measured(output: &mut Output) -> Result<Costs, Failure> {
+    let machine = Machine::detect();
+    let mut progress = output.progress(duration(true));
+    let costs = measure(&machine, true, output, &mut progress)?;
+    drop(progress);
+    let ns = |id: &str| costs.rows.iter().find(|row| row.id == id)?.ns.map(|ns| ns.median);
+    costs_of(MEASURED, ns)
+}
+
+/// The part that matters of a document of `rcu costs`.
+#[derive(Debug, Deserialize)]
+struct Document {
+    schema: String,
+    version: u32,
+    costs: Table,
+}
+
+#[derive(Debug, Deserialize)]
+struct Table {
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Row {
+    id: String,
+    ns: Option<Spread>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Spread {
+    median: f64,
+}
+
+fn from_file(path: &Path) -> Result<Costs, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let presets: Vec<&str> = ALIASES.iter().map(|(alias, _)| *alias).collect();
+        Failure::Usage(format!(
+            "no costs are called {shown}, and there is no such file ({error}); there are {}, {}, {MEASURED}",
+            Costs::NAMES.join(", "),
+            presets.join(", ")
+        ))
+    })?;
+    let wrong = |reason: String| Failure::Usage(format!("{shown}: {reason}"));
+    let document: Document = serde_json::from_str(&text)
+        .map_err(|error| wrong(format!("not the JSON of `rcu costs`: {error}")))?;
+    if document.schema != crate::costs::SCHEMA || document.version != crate::costs::VERSION {
+        return Err(wrong(format!(
+            "{} version {}, where {} version {} is wanted",
+            document.schema,
+            document.version,
+            crate::costs::SCHEMA,
+            crate::costs::VERSION
+        )));
+    }
+    let rows = &document.costs.rows;
+    let ns = |id: &str| rows.iter().find(|row| row.id == id)?.ns.as_ref().map(|ns| ns.median);
+    costs_of(&shown.to_string(), ns)
+}
+
+/// Puts the costs together from figures in nanoseconds.
+fn costs_of(source: &str, ns: impl Fn(&str) -> Option<f64>) -> Result<Costs, Failure> {
+    let picos = |id: &str| {
+        let ns =
+            ns(id).filter(|ns| ns.is_finite() && (0.0..=1e6).contains(ns)).ok_or_else(|| {
+                Failure::Usage(format!(
+                    "{source}: {id} is missing, or no cost of memory; what is simulated needs it"
+                ))
+            })?;
+        Ok((ns * 1e3).round() as u64)
+    };
+    Ok(Costs::measured(Measured {
+        instruction: picos("instruction")?,
+        hit: picos("l1_hit")?,
+        atomic: picos("atomic_increment")?,
+        atomic_transfer: picos("atomic_increment_cache_transfer")?,
+        blind_swap_transfer: picos("cmpxchg_blind_cache_transfer")?,
+        swap_transfer: picos("cmpxchg_cache_transfer_and_invalidate")?,
+        lock: picos("cpu_local_lock")?,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(id: &str) -> Option<f64> {
+        Some(match id {
+            "instruction" => 0.25,
+            "l1_hit" => 1.5,
+            "atomic_increment" => 6.0,
+            "atomic_increment_cache_transfer" => 50.0,
+            "cmpxchg_blind_cache_transfer" => 55.0,
+            "cmpxchg_cache_transfer_and_invalidate" => 105.5,
+            "cpu_local_lock" => 16.0,
+            _ => return None,
+        })
+    }
+
+    #[test]
+    fn nanoseconds_become_picoseconds() {
+        let costs = costs_of("here", all).unwrap();
+        assert_eq!((costs.instruction, costs.hit, costs.atomic), (250, 1_500, 6_000));
+        assert_eq!((costs.atomic_transfer, costs.lock), (50_000, 16_000));
+        assert_eq!(costs.read_transfer, 50_500);
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        for missing in ["l1_hit", "cpu_local_lock"] {
+            let refused = costs_of("f.json", |id| all(id).filter(|_| id != missing));
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains("f.json") && refused.contains(missing), "{refused}");
+        }
+        assert!(costs_of("f.json", |id| all(id).map(|_| f64::NAN)).is_err());
+    }
+
+    #[test]
+    fn a_file_is_read_and_other_files_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("costs.json");
+        let rows: Vec<_> = [
+            "instruction",
+            "l1_hit",
+            "atomic_increment",
+            "atomic_increment_cache_transfer",
+            "cmpxchg_blind_cache_transfer",
+            "cmpxchg_cache_transfer_and_invalidate",
+            "cpu_local_lock",
+        ]
+        .iter()
+        .map(|id| serde_json::json!({"id": id, "name": id, "ns": {"median": all(id), "low": 0, "high": 1}}))
+        .collect();
+        let document = serde_json::json!({
+            "schema": "quiescence/costs", "version": 1, "interrupted": false, "costs": {"rows": rows}
+        });
+        std::fs::write(&path, document.to_string()).unwrap();
+        assert_eq!(from_file(&path).unwrap(), costs_of("", all).unwrap());
+        for (text, expected) in [
+            ("{}", "not the JSON of `rcu costs`"),
+            (r#"{"schema": "quiescence/bench", "version": 1, "costs": {"rows": []}}"#, "is wanted"),
+            (
+                r#"{"schema": "quiescence/costs", "version": 1, "costs": {"rows": []}}"#,
+                "is missing",
+            ),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let refused = from_file(&path).unwrap_err().to_string();
+            assert!(refused.contains(expected), "{refused}");
+        }
+        let refused = from_file(Path::new("abacus")).unwrap_err().to_string();
+        assert!(refused.contains("abacus") && refused.contains("modern"), "{refused}");
+    }
+}

@@ -1,0 +1,75 @@
+//! `rcu simulate --list`: engines, workloads, costs, and the numbers that can be set.
+
+use simulate::cost::Costs;
+use simulate::parameter::Parameter;
+use simulate::srcu::VARIANTS;
+use simulate::{EngineKind, Workload};
+
+use super::{costs, product, two_bank};
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::units;
+
+/// Prints all of it.
+pub(super) fn print(output: &mut Output) -> Result<(), Failure> {
+    output.heading("Engines (--engine)")?;
+    let engines = EngineKind::all();
+    let lines = engines.iter().map(|engine| (engine.name(), engine.what()));
+    output.entries(lines.chain([(two_bank::NAME, two_bank::WHAT)]))?;
+    output.heading("Workloads (--workload)")?;
+    let workloads = Workload::all();
+    output.entries(workloads.iter().map(|workload| (workload.name(), workload.what())))?;
+    output.heading("Costs (--costs)")?;
+    let presets = Costs::NAMES.iter().map(|name| (*name, "a preset"));
+    output.entries(presets.chain([
+        ("p3", "the same as p3-xeon-700mhz"),
+        (costs::MEASURED, "measured on this machine, now"),
+        ("FILE", "what `rcu costs --json FILE` wrote"),
+    ]))?;
+    output.heading("Delay functions of two-bank (--variant)")?;
+    output.line(VARIANTS.join(", "))?;
+    output.heading("Numbers (--set NAME=VALUE)")?;
+    output.entries(product::MACHINE.map(|(name, what)| (name, format!("machine: {what}"))))?;
+    output.entries(owned(engines.iter().map(|each| (each.name(), each.parameters()))))?;
+    output.entries(owned(workloads.iter().map(|each| (each.name(), each.parameters()))))?;
+    let numbers = two_bank::NUMBERS.iter();
+    output.entries(numbers.map(|(name, _, what)| (*name, format!("{}: {what}", two_bank::NAME))))
+}
+
+/// Each number once, with all who have it and what it is there by default.
+fn owned<'a>(
+    owners: impl Iterator<Item = (&'a str, &'a [Parameter])>,
+) -> Vec<(&'static str, String)> {
+    let mut numbers: Vec<(&Parameter, Vec<(&str, u64)>)> = Vec::new();
+    for (owner, parameters) in owners {
+        for parameter in parameters {
+            let own = (owner, parameter.value);
+            match numbers.iter_mut().find(|(known, _)| known.name == parameter.name) {
+                Some((_, owners)) => owners.push(own),
+                None => numbers.push((parameter, vec![own])),
+            }
+        }
+    }
+    let line = |(parameter, owners): (&Parameter, Vec<(&str, u64)>)| {
+        let owners: Vec<String> = owners
+            .iter()
+            .map(|(owner, value)| format!("{owner} {}", units::count(*value)))
+            .collect();
+        (parameter.name, format!("{} [{}]", parameter.what, owners.join(", ")))
+    };
+    numbers.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_listed_once_with_all_who_have_it() {
+        let workloads = Workload::all();
+        let lines = owned(workloads.iter().map(|each| (each.name(), each.parameters())));
+        let bytes: Vec<_> = lines.iter().filter(|(name, _)| *name == "bytes").collect();
+        assert_eq!(bytes.len(), 1);
+        assert!(bytes[0].1.contains("idle 256") && bytes[0].1.contains("dbench 256"));
+    }
+}

@@ -1,0 +1,195 @@
+//! The arguments of `rcu simulate`, as typed.
+//!
+//! Lists are sweeps: every combination is run. What the names and numbers mean is decided in
+//! [`product`](super::product), which knows the engines and workloads.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Replays published figures, and simulates what-if machines.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct SimulateArgs {
+    /// Print every published figure beside what the model gives
+    #[arg(long, conflicts_with_all = ["WhatIfArgs", "suite", "list"])]
+    pub(super) published: bool,
+    /// Run `adaptive` and every fixed engine on the suite of workloads, and compare
+    #[arg(long, conflicts_with_all = ["WhatIfArgs", "list"])]
+    pub(super) suite: bool,
+    /// With --suite: fewer processors and shorter runs
+    #[arg(long, requires = "suite")]
+    pub(super) quick: bool,
+    /// Print the engines, workloads and numbers that can be set, one line each
+    #[arg(long, conflicts_with = "WhatIfArgs")]
+    pub(super) list: bool,
+    #[command(flatten)]
+    pub(super) what_if: WhatIfArgs,
+}
+
+/// The machine and what runs on it. Several values are a sweep.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "What if")]
+pub(super) struct WhatIfArgs {
+    /// Engines to run [default: adaptive]; `two-bank` is SRCU, which takes --variant
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub(super) engine: Vec<String>,
+    /// Workloads to run [default: dbench]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub(super) workload: Vec<String>,
+    /// Processors, 1 to 4096 [default: 4]
+    #[arg(long, value_name = "N,M", value_delimiter = ',')]
+    pub(super) cpus: Vec<usize>,
+    /// Ticks a second, 100 to 1000 [default: 250]
+    #[arg(long, value_name = "N,M", value_delimiter = ',')]
+    pub(super) hz: Vec<u32>,
+    /// Whether idle CPUs, and those that run one program, have no tick [default: on]
+    #[arg(long, value_name = "on,off", value_delimiter = ',')]
+    pub(super) tickless: Vec<Switch>,
+    /// Whether kernel code can be preempted outside of sections [default: off; two-bank: on]
+    #[arg(long, value_name = "on,off", value_delimiter = ',')]
+    pub(super) preemptible: Vec<Switch>,
+    /// What things cost: `modern`, `p3`, `measured` (here, now) or the FILE of `rcu costs --json`
+    /// [default: modern]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub(super) costs: Vec<String>,
+    /// How long things are counted, in virtual time: 500us, 20ms, 10s [default: 1s]
+    #[arg(long, value_name = "TIME")]
+    pub(super) duration: Option<Span>,
+    /// How long the machine runs before that [default: a tenth of a second]
+    #[arg(long, value_name = "TIME")]
+    pub(super) warm_up: Option<Span>,
+    /// Seeds of the random draws [default: 1]
+    #[arg(long, value_name = "N,M", value_delimiter = ',')]
+    pub(super) seed: Vec<u64>,
+    /// Delay functions of `two-bank` [default: all]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub(super) variant: Vec<String>,
+    /// Another value for a number of an engine, a workload or the machine; `--list` has their names
+    #[arg(long, value_name = "NAME=N,M")]
+    pub(super) set: Vec<Set>,
+    /// Write a picture of who held the grace periods up, when, to FILE
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
+    /// How many grace periods of each run the picture and the JSON show [default: 32]
+    #[arg(long, value_name = "N")]
+    pub(super) timeline: Option<usize>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Switch(pub(super) bool);
+
+impl FromStr for Switch {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "on" => Ok(Self(true)),
+            "off" => Ok(Self(false)),
+            _ => Err("it is on or off".to_owned()),
+        }
+    }
+}
+
+/// A time with its unit, in nanoseconds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Span(pub(super) u64);
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const UNITS: [(&str, u64); 4] =
+            [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+        let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+        let unit = UNITS.iter().find(|(unit, _)| *unit == &text[digits.len()..]);
+        let Some((_, factor)) = unit else {
+            return Err("a time is a whole number with ns, us, ms or s behind it".to_owned());
+        };
+        let number: u64 = digits.parse().map_err(|error| format!("{digits:?}: {error}"))?;
+        number.checked_mul(*factor).map(Self).ok_or_else(|| "it is too long".to_owned())
+    }
+}
+
+/// `name=value`, or several values.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Set {
+    pub(super) name: String,
+    pub(super) values: Vec<u64>,
+}
+
+impl FromStr for Set {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, values) = text.split_once('=').ok_or_else(|| "it is NAME=VALUE".to_owned())?;
+        let values = values
+            .split(',')
+            .map(|value| value.parse().map_err(|error| format!("{value:?}: {error}")))
+            .collect::<Result<Vec<u64>, String>>()?;
+        Ok(Self { name: name.trim().to_owned(), values })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: SimulateArgs,
+    }
+
+    fn parse(args: &str) -> Result<SimulateArgs, String> {
+        let words = std::iter::once("rcu").chain(args.split_whitespace());
+        Cli::try_parse_from(words).map(|cli| cli.args).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!("500us".parse(), Ok(Span(500_000)));
+        assert_eq!("10s".parse(), Ok(Span(10_000_000_000)));
+        assert_eq!("7ns".parse(), Ok(Span(7)));
+        for wrong in ["10", "s", "-1s", "1.5s", "1h", "", "99999999999999s"] {
+            assert!(wrong.parse::<Span>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_set_by_name() {
+        let set: Set = "blimit=10,20".parse().unwrap();
+        assert_eq!((set.name.as_str(), set.values), ("blimit", vec![10, 20]));
+        for wrong in ["blimit", "blimit=", "blimit=ten", "blimit=1,", "blimit=-1"] {
+            assert!(wrong.parse::<Set>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lists_are_sweeps() {
+        let args = parse("--engine poll,tick --cpus 4,64 --tickless on,off --set a=1 --set b=2,3");
+        let what_if = args.unwrap().what_if;
+        assert_eq!(what_if.engine, ["poll", "tick"]);
+        assert_eq!(what_if.cpus, [4, 64]);
+        assert_eq!(what_if.tickless, [Switch(true), Switch(false)]);
+        assert_eq!(what_if.set.len(), 2);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        for wrong in [
+            "--published --suite",
+            "--published --cpus 4",
+            "--suite --engine poll",
+            "--list --hz 100",
+            "--quick",
+            "--tickless maybe",
+            "--cpus many",
+            "--duration 10",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse("--suite --quick").is_ok());
+    }
+}

@@ -1,0 +1,363 @@
+//! The timeline as a picture: who held each grace period up, when, as one SVG that needs nothing else.
+//!
+//! A lane for each grace period, one below the other in the order they began. The coloured part is
+//! the time until the last hold-out was found to be quiescent, with a thin line from where that one
+//! had been quiescent before; the grey part is what the engine took from there to the end. What is
+//! told by a colour is also told by the text to the right.
+
+use maud::{Markup, PreEscaped, html};
+use simulate::timeline::{Doing, GracePeriod};
+
+use crate::units;
+
+const WIDTH: f64 = 1000.0;
+/// Room for names on the left and for the hold-outs in words on the right.
+const NAMES: f64 = 96.0;
+const WORDS: f64 = 300.0;
+const LANE: f64 = 18.0;
+const HEAD: f64 = 62.0;
+const FOOT: f64 = 34.0;
+/// Characters of this size that fit into the whole width.
+const TITLE_CHARACTERS: usize = 130;
+
+const STYLE: &str = "\
+svg { color-scheme: light dark; background: #fcfcfb; color: #1d2126; \
+font: 12.5px system-ui, 'Segoe UI', 'Liberation Sans', sans-serif; }
+text { fill: #1d2126; }
+.title { font-weight: 600; font-size: 15px; }
+.soft { fill: #5c6570; font-size: 11.5px; }
+.grid { stroke: #dcdfe3; }
+.before { stroke-width: 2; }
+.rest { fill: #c9cfd6; }
+.open { stroke: #39424c; stroke-dasharray: 3 3; }
+.user { fill: #3c5fb8; stroke: #3c5fb8; }
+.calls { fill: #0b7a5d; stroke: #0b7a5d; }
+.kernel { fill: #b4541a; stroke: #b4541a; }
+.reading { fill: #8a3d8f; stroke: #8a3d8f; }
+.softirq { fill: #7a6a00; stroke: #7a6a00; }
+.idle { fill: #66717d; stroke: #66717d; }
+@media (prefers-color-scheme: dark) {
+svg { background: #15181c; color: #e6e8ea; }
+text { fill: #e6e8ea; }
+.soft { fill: #9aa4af; }
+.grid { stroke: #333a42; }
+.rest { fill: #566270; }
+.open { stroke: #d3d9df; }
+.user { fill: #8aa8f5; stroke: #8aa8f5; }
+.calls { fill: #3cc79b; stroke: #3cc79b; }
+.kernel { fill: #f0955c; stroke: #f0955c; }
+.reading { fill: #d68fdb; stroke: #d68fdb; }
+.softirq { fill: #d3c255; stroke: #d3c255; }
+.idle { fill: #a3adb8; stroke: #a3adb8; }
+}";
+
+/// The timeline of one run.
+#[derive(Clone, Debug)]
+pub(super) struct Panel {
+    /// What was run.
+    pub(super) title: String,
+    /// In the order they began.
+    pub(super) grace_periods: Vec<GracePeriod>,
+    /// Whether each processor has grace periods of its own.
+    pub(super) of_cpus: bool,
+}
+
+/// The picture of some runs, one panel below the other.
+pub(super) fn draw(panels: &[Panel]) -> String {
+    let heights: Vec<f64> = panels.iter().map(Panel::height).collect();
+    let height: f64 = heights.iter().sum::<f64>() + 8.0;
+    let tops = heights.iter().scan(0.0, |next, height| {
+        let top = *next;
+        *next += height;
+        Some(top)
+    });
+    let picture = html! {
+        svg xmlns="http://www.w3.org/2000/svg" role="img"
+            aria-label="Grace periods and who held them up"
+            viewBox=(format!("0 0 {WIDTH} {height}")) width=(WIDTH) height=(height) {
+            style { (PreEscaped(STYLE)) }
+            @for (panel, top) in panels.iter().zip(tops) {
+                g transform=(format!("translate(0 {top})")) { (panel.draw()) }
+            }
+        }
+    };
+    picture.into_string()
+}
+
+/// From where to where time is shown, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Scale {
+    from: u64,
+    to: u64,
+}
+
+impl Scale {
+    /// All of these grace periods; those that did not end reach beyond what is known of the others.
+    fn of(grace_periods: &[GracePeriod]) -> Self {
+        let from = grace_periods.iter().map(|each| each.began).min().unwrap_or(0);
+        let known = |each: &GracePeriod| {
+            let held = each.last_holdout.map_or(each.began, |held| held.until);
+            each.ended.unwrap_or(each.began).max(held)
+        };
+        let last = grace_periods.iter().map(known).max().unwrap_or(from).max(from + 1);
+        let is_open = grace_periods.iter().any(|each| each.ended.is_none());
+        Self { from, to: if is_open { last + (last - from) / 20 + 1 } else { last } }
+    }
+
+    /// Where a moment stands, in the picture's units.
+    fn x(self, at: u64) -> f64 {
+        let share = at.saturating_sub(self.from) as f64 / (self.to - self.from) as f64;
+        NAMES + (WIDTH - NAMES - WORDS) * share.clamp(0.0, 1.0)
+    }
+
+    /// From mark to mark: 1, 2 or 5 times a power of ten, so that there are 4 to 10.
+    fn step(self) -> u64 {
+        let span = self.to - self.from;
+        let steps = |step: u64| [1, 2, 5].map(|times| step.saturating_mul(times));
+        let powers = (0..19).map(|power| 10_u64.pow(power));
+        powers.flat_map(steps).find(|&step| span / step <= 9).unwrap_or(span)
+    }
+}
+
+impl Panel {
+    fn height(&self) -> f64 {
+        HEAD + LANE * self.grace_periods.len().max(1) as f64 + FOOT
+    }
+
+    fn draw(&self) -> Markup {
+        let scale = Scale::of(&self.grace_periods);
+        let bottom = HEAD + LANE * self.grace_periods.len().max(1) as f64;
+        let step = scale.step();
+        let marks = (0..=(scale.to - scale.from) / step).map(|mark| mark * step);
+        html! {
+            text class="title" x="8" y="22" { (shortened(&self.title)) }
+            (legend())
+            @if self.grace_periods.is_empty() {
+                text class="soft" x=(NAMES) y=(HEAD + 13.0) { "no grace period began in this time" }
+            } @else {
+                @for mark in marks {
+                    @let x = figure(scale.x(scale.from + mark));
+                    line class="grid" x1=(x) x2=(x) y1=(HEAD - 4.0) y2=(bottom) {}
+                    text class="soft" x=(x) y=(bottom + 15.0) text-anchor="middle" {
+                        (units::nanoseconds(mark as f64))
+                    }
+                }
+            }
+            @for (place, grace_period) in self.grace_periods.iter().enumerate() {
+                (self.lane(place, grace_period, scale))
+            }
+        }
+    }
+
+    fn lane(&self, place: usize, grace_period: &GracePeriod, scale: Scale) -> Markup {
+        let top = HEAD + LANE * place as f64;
+        let middle = figure(top + LANE / 2.0);
+        let name = if self.of_cpus {
+            format!("{} of CPU {}", place + 1, grace_period.of)
+        } else {
+            format!("{}", place + 1)
+        };
+        let began = scale.x(grace_period.began);
+        let ended = scale.x(grace_period.ended.unwrap_or(scale.to));
+        // The hold-out was there from the beginning, and until it was found not to be.
+        let held = grace_period.last_holdout.map(|held| {
+            let until =
+                held.until.clamp(grace_period.began, grace_period.ended.unwrap_or(scale.to));
+            (held, scale.x(held.since.min(grace_period.began)), scale.x(until))
+        });
+        let rest = held.map_or(began, |(_, _, until)| until);
+        html! {
+            text x=(NAMES - 8.0) y=(figure(top + 13.0)) text-anchor="end" { (name) }
+            @if grace_period.ended.is_some() {
+                rect class="rest" x=(figure(rest)) y=(figure(top + 4.0)) height="10"
+                    width=(figure((ended - rest).max(0.6))) {}
+            } @else {
+                line class="open" x1=(figure(rest)) x2=(figure(ended)) y1=(middle) y2=(middle) {}
+            }
+            @if let Some((held, since, until)) = held {
+                line class=(format!("before {}", class(held.doing))) x1=(figure(since))
+                    x2=(figure(began)) y1=(middle) y2=(middle) {}
+                rect class=(class(held.doing)) x=(figure(began)) y=(figure(top + 4.0)) height="10"
+                    width=(figure((until - began).max(0.6))) {}
+            }
+            text x=(figure(WIDTH - WORDS + 10.0)) y=(figure(top + 13.0)) { (words(grace_period)) }
+        }
+    }
+}
+
+/// The lane in words: how long, and who was waited for last.
+fn words(grace_period: &GracePeriod) -> String {
+    let after = |at: u64| units::nanoseconds(at.saturating_sub(grace_period.began) as f64);
+    let length = grace_period.ended.map_or("not over yet".to_owned(), after);
+    match grace_period.last_holdout {
+        None if grace_period.ended.is_some() => format!("{length}: nobody was waited for"),
+        None => length,
+        Some(held) => {
+            format!("{length}: CPU {}, {}, until {}", held.cpu, name(held.doing), after(held.until))
+        }
+    }
+}
+
+/// What colours mean.
+fn legend() -> Markup {
+    const ALL: [Doing; 6] =
+        [Doing::User, Doing::Calls, Doing::Kernel, Doing::Reading, Doing::Softirq, Doing::Idle];
+    html! {
+        @for (place, doing) in ALL.into_iter().enumerate() {
+            @let x = NAMES + 105.0 * place as f64;
+            rect class=(class(doing)) x=(x) y="33" width="10" height="10" {}
+            text class="soft" x=(x + 15.0) y="42" { (name(doing)) }
+        }
+        rect class="rest" x=(NAMES + 630.0) y="33" width="10" height="10" {}
+        text class="soft" x=(NAMES + 645.0) y="42" { "the engine notices, and ends it" }
+    }
+}
+
+/// What the hold-out did, in words.
+pub(super) const fn name(doing: Doing) -> &'static str {
+    match doing {
+        Doing::Idle => "idle",
+        Doing::User => "in user mode",
+        Doing::Calls => "in system calls",
+        Doing::Kernel => "in the kernel",
+        Doing::Reading => "reading",
+        Doing::Softirq => "in softirqs",
+    }
+}
+
+const fn class(doing: Doing) -> &'static str {
+    match doing {
+        Doing::Idle => "idle",
+        Doing::User => "user",
+        Doing::Calls => "calls",
+        Doing::Kernel => "kernel",
+        Doing::Reading => "reading",
+        Doing::Softirq => "softirq",
+    }
+}
+
+/// As much of a title as fits.
+fn shortened(title: &str) -> String {
+    if title.chars().count() <= TITLE_CHARACTERS {
+        return title.to_owned();
+    }
+    title.chars().take(TITLE_CHARACTERS - 1).chain(['…']).collect()
+}
+
+/// A coordinate with a tenth of a unit, which is less than a pixel.
+fn figure(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+#[cfg(test)]
+mod tests {
+    use simulate::timeline::Holdout;
+
+    use super::*;
+
+    fn panel(title: &str) -> Panel {
+        let held = Holdout { cpu: 3, since: 900, until: 1_600, doing: Doing::Reading };
+        let grace_period =
+            |began, ended, last_holdout| GracePeriod { of: 0, began, ended, last_holdout };
+        let grace_periods = vec![
+            grace_period(1_000, Some(2_000), Some(held)),
+            grace_period(2_000, Some(2_500), None),
+            grace_period(2_500, None, None),
+        ];
+        Panel { title: title.to_owned(), grace_periods, of_cpus: false }
+    }
+
+    /// Fails unless every element that is opened is closed in its turn, and text is escaped.
+    fn check_well_formed(svg: &str) {
+        let mut open: Vec<&str> = Vec::new();
+        for piece in svg.split('<').skip(1) {
+            let (tag, text) = piece.split_once('>').expect("a tag ends");
+            assert!(!tag.contains('<'), "{tag}");
+            let name = tag.split_whitespace().next().unwrap_or("");
+            match name.strip_prefix('/') {
+                Some(name) => assert_eq!(open.pop(), Some(name), "in {svg}"),
+                None => {
+                    assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+                    open.push(name);
+                }
+            }
+            let is_style = open.last() == Some(&"style");
+            assert!(is_style || !text.contains('>'), "{text}");
+            for entity in text.split('&').skip(1) {
+                assert!(entity.contains(';'), "{text}");
+            }
+        }
+        assert!(open.is_empty(), "{open:?}");
+    }
+
+    #[test]
+    fn a_picture_is_well_formed_and_escaped() {
+        let svg = draw(&[panel("a <b> & \"c\""), panel("d")]);
+        assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""), "{svg}");
+        assert!(svg.contains("a &lt;b&gt; &amp; "), "{svg}");
+        check_well_formed(&svg);
+    }
+
+    #[test]
+    fn every_mark_is_inside_and_lanes_do_not_overlap() {
+        let svg = draw(&[panel("a")]);
+        let attribute = |name: &str| -> Vec<f64> {
+            let start = format!(" {name}=\"");
+            let values = svg.split(&start).skip(1);
+            values.map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect()
+        };
+        for name in ["x", "x1", "x2"] {
+            let values = attribute(name);
+            assert!(values.iter().all(|x| (0.0..=WIDTH).contains(x)), "{name}: {values:?}");
+        }
+        let height = panel("a").height();
+        for name in ["y", "y1", "y2"] {
+            let values = attribute(name);
+            assert!(values.iter().all(|y| (0.0..=height).contains(y)), "{name}: {values:?}");
+        }
+    }
+
+    #[test]
+    fn lanes_are_told_in_words() {
+        let panel = panel("a");
+        let words: Vec<String> = panel.grace_periods.iter().map(words).collect();
+        assert_eq!(
+            words,
+            [
+                "1.00 µs: CPU 3, reading, until 600 ns",
+                "500 ns: nobody was waited for",
+                "not over yet",
+            ]
+        );
+        assert!(draw(&[panel]).contains("CPU 3, reading, until 600 ns"));
+    }
+
+    #[test]
+    fn the_hold_out_is_drawn_from_the_beginning_of_the_grace_period_to_its_report() {
+        let grace_periods = panel("a").grace_periods;
+        let scale = Scale::of(&grace_periods);
+        assert_eq!(scale.from, 1_000);
+        let svg = draw(&[panel("a")]);
+        let (x, width) = (scale.x(1_000), scale.x(1_600) - scale.x(1_000));
+        let expected =
+            format!("class=\"reading\" x=\"{x:.1}\" y=\"66.0\" height=\"10\" width=\"{width:.1}\"");
+        assert!(svg.contains(&expected), "{expected} in {svg}");
+    }
+
+    #[test]
+    fn marks_are_round_and_few() {
+        for to in [1, 9, 10, 999, 12_345, 7_000_000_000] {
+            let scale = Scale { from: 0, to };
+            assert!((1..=10).contains(&(to / scale.step() + 1)), "{to}: {}", scale.step());
+        }
+        assert_eq!(Scale { from: 0, to: 45_000_000 }.step(), 5_000_000);
+    }
+
+    #[test]
+    fn nothing_to_show_is_said() {
+        let empty = Panel { title: "a".to_owned(), grace_periods: Vec::new(), of_cpus: false };
+        let svg = draw(&[empty]);
+        assert!(svg.contains("no grace period began"), "{svg}");
+        check_well_formed(&svg);
+    }
+}

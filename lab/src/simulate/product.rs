@@ -1,0 +1,320 @@
+//! From what was typed to what is run: names are looked up, and lists become every combination.
+//!
+//! The engine varies fastest, so that engines stand side by side. A number that is set goes to whom it
+//! belongs: the engine, the workload or the machine; where nobody has it, the combination is the
+//! same as without, and is run once. Nothing is run before all of it has been found to be possible.
+
+use std::time::Duration;
+
+use simulate::setup::{MICROSECOND, SECOND};
+use simulate::{EngineKind, Setup, Workload};
+
+use super::costs;
+use super::options::{Set, Switch, WhatIfArgs};
+use crate::exit::Failure;
+use crate::units;
+
+/// The most combinations.
+const RUNS_MAX: usize = 1_000;
+
+/// The most that all runs together may take on one processor of this machine, about.
+const TIME_MAX: Duration = Duration::from_secs(2 * 3_600);
+
+/// Engines and workloads when nobody says which.
+const ENGINE: &str = "adaptive";
+const WORKLOAD: &str = "dbench";
+
+/// One combination.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Run {
+    pub(super) engine: EngineKind,
+    pub(super) workload: Workload,
+    pub(super) setup: Setup,
+    /// What the costs are called.
+    pub(super) costs: String,
+    /// The numbers that were set, and where they took effect.
+    pub(super) sets: Vec<(String, u64)>,
+}
+
+/// Numbers of the machine that can be set.
+pub(super) const MACHINE: [(&str, &str); 2] = [
+    (
+        "budget_ppm",
+        "processor time that an engine may use where nobody is in a hurry, in millionths",
+    ),
+    ("slice_us", "how long ksoftirqd and the task on its processor run in turn"),
+];
+
+/// The machine and the names that all runs share, resolved.
+#[derive(Clone, Debug)]
+pub(super) struct Base {
+    pub(super) engines: Vec<EngineKind>,
+    pub(super) workloads: Vec<Workload>,
+    pub(super) costs: Vec<costs::Named>,
+}
+
+impl Base {
+    /// Looks the names up. Costs are not: that may take time.
+    pub(super) fn of(args: &WhatIfArgs) -> Result<Self, Failure> {
+        let usage = |error: simulate::Impossible| Failure::Usage(error.to_string());
+        let engines = or_default(&args.engine, ENGINE);
+        let workloads = or_default(&args.workload, WORKLOAD);
+        let named = |name: &String| {
+            EngineKind::named(name)
+                .map_err(|error| Failure::Usage(format!("{error}, {}", super::two_bank::NAME)))
+        };
+        Ok(Self {
+            engines: engines.iter().map(named).collect::<Result<_, _>>()?,
+            workloads: workloads
+                .iter()
+                .map(|name| Workload::named(name).map_err(usage))
+                .collect::<Result<_, _>>()?,
+            costs: Vec::new(),
+        })
+    }
+}
+
+/// The values, or the only one that is taken when there are none.
+pub(super) fn or_default(values: &[String], default: &str) -> Vec<String> {
+    if values.is_empty() { vec![default.to_owned()] } else { values.to_vec() }
+}
+
+/// Every combination, in the order that they are shown in.
+///
+/// # Errors
+/// If one of them is impossible, or all of them would take too long: the reason.
+pub(super) fn runs(args: &WhatIfArgs, base: &Base) -> Result<Vec<Run>, Failure> {
+    known(&args.set, base)?;
+    let mut settings = vec![first(args, base)];
+    vary(&mut settings, &base.workloads, |run, workload| run.workload = workload.clone())?;
+    vary(&mut settings, &args.cpus, |run, &cpus| run.setup.cpus = cpus)?;
+    vary(&mut settings, &args.hz, |run, &hz| run.setup.hz = hz)?;
+    vary(&mut settings, &args.tickless, |run, &Switch(on)| run.setup.tickless = on)?;
+    vary(&mut settings, &args.preemptible, |run, &Switch(on)| run.setup.preemptible = on)?;
+    vary(&mut settings, &base.costs, |run, costs| {
+        run.costs.clone_from(&costs.name);
+        run.setup.costs = costs.costs;
+    })?;
+    vary(&mut settings, &args.seed, |run, &seed| run.setup.seed = seed)?;
+    for set in &args.set {
+        vary(&mut settings, &set.values, |run, &value| run.sets.push((set.name.clone(), value)))?;
+    }
+    vary(&mut settings, &base.engines, |run, engine| run.engine = engine.clone())?;
+    let mut runs: Vec<Run> = Vec::new();
+    for mut run in settings {
+        run.apply()?;
+        run.setup.check().map_err(|error| Failure::Usage(error.to_string()))?;
+        if !runs.contains(&run) {
+            runs.push(run);
+        }
+    }
+    check_time(&runs)?;
+    Ok(runs)
+}
+
+fn first(args: &WhatIfArgs, base: &Base) -> Run {
+    let mut setup = Setup::default();
+    if let Some(duration) = args.duration {
+        setup.duration = duration.0;
+    }
+    if let Some(warm_up) = args.warm_up {
+        setup.warm_up = warm_up.0;
+    }
+    if let Some(timeline) = args.timeline {
+        setup.timeline = timeline;
+    }
+    Run {
+        engine: base.engines[0].clone(),
+        workload: base.workloads[0].clone(),
+        setup,
+        costs: "modern".to_owned(),
+        sets: Vec::new(),
+    }
+}
+
+/// Replaces each run by as many as there are values; no values leave what is there.
+fn vary<T>(
+    runs: &mut Vec<Run>,
+    values: &[T],
+    change: impl Fn(&mut Run, &T),
+) -> Result<(), Failure> {
+    if values.is_empty() {
+        return Ok(());
+    }
+    if runs.len().saturating_mul(values.len()) > RUNS_MAX {
+        return Err(Failure::Usage(format!(
+            "more than {RUNS_MAX} combinations; give fewer values"
+        )));
+    }
+    let varied = runs.iter().flat_map(|run| {
+        values.iter().map(|value| {
+            let mut run = run.clone();
+            change(&mut run, value);
+            run
+        })
+    });
+    *runs = varied.collect();
+    Ok(())
+}
+
+/// Refuses a number that nobody has: no engine, no workload, nor the machine.
+fn known(sets: &[Set], base: &Base) -> Result<(), Failure> {
+    let engines = base.engines.iter().flat_map(|engine| engine.parameters().iter());
+    let workloads = base.workloads.iter().flat_map(|workload| workload.parameters().iter());
+    let mut names: Vec<&str> = engines.chain(workloads).map(|each| each.name).collect();
+    names.extend(MACHINE.iter().map(|(name, _)| *name));
+    names.dedup();
+    match sets.iter().find(|set| !names.contains(&set.name.as_str())) {
+        Some(set) => Err(Failure::Usage(format!(
+            "nothing here has a number called {:?}; there are {}",
+            set.name,
+            names.join(", ")
+        ))),
+        None => Ok(()),
+    }
+}
+
+impl Run {
+    /// Gives the numbers that were set to whom they belong, and forgets those that nobody has.
+    fn apply(&mut self) -> Result<(), Failure> {
+        let usage = |error: simulate::Impossible| Failure::Usage(error.to_string());
+        for (name, value) in std::mem::take(&mut self.sets) {
+            let mut is_taken = true;
+            match name.as_str() {
+                "budget_ppm" => {
+                    self.setup.budget_ppm = value.try_into().unwrap_or(u32::MAX);
+                }
+                "slice_us" => self.setup.slice = value.saturating_mul(MICROSECOND),
+                _ => is_taken = false,
+            }
+            if self.engine.parameters().iter().any(|each| each.name == name) {
+                self.engine.set(&name, value).map_err(usage)?;
+                is_taken = true;
+            }
+            if self.workload.parameters().iter().any(|each| each.name == name) {
+                self.workload.set(&name, value).map_err(usage)?;
+                is_taken = true;
+            }
+            if is_taken {
+                self.sets.push((name, value));
+            }
+        }
+        Ok(())
+    }
+
+    /// About how long it takes on a processor of this machine. Ticks, context switches and callbacks are
+    /// what takes the time, and there are the more of all of them the more processors there are.
+    pub(super) fn about(&self) -> Duration {
+        /// A virtual second of a virtual processor, in microseconds; more with more ticks.
+        const SECOND_US: u128 = 1_500;
+        const TICK_NS: u128 = 500;
+        let length = u128::from(self.setup.warm_up.saturating_add(self.setup.duration));
+        let second_ns = SECOND_US * 1_000 + TICK_NS * u128::from(self.setup.hz);
+        let ns = length * self.setup.cpus as u128 * second_ns / u128::from(SECOND);
+        Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX)).max(Duration::from_millis(1))
+    }
+}
+
+/// Refuses what would take hours.
+fn check_time(runs: &[Run]) -> Result<(), Failure> {
+    let about: Duration =
+        runs.iter().map(Run::about).fold(Duration::ZERO, Duration::saturating_add);
+    if about <= TIME_MAX {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "this would take about {} h of processor time; fewer CPUs, values, or a shorter --duration \
+         take less",
+        units::figures(about.as_secs_f64() / 3_600.0)
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::Span;
+    use super::*;
+
+    fn args() -> WhatIfArgs {
+        WhatIfArgs { engine: vec!["tick".to_owned()], ..WhatIfArgs::default() }
+    }
+
+    fn resolve(args: &WhatIfArgs) -> Result<Vec<Run>, String> {
+        let base = Base::of(args).map_err(|failure| failure.to_string())?;
+        runs(args, &base).map_err(|failure| failure.to_string())
+    }
+
+    fn set(text: &str) -> Set {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn one_value_each_is_one_run() {
+        let runs = resolve(&args()).unwrap();
+        assert_eq!(runs.len(), 1);
+        assert_eq!((runs[0].engine.name(), runs[0].workload.name()), ("tick", "dbench"));
+        assert_eq!(runs[0].setup, Setup::default());
+    }
+
+    #[test]
+    fn several_values_are_every_combination_with_the_engines_side_by_side() {
+        let args = WhatIfArgs {
+            engine: vec!["poll".to_owned(), "tick".to_owned()],
+            cpus: vec![2, 8],
+            hz: vec![100, 1000],
+            ..args()
+        };
+        let runs = resolve(&args).unwrap();
+        let seen: Vec<_> =
+            runs.iter().map(|run| (run.setup.cpus, run.setup.hz, run.engine.name())).collect();
+        assert_eq!(seen.len(), 8);
+        assert_eq!(seen[..3], [(2, 100, "poll"), (2, 100, "tick"), (2, 1000, "poll")]);
+        assert_eq!(seen[7], (8, 1000, "tick"));
+    }
+
+    #[test]
+    fn a_number_goes_to_whom_it_belongs_and_makes_no_difference_elsewhere() {
+        let args = WhatIfArgs {
+            workload: vec!["idle".to_owned(), "dbench".to_owned()],
+            set: vec![set("busy_us=100,200"), set("slice_us=4000")],
+            ..args()
+        };
+        let runs = resolve(&args).unwrap();
+        let sets: Vec<_> = runs.iter().map(|run| (run.workload.name(), run.sets.len())).collect();
+        assert_eq!(sets, [("idle", 1), ("dbench", 2), ("dbench", 2)], "idle has no busy_us");
+        assert!(runs.iter().all(|run| run.setup.slice == 4_000 * MICROSECOND));
+    }
+
+    #[test]
+    fn unknown_names_are_answered_with_the_known_ones() {
+        let message = resolve(&WhatIfArgs { engine: vec!["steam".to_owned()], ..args() });
+        let message = message.unwrap_err();
+        assert!(message.contains("steam") && message.contains("tick"), "{message}");
+        assert!(message.contains("two-bank"), "{message}");
+        let message = resolve(&WhatIfArgs { workload: vec!["tea".to_owned()], ..args() });
+        assert!(message.unwrap_err().contains("dbench"));
+        let message = resolve(&WhatIfArgs { set: vec![set("milk=1")], ..args() }).unwrap_err();
+        assert!(message.contains("milk") && message.contains("busy_us"), "{message}");
+        assert!(message.contains("slice_us"), "{message}");
+    }
+
+    #[test]
+    fn impossible_values_are_refused_with_the_reason() {
+        let cases = [
+            (WhatIfArgs { cpus: vec![0], ..args() }, "at least 1"),
+            (WhatIfArgs { cpus: vec![5_000], ..args() }, "at most 4096"),
+            (WhatIfArgs { hz: vec![0], ..args() }, "100 to 1000"),
+            (WhatIfArgs { duration: Some(Span(0)), ..args() }, "must last"),
+            (WhatIfArgs { set: vec![set("busy_us=0")], ..args() }, "busy_us = 0"),
+            (WhatIfArgs { set: vec![set("budget_ppm=2000000")], ..args() }, "1000000"),
+            (WhatIfArgs { seed: (0..1_001).collect(), ..args() }, "1000 combinations"),
+            (
+                WhatIfArgs { cpus: vec![4_096], duration: Some(Span(3_000 * SECOND)), ..args() },
+                "h of processor time",
+            ),
+        ];
+        for (args, expected) in cases {
+            let message = resolve(&args).unwrap_err();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! `rcu simulate --published`: every published figure beside what the model gives.
+//!
+//! What does not fit is shown as not fitting. Since a simulation gives the same bytes on every machine,
+//! it is also known which rows do not fit: they are listed here ([`KNOWN_MISSES`]). A row that
+//! misses and is not in the list fitted when it was recorded: the model has been broken, and the exit
+//! code is 1. A row in the list that fits must leave it; a test says so.
+
+use std::time::Duration;
+
+use comfy_table::{Cell, CellAlignment, Color};
+use serde::Serialize;
+use simulate::replay::{self, Finding, Fit, Part, Role, Row};
+
+use super::pool::{self, Job, Watch};
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Output};
+use crate::units;
+
+const SCHEMA: &str = "quiescence/simulate-published";
+const VERSION: u32 = 1;
+
+/// Rows that did not fit when they were recorded: source and figure.
+const KNOWN_MISSES: &[(&str, &str)] = &[];
+
+impl Job for Part {
+    type Result = Vec<Row>;
+
+    fn name(&self) -> String {
+        format!("replaying {}", self.source)
+    }
+
+    fn about(&self) -> Duration {
+        Duration::from_millis(self.about_ms)
+    }
+
+    fn run(&self, _: &Watch<'_>) -> Option<Vec<Row>> {
+        Some((self.rows)())
+    }
+}
+
+/// Replays everything and tells.
+pub(super) fn run(output: &mut Output) -> Result<Exit, Failure> {
+    let results = pool::run(replay::PARTS, output)?;
+    let rows: Vec<Row> = results.into_iter().flatten().flatten().collect();
+    let broken: Vec<&Row> = rows.iter().filter(|row| is_broken(row, KNOWN_MISSES)).collect();
+    let interrupted = output.interrupt().requested();
+    output.json(&document(&rows, interrupted))?;
+    print(&rows, output)?;
+    for row in &broken {
+        output.note(format!("{}: {} fitted when it was recorded", row.source, row.figure));
+    }
+    Ok(match (interrupted, broken.is_empty()) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Ok,
+        (false, false) => Exit::Violation,
+    })
+}
+
+/// Whether a row misses that did not when it was recorded.
+fn is_broken(row: &Row, known: &[(&str, &str)]) -> bool {
+    row.fit() == Fit::Misses
+        && !known.iter().any(|(source, figure)| *source == row.source && *figure == row.figure)
+}
+
+/// Prints a table for each source, and how many rows fit.
+fn print(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
+    let mut rest = rows;
+    while let Some(first) = rest.first() {
+        let length = rest.iter().take_while(|row| row.source == first.source).count();
+        let (own, others) = rest.split_at(length);
+        output.heading(first.source)?;
+        output.table(table(own))?;
+        rest = others;
+    }
+    let count = |fit| rows.iter().filter(|row| row.fit() == fit).count();
+    output.heading("Together")?;
+    output.paragraph(format!(
+        "{} figures fit (a ratio within {} … {}, or a statement that holds), {} do not, {} are inputs \
+         or not modelled.",
+        count(Fit::Fits),
+        Row::FIT.0,
+        Row::FIT.1,
+        count(Fit::Misses),
+        count(Fit::NotCompared)
+    ))
+}
+
+fn table(rows: &[Row]) -> comfy_table::Table {
+    let mut table =
+        output::table(&["figure", "published", "ours", "ratio", "", "role", "mechanism"]);
+    // Figures may be sentences; only names are kept whole.
+    if let Some(column) = table.column_mut(0) {
+        column.remove_constraint();
+    }
+    for row in rows {
+        let [published, ours, ratio] = numbers(row);
+        let (word, colour) = verdict(row);
+        let right = |text: String| match row.finding {
+            Finding::Number { .. } => Cell::new(text).set_alignment(CellAlignment::Right),
+            Finding::Statement { .. } => Cell::new(text),
+        };
+        let word = colour.map_or(Cell::new(word), |colour| Cell::new(word).fg(colour));
+        let role = Cell::new(role(row.role));
+        let mechanism = Cell::new(&row.mechanism);
+        let figure = Cell::new(&row.figure);
+        table.add_row([figure, right(published), right(ours), right(ratio), word, role, mechanism]);
+    }
+    table
+}
+
+/// Published, ours, ratio, as they are printed.
+fn numbers(row: &Row) -> [String; 3] {
+    match &row.finding {
+        Finding::Number { published, ours, unit } => {
+            let with_unit = |value: f64| format!("{} {unit}", plain(value));
+            let ours = match row.role {
+                Role::Input => String::new(),
+                _ => ours.map_or_else(String::new, with_unit),
+            };
+            let ratio = match row.fit() {
+                Fit::NotCompared => String::new(),
+                _ => row.ratio().map_or_else(|| "–".to_owned(), units::figures),
+            };
+            [with_unit(*published), ours, ratio]
+        }
+        Finding::Statement { published, ours, .. } => {
+            [published.clone(), ours.clone(), String::new()]
+        }
+    }
+}
+
+/// A number as short as it is exact enough: 515.1, 46.7, 0.24, 8.
+fn plain(value: f64) -> String {
+    let digits = match value.abs() {
+        size if size >= 1_000.0 => 0,
+        size if size >= 100.0 => 1,
+        _ => 2,
+    };
+    units::percent((value * 10_f64.powi(digits)).round() / 10_f64.powi(digits))
+}
+
+fn verdict(row: &Row) -> (&'static str, Option<Color>) {
+    match row.fit() {
+        Fit::Fits => ("fits", Some(Color::Green)),
+        Fit::Misses => ("does not fit", Some(Color::Red)),
+        Fit::NotCompared => ("", None),
+    }
+}
+
+const fn role(role: Role) -> &'static str {
+    match role {
+        Role::Fitted => "fitted",
+        Role::Predicted => "predicted",
+        Role::Input => "input",
+        Role::NotModelled => "not modelled",
+    }
+}
+
+/// The document that `--json` writes.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    version: u32,
+    interrupted: bool,
+    fit_low: f64,
+    fit_high: f64,
+    fits: usize,
+    misses: usize,
+    not_compared: usize,
+    rows: Vec<RowOut<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct RowOut<'a> {
+    source: &'a str,
+    figure: &'a str,
+    kind: &'static str,
+    published: serde_json::Value,
+    ours: serde_json::Value,
+    unit: Option<&'a str>,
+    ratio: Option<f64>,
+    role: &'static str,
+    verdict: Option<&'static str>,
+    fitted_when_recorded: bool,
+    mechanism: &'a str,
+}
+
+fn document(rows: &[Row], interrupted: bool) -> Document<'_> {
+    let count = |fit| rows.iter().filter(|row| row.fit() == fit).count();
+    Document {
+        schema: SCHEMA,
+        version: VERSION,
+        interrupted,
+        fit_low: Row::FIT.0,
+        fit_high: Row::FIT.1,
+        fits: count(Fit::Fits),
+        misses: count(Fit::Misses),
+        not_compared: count(Fit::NotCompared),
+        rows: rows.iter().map(row_out).collect(),
+    }
+}
+
+fn row_out(row: &Row) -> RowOut<'_> {
+    let (kind, published, ours, unit) = match &row.finding {
+        Finding::Number { published, ours, unit } => {
+            ("number", (*published).into(), (*ours).into(), Some(*unit))
+        }
+        Finding::Statement { published, ours, .. } => {
+            ("statement", published.as_str().into(), ours.as_str().into(), None)
+        }
+    };
+    let fit = row.fit();
+    RowOut {
+        source: row.source,
+        figure: &row.figure,
+        kind,
+        published,
+        ours,
+        unit,
+        ratio: row.ratio().filter(|_| fit != Fit::NotCompared),
+        role: role(row.role),
+        verdict: (fit != Fit::NotCompared).then_some(verdict(row).0),
+        fitted_when_recorded: !KNOWN_MISSES.contains(&(row.source, row.figure.as_str())),
+        mechanism: &row.mechanism,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(published: f64, ours: f64) -> Row {
+        Row::number("s.t", "f", (published, ours, "ms"), Role::Predicted, "m")
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let cases =
+            [(515.1, "515.1"), (46.7, "46.7"), (0.24, "0.24"), (8.0, "8"), (1234.5, "1235")];
+        for (value, expected) in cases {
+            assert_eq!(plain(value), expected);
+        }
+        assert_eq!(numbers(&number(22.47, 20.0)), ["22.47 ms", "20 ms", "0.89"]);
+        let input = Row::input("s.t", "f", (0.7, "ns"), "p");
+        assert_eq!(numbers(&input), ["0.7 ns", "", ""]);
+        let none = Row::not_modelled("s.t", "f", (7.5, "1/s"), "r");
+        assert_eq!(numbers(&none), ["7.5 1/s", "", ""]);
+    }
+
+    #[test]
+    fn a_miss_that_is_not_known_is_broken() {
+        let miss = number(1.0, 2.0);
+        assert!(is_broken(&miss, &[]));
+        assert!(is_broken(&miss, &[("s.t", "g"), ("s.u", "f")]));
+        assert!(!is_broken(&miss, &[("s.t", "f")]));
+        assert!(!is_broken(&number(1.0, 1.0), &[]));
+        let statement = Row::statement("s.t", "f", "a < b", ("2 > 1".into(), false), "m");
+        assert!(is_broken(&statement, &[]));
+    }
+
+    #[test]
+    fn the_table_says_what_does_not_fit() {
+        let rows = [number(1.0, 1.0), number(1.0, 2.0), Row::input("s.t", "g", (3.0, "s"), "p")];
+        let text = table(&rows).to_string();
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        assert!(lines[0].contains("fits") && lines[0].contains("predicted"), "{text}");
+        assert!(lines[1].contains("does not fit"), "{text}");
+        assert!(lines[2].contains("input") && !lines[2].contains("fit"), "{text}");
+    }
+
+    #[test]
+    fn the_document_has_the_numbers_and_the_verdicts() {
+        let rows = [
+            number(1.0, 2.0),
+            Row::statement("s.t", "g", "a < b", ("1 < 2".into(), true), "m"),
+            Row::not_modelled("s.t", "h", (7.5, "1/s"), "r"),
+        ];
+        let json = serde_json::to_value(document(&rows, false)).unwrap();
+        assert_eq!(
+            (&json["fits"], &json["misses"], &json["not_compared"]),
+            (&1.into(), &1.into(), &1.into())
+        );
+        assert_eq!(json["rows"][0]["ratio"], 2.0);
+        assert_eq!(json["rows"][0]["verdict"], "does not fit");
+        assert_eq!(json["rows"][1]["ours"], "1 < 2");
+        assert!(json["rows"][2]["ours"].is_null() && json["rows"][2]["verdict"].is_null());
+    }
+}
