@@ -2,8 +2,8 @@
 //!
 //! **Detector.** Each processor counts its quiescent states in a line that it alone writes. One
 //! processor, the *attendant*, compares the counters; the others have nothing to do for a grace
-//! period: no softirq on their ticks, no lock, no mask. The attendant looks again on its tick; if it
-//! goes where no ticks are, the engine's one timer does.
+//! period: no softirq on their ticks, no lock, no mask. The attendant looks again on its tick; where
+//! none comes, the engine's one timer does.
 //!
 //! **Policy**, from demand ([`begin`], [`look_again`], [`callbacks_at_once`]; pure functions):
 //! - Nobody waits: the grace period begins a jiffy later, so that callbacks gather, and is looked at
@@ -42,8 +42,7 @@ pub const STEPS: &[&str] = &[
     "return-from-eqs",
     "begin-on-demand",
     "start-next",
-    "look-on-tick",
-    "hand-to-timer",
+    "look-by-timer",
     "raise-sleepers",
     "run-the-rest",
 ];
@@ -51,6 +50,8 @@ pub const STEPS: &[&str] = &[
 /// What it may leave out, and be slower, or hold more memory.
 pub const STEPS_FOR_SPEED: &[&str] = &[
     "force",
+    "look-on-tick",
+    "hand-to-timer",
     "look-again",
     "report-when-forced",
     "raise-waiters",
@@ -231,7 +232,7 @@ impl<S: Steps> Adaptive<S> {
                 return self.wait(cpu, &demand, host);
             }
             if !is_after(self.wanted, self.finished) {
-                return;
+                return self.alarm.turn_off(host);
             }
             match begin(&demand, &self.parameters) {
                 Begin::InJiffies(jiffies) if !is_due => return self.arm(cpu, jiffies, host),
@@ -329,6 +330,25 @@ impl<S: Steps> Adaptive<S> {
         }
     }
 
+    /// The callbacks of `cpu` get their numbers; if some have ended, its softirq runs those. Somebody waits
+    /// for the last one, or not.
+    fn assign(&mut self, cpu: usize, urgency: Urgency, host: &mut dyn Host) {
+        self.number_callbacks(cpu, urgency, host);
+        if self.callbacks[cpu].ready().0 != 0 {
+            host.raise(cpu);
+        }
+    }
+
+    fn number_callbacks(&mut self, cpu: usize, urgency: Urgency, host: &mut dyn Host) {
+        host.touch(SHARED, Access::Read);
+        // The one in progress may have begun before a callback's update.
+        let later = u32::from(!self.in_progress() || !self.steps.omits("wait-for-next-number"));
+        let number = self.number.wrapping_add(later);
+        if self.callbacks[cpu].assign(number, self.finished) {
+            self.want(cpu, number, urgency, host);
+        }
+    }
+
     /// Notes that grace period `number` is needed, by somebody in such a hurry; the first who needs
     /// it sees to it that it begins.
     fn want(&mut self, cpu: usize, number: u32, urgency: Urgency, host: &mut dyn Host) {
@@ -369,18 +389,14 @@ impl<S: Steps> Adaptive<S> {
         }
         host.touch(SLEEPERS, Access::Atomic);
         self.sleepers.insert(cpu);
-        self.callbacks[cpu].advance(self.finished);
-        if self.callbacks[cpu].ready().0 != 0 && !self.steps.omits("raise-sleepers") {
-            host.raise(cpu);
-        }
+        self.assign(cpu, Urgency::Background, host);
     }
 
     /// Runs what is ready, or a part of it.
     fn run(&mut self, cpu: usize, host: &mut dyn Host) {
-        host.touch(SHARED, Access::Read);
+        self.number_callbacks(cpu, Urgency::Background, host);
         let is_near_limit = self.is_near_limit();
         let callbacks = &mut self.callbacks[cpu];
-        callbacks.advance(self.finished);
         let (ready, urgency) = callbacks.ready();
         let count =
             callbacks.take(callbacks_at_once(ready, urgency, is_near_limit, &self.parameters));
@@ -406,13 +422,11 @@ impl<S: Steps> Engine for Adaptive<S> {
         if cpu >= self.counters.cpus() {
             return;
         }
-        host.touch(SHARED, Access::Read);
-        // The one in progress may have begun before the callback's update.
-        let later = u32::from(!self.in_progress() || !self.steps.omits("wait-for-next-number"));
-        let number = self.number.wrapping_add(later);
-        self.callbacks[cpu].queue(callback, number, self.finished);
+        self.callbacks[cpu].queue(callback);
         host.touch(Line::Cpu(cpu), Access::Write);
-        self.want(cpu, number, callback.urgency, host);
+        if callback.urgency != Urgency::Background || self.callbacks[cpu].is_due() {
+            self.assign(cpu, callback.urgency, host);
+        }
         if self.tell(cpu, host) && self.is_near_limit() {
             self.call_attendant(cpu, host);
         }
@@ -433,20 +447,18 @@ impl<S: Steps> Engine for Adaptive<S> {
         if mode != Mode::Kernel {
             self.context_switch(cpu, host);
         }
-        let (is_keeper, goes_off) = self.alarm.tick(cpu, host);
-        self.age(u32::from(is_keeper));
-        if goes_off && !self.steps.omits("look-on-tick") {
-            self.is_due = true;
-            self.call_attendant(cpu, host);
+        if !self.steps.omits("look-on-tick") {
+            let (is_keeper, goes_off) = self.alarm.tick(cpu, host);
+            self.age(u32::from(is_keeper));
+            if goes_off {
+                self.is_due = true;
+                self.call_attendant(cpu, host);
+            }
         }
         if self.callbacks[cpu].count() == 0 {
             return;
         }
-        host.touch(SHARED, Access::Read);
-        self.callbacks[cpu].advance(self.finished);
-        if self.callbacks[cpu].ready().0 != 0 {
-            host.raise(cpu);
-        }
+        self.assign(cpu, Urgency::Background, host);
     }
 
     /// Linear in the processors if it looks after the grace period.
@@ -463,6 +475,9 @@ impl<S: Steps> Engine for Adaptive<S> {
 
     /// Linear in the processors.
     fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
+        if self.steps.omits("look-by-timer") {
+            return;
+        }
         let Some(jiffies) = self.alarm.timer() else { return };
         self.age(jiffies);
         self.is_due = true;

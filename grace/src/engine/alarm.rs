@@ -1,18 +1,23 @@
-//! Who looks again, and when: a processor on its tick, or the timer if that has none.
+//! Who looks again, and when: a processor on its tick, or the timer where there are none.
 //!
 //! A tick comes anyway, so a look on it costs little; the timer wakes a thread. So the processor
-//! that looked keeps the alarm, and hands it to the timer when it goes where no ticks are.
+//! that looked keeps the alarm. The timer is set a little later all the same, and put off each
+//! time that the tick came first: a processor may be in the kernel without ticks (`nohz_full`).
 
 use super::{Access, Host, Line};
+
+/// How much later than the tick the timer is set.
+const LATER_JIFFIES: u32 = 2;
 
 /// What is set, at most one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Alarm {
     Off,
-    /// After so many more ticks of this processor.
+    /// After so many more ticks of this processor, or of the timer's jiffies.
     Tick {
         cpu: usize,
         jiffies: u32,
+        timer_jiffies: u32,
     },
     /// The timer was asked for so many jiffies.
     Timer {
@@ -21,7 +26,7 @@ pub(super) enum Alarm {
 }
 
 impl Alarm {
-    /// Sets it on `cpu`, which `has_ticks` or not, unless it is set for as early as that already.
+    /// Sets it on `cpu`, which `has_ticks` or surely has not, unless it is set for as early as that.
     pub(super) fn set(&mut self, cpu: usize, has_ticks: bool, jiffies: u32, host: &mut dyn Host) {
         let jiffies = jiffies.max(1);
         let cpu = match *self {
@@ -36,35 +41,50 @@ impl Alarm {
                 return;
             }
         };
+        let timer_jiffies = jiffies.saturating_add(LATER_JIFFIES);
         host.touch(Line::Mailbox(cpu), Access::Write);
-        *self = Self::Tick { cpu, jiffies };
+        host.timer(timer_jiffies);
+        *self = Self::Tick { cpu, jiffies, timer_jiffies };
     }
 
     /// A tick of `cpu`: answers whether it keeps the alarm, and whether that went off.
     pub(super) fn tick(&mut self, cpu: usize, host: &mut dyn Host) -> (bool, bool) {
         host.touch(Line::Mailbox(cpu), Access::Read);
-        match *self {
-            Self::Tick { cpu: keeper, jiffies } if keeper == cpu => {
+        match self {
+            Self::Tick { cpu: keeper, jiffies, .. } if *keeper == cpu => {
                 host.touch(Line::Mailbox(cpu), Access::Write);
-                let goes_off = jiffies <= 1;
-                *self = if goes_off { Self::Off } else { Self::Tick { cpu, jiffies: jiffies - 1 } };
-                (true, goes_off)
+                if *jiffies > 1 {
+                    *jiffies -= 1;
+                    return (true, false);
+                }
+                *self = Self::Off;
+                (true, true)
             }
             _ => (false, false),
         }
     }
 
-    /// The timer: answers how many jiffies it was asked for; `None` if it was not this alarm.
+    /// The timer: answers how many jiffies it was asked for; `None` if the alarm is off.
     pub(super) fn timer(&mut self) -> Option<u32> {
-        let Self::Timer { jiffies } = *self else { return None };
+        let jiffies = match *self {
+            Self::Off => return None,
+            Self::Tick { timer_jiffies, .. } => timer_jiffies,
+            Self::Timer { jiffies } => jiffies,
+        };
         *self = Self::Off;
         Some(jiffies)
     }
 
-    /// `cpu` has no more ticks: if it keeps the alarm, the timer takes it.
+    /// Nobody needs it any more.
+    pub(super) fn turn_off(&mut self, host: &mut dyn Host) {
+        host.timer_off();
+        *self = Self::Off;
+    }
+
+    /// `cpu` has no more ticks for sure: if it keeps the alarm, the timer takes it.
     pub(super) fn hand_to_timer(&mut self, cpu: usize, host: &mut dyn Host) {
         match *self {
-            Self::Tick { cpu: keeper, jiffies } if keeper == cpu => {
+            Self::Tick { cpu: keeper, jiffies, .. } if keeper == cpu => {
                 host.timer(jiffies);
                 *self = Self::Timer { jiffies };
             }

@@ -1,8 +1,9 @@
 //! A processor's callbacks, in the order they were queued, by the grace period they need.
 //!
-//! Three lists, after the kernel's segmented ones: ready to run, waiting for one grace period, and
-//! waiting for the one after that. More cannot be: who queues while one is in progress needs the
-//! next, and what needed the one before is ready.
+//! Four lists, after the kernel's segmented ones: ready to run, waiting for one grace period, waiting
+//! for the one after that, and queued since the processor last looked which number is due. More
+//! cannot be: what is queued while one is in progress needs the next, and what needed the one
+//! before is ready. Queueing touches nothing but the processor's own line.
 
 use super::Callback;
 use super::counters::is_after;
@@ -35,24 +36,46 @@ pub(super) struct Callbacks {
     ready: List,
     current: List,
     next: List,
+    /// Without a number yet.
+    queued: List,
 }
 
 impl Callbacks {
     pub(super) const EMPTY: Self =
-        Self { ready: List::EMPTY, current: List::EMPTY, next: List::EMPTY };
+        Self { ready: List::EMPTY, current: List::EMPTY, next: List::EMPTY, queued: List::EMPTY };
 
-    /// Queues one that needs grace period `number`, where that of `finished` has ended.
-    pub(super) fn queue(&mut self, callback: Callback, number: u32, finished: u32) {
+    /// How many may be queued before the processor looks which number is due, should no tick come: so
+    /// many that the look costs nothing beside them.
+    const QUEUED_MAX: u64 = 64;
+
+    /// Queues one.
+    pub(super) fn queue(&mut self, callback: Callback) {
+        let (bytes, urgency) = (u64::from(callback.bytes), callback.urgency);
+        self.queued.add(List { count: 1, bytes, urgency, number: 0 });
+    }
+
+    /// Whether it is time to [`assign`](Self::assign) what was queued, without waiting for the tick: the
+    /// first callback is to be heard of, and so are many. In between, queueing touches nothing shared.
+    pub(super) const fn is_due(&self) -> bool {
+        self.current.count == 0 || self.queued.count >= Self::QUEUED_MAX
+    }
+
+    /// What was queued needs grace period `number`, where that of `finished` has ended. Answers whether
+    /// there was anything.
+    pub(super) fn assign(&mut self, number: u32, finished: u32) -> bool {
         self.advance(finished);
+        if self.queued.count == 0 {
+            return false;
+        }
         let list = if self.current.count == 0 || self.current.number == number {
             &mut self.current
         } else {
             // If others wait in `next`, for a grace period before `number`, they wait longer.
             &mut self.next
         };
-        let (bytes, urgency) = (u64::from(callback.bytes), callback.urgency);
-        list.add(List { count: 1, bytes, urgency, number });
+        list.add(core::mem::replace(&mut self.queued, List::EMPTY));
         list.number = number;
+        true
     }
 
     /// Makes ready what waits for grace periods up to `finished`.
@@ -85,12 +108,12 @@ impl Callbacks {
 
     /// How many wait for a grace period.
     pub(super) const fn unready(&self) -> u64 {
-        self.current.count + self.next.count
+        self.current.count + self.next.count + self.queued.count
     }
 
     /// Whether somebody waits for one of those.
     pub(super) fn unready_urgency(&self) -> Urgency {
-        self.current.urgency.max(self.next.urgency)
+        self.current.urgency.max(self.next.urgency).max(self.queued.urgency)
     }
 
     /// All of them.
@@ -100,7 +123,7 @@ impl Callbacks {
 
     /// What all of them will give back.
     pub(super) const fn bytes(&self) -> u64 {
-        self.ready.bytes + self.current.bytes + self.next.bytes
+        self.ready.bytes + self.current.bytes + self.next.bytes + self.queued.bytes
     }
 }
 
@@ -115,14 +138,20 @@ mod tests {
         // Around the wrap of the numbers.
         let first = u32::MAX;
         let mut callbacks = Callbacks::EMPTY;
-        callbacks.queue(SMALL, first, first - 1);
-        callbacks.queue(Callback { urgency: Urgency::Normal, bytes: 5 }, 0, first - 1);
-        callbacks.queue(SMALL, 0, first - 1);
+        let queue = |callbacks: &mut Callbacks, callback, number, finished| {
+            callbacks.queue(callback);
+            assert!(callbacks.assign(number, finished));
+            assert!(!callbacks.assign(number, finished));
+        };
+        queue(&mut callbacks, SMALL, first, first - 1);
+        let waited_for = Callback { urgency: Urgency::Normal, bytes: 5 };
+        queue(&mut callbacks, waited_for, 0, first - 1);
+        queue(&mut callbacks, SMALL, 0, first - 1);
         assert_eq!((callbacks.ready().0, callbacks.unready()), (0, 3));
         callbacks.advance(first);
         assert_eq!((callbacks.ready(), callbacks.unready()), ((1, Urgency::Background), 2));
         // The third number makes the second ready, however late that is noticed.
-        callbacks.queue(SMALL, 1, 0);
+        queue(&mut callbacks, SMALL, 1, 0);
         assert_eq!((callbacks.ready(), callbacks.unready()), ((3, Urgency::Normal), 1));
         assert_eq!((callbacks.count(), callbacks.bytes()), (4, 35));
     }
@@ -131,8 +160,9 @@ mod tests {
     fn bytes_go_with_their_callbacks() {
         let mut callbacks = Callbacks::EMPTY;
         for _ in 0..3 {
-            callbacks.queue(SMALL, 1, 0);
+            callbacks.queue(SMALL);
         }
+        callbacks.assign(1, 0);
         callbacks.advance(1);
         assert_eq!((callbacks.take(2), callbacks.bytes()), (2, 10));
         assert_eq!((callbacks.take(2), callbacks.bytes()), (1, 0));

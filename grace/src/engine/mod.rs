@@ -98,6 +98,9 @@ pub trait Host {
     /// Call [`Engine::timer`] in so many jiffies (at least 1), on whatever processor. Asking again
     /// replaces what was asked before; the engine has one timer.
     fn timer(&mut self, jiffies: u32);
+    /// What was asked of the timer is not needed any more. Should it come all the same, nothing is
+    /// lost but the time.
+    fn timer_off(&mut self) {}
     /// A line of the engine's is used.
     fn touch(&mut self, line: Line, access: Access);
     /// Whether the engine has lately had more than its share of processor time.

@@ -49,6 +49,10 @@ impl Host for Recorder {
         self.timers.push(jiffies);
     }
 
+    fn timer_off(&mut self) {
+        self.timers.clear();
+    }
+
     fn touch(&mut self, line: Line, access: Access) {
         self.touched.push((line, access));
     }

@@ -88,6 +88,10 @@ impl Host for Outside {
         self.timer = Some(jiffies);
     }
 
+    fn timer_off(&mut self) {
+        self.timer = None;
+    }
+
     fn touch(&mut self, line: Line, _: Access) {
         if let Line::Cpu(cpu) | Line::Mailbox(cpu) = line {
             self.is_cpu(cpu);

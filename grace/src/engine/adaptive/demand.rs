@@ -93,12 +93,13 @@ pub struct LookAgain {
 /// When to begin.
 pub const fn begin(demand: &Demand, parameters: &Parameters) -> Begin {
     if demand.is_pressing() {
-        Begin::Now
-    } else if demand.is_over_budget {
-        Begin::InJiffies(at_least_1(parameters.back_off_jiffies))
-    } else {
-        Begin::InJiffies(at_least_1(parameters.gather_jiffies))
+        return Begin::Now;
     }
+    let jiffies = match demand.is_over_budget {
+        true => parameters.back_off_jiffies,
+        false => parameters.gather_jiffies,
+    };
+    if jiffies == 0 { Begin::Now } else { Begin::InJiffies(jiffies) }
 }
 
 /// Whether to force the hold-outs, and when to look at them again.

@@ -16,7 +16,7 @@
 //! - **A processor on which the token rests is nudged**, one per segment at a time.
 //!
 //! Whoever has callbacks looks at the segments' ends on its tick. Who began the grace period follows the
-//! token once a jiffy while that is in progress; if it goes where no ticks are, the engine's timer does.
+//! token once a jiffy, on its tick, while that is in progress; where none comes, the engine's timer does.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -37,12 +37,13 @@ pub const STEPS: &[&str] = &[
     "wait-for-next-number",
     "look-upstream-on-return",
     "return-from-eqs",
-    "hand-to-timer",
+    "follow-by-timer",
     "raise-sleepers",
 ];
 
 /// What it may leave out, and be slower.
-pub const STEPS_FOR_SPEED: &[&str] = &["nudge", "look-on-tick", "pass-on-return"];
+pub const STEPS_FOR_SPEED: &[&str] =
+    &["nudge", "look-on-tick", "follow-on-tick", "hand-to-timer", "pass-on-return"];
 
 /// The numbers, how far the looks have come, and the lock under which they change.
 const SHARED: Line = Line::Global(0);
@@ -199,6 +200,13 @@ impl<S: Steps> Relay<S> {
         self.alarm.set(cpu, !self.eqs.contains(cpu), 1, host);
     }
 
+    /// The callbacks of `cpu` get their numbers, and are ready if those have ended.
+    fn assign(&mut self, cpu: usize) {
+        // The one in progress may have begun before a callback's update.
+        let later = u32::from(!self.in_progress() || !self.steps.omits("wait-for-next-number"));
+        self.callbacks[cpu].assign(self.number.wrapping_add(later), self.finished);
+    }
+
     /// Whether the ends of all segments show the number.
     fn is_over(&self, host: &mut dyn Host) -> bool {
         let segments = match self.steps.omits("wait-for-all-segments") {
@@ -214,6 +222,8 @@ impl<S: Steps> Relay<S> {
         host.touch(SHARED, Access::Lock);
         self.finished = self.number;
         host.ended(0);
+        self.alarm.turn_off(host);
+        self.is_due = false;
         if !self.steps.omits("raise-sleepers") {
             self.sleepers.iter().for_each(|cpu| host.raise(cpu));
         }
@@ -281,12 +291,10 @@ impl<S: Steps> Engine for Relay<S> {
         if cpu >= self.shown.len() {
             return;
         }
-        let head = self.head(self.segment_of(cpu), host);
-        // The one in progress may have begun before the callback's update.
-        let later = u32::from(!self.in_progress() || !self.steps.omits("wait-for-next-number"));
-        self.callbacks[cpu].queue(callback, head.wrapping_add(later), head.wrapping_sub(1));
+        self.callbacks[cpu].queue(callback);
         host.touch(Line::Cpu(cpu), Access::Write);
-        if callback.urgency > Urgency::Background {
+        let is_first = self.callbacks[cpu].count() == 1;
+        if callback.urgency > Urgency::Background || self.callbacks[cpu].is_due() && !is_first {
             host.raise(cpu);
         }
         self.sleep(cpu, host);
@@ -305,7 +313,7 @@ impl<S: Steps> Engine for Relay<S> {
         if mode != Mode::Kernel || self.steps.omits("only-when-quiescent") {
             self.pass(cpu, host);
         }
-        if let (_, true) = self.alarm.tick(cpu, host) {
+        if !self.steps.omits("follow-on-tick") && self.alarm.tick(cpu, host).1 {
             self.is_due = true;
             host.raise(cpu);
         }
@@ -316,7 +324,7 @@ impl<S: Steps> Engine for Relay<S> {
         if self.in_progress() && !self.steps.omits("look-on-tick") && self.is_over(host) {
             self.finish(host);
         }
-        self.callbacks[cpu].advance(self.finished);
+        self.assign(cpu);
         if self.callbacks[cpu].ready().0 != 0 || !self.in_progress() {
             host.raise(cpu);
         }
@@ -332,8 +340,8 @@ impl<S: Steps> Engine for Relay<S> {
         if core::mem::take(&mut self.is_due) {
             self.follow_all(cpu, host);
         }
+        self.assign(cpu);
         let callbacks = &mut self.callbacks[cpu];
-        callbacks.advance(self.finished);
         let ready = callbacks.take(u64::MAX);
         if callbacks.unready() != 0 {
             self.start(cpu, host);
@@ -347,7 +355,7 @@ impl<S: Steps> Engine for Relay<S> {
 
     /// Linear in the segments, and in the processors that have passed since the last look.
     fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
-        if self.alarm.timer().is_some() {
+        if self.alarm.timer().is_some() && !self.steps.omits("follow-by-timer") {
             self.follow_all(cpu, host);
         }
     }
