@@ -1,4 +1,5 @@
-//! Every engine on every workload: `cargo run --release -p simulate --example engines [CPUS [MS]]`.
+//! Every engine on every workload, or on those that are named:
+//! `cargo run --release -p simulate --example engines [CPUS [MILLISECONDS [WORKLOAD [ENGINE]]]]`.
 
 use std::time::Instant;
 
@@ -6,9 +7,10 @@ use simulate::setup::MILLISECOND;
 use simulate::{EngineKind, Setup, Workload, run};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut numbers = std::env::args().skip(1).map(|argument| argument.parse::<u64>());
-    let cpus = numbers.next().transpose()?.unwrap_or(8) as usize;
-    let milliseconds = numbers.next().transpose()?.unwrap_or(1_000);
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |usual| arguments.next().map_or(Ok(usual), |argument| argument.parse::<u64>());
+    let (cpus, milliseconds) = (number(8)? as usize, number(1_000)?);
+    let (only_workload, only_engine) = (arguments.next(), arguments.next());
     let setup = Setup { cpus, duration: milliseconds * MILLISECOND, ..Setup::default() };
     println!(
         "{:12} {:12} {:>9} {:>9} {:>10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>9} {:>8} {:>7}",
@@ -27,7 +29,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "real s"
     );
     for workload in Workload::all() {
+        if only_workload.as_ref().is_some_and(|name| name != workload.name()) {
+            continue;
+        }
         for engine in EngineKind::all() {
+            if only_engine.as_ref().is_some_and(|name| name != engine.name()) {
+                continue;
+            }
             let began = Instant::now();
             let report = run(&setup, &engine, &workload)?;
             println!(

@@ -140,6 +140,8 @@ pub(crate) struct Cpu {
     pub(crate) cond_resched_due: u64,
     pub(crate) in_eqs: bool,
     pub(crate) need_resched: bool,
+    /// A kernel thread wants to run: the next pass through the scheduler is not the engine's doing.
+    pub(crate) background: bool,
     /// An event will come when it can schedule.
     pub(crate) resched_event: bool,
     pub(crate) softirq: bool,
@@ -169,6 +171,7 @@ impl Cpu {
             cond_resched_due: 0,
             in_eqs: false,
             need_resched: false,
+            background: false,
             resched_event: false,
             softirq: false,
             softirq_event: false,

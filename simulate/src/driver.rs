@@ -14,6 +14,7 @@ use crate::events::Time;
 use crate::program::Program;
 use crate::setup::Setup;
 use crate::ticks::Ticks;
+use crate::timeline::Look;
 use crate::world::{Event, World};
 
 /// Why a processor passes through its scheduler.
@@ -72,6 +73,7 @@ impl Driver {
             let stretch = self.next_stretch(cpu);
             self.begin(cpu, stretch);
             self.settle(cpu);
+            self.schedule_background(cpu);
         }
         self.world.events.at(0, Event::Sample);
         loop {
@@ -103,6 +105,7 @@ impl Driver {
             Event::Sample => return self.sample(),
             Event::TimerExpires { ticket } => return self.timer_expires(ticket),
             Event::StretchEnds { cpu, ticket } => return self.stretch_ends(cpu as usize, ticket),
+            Event::Background { cpu } => return self.background(cpu as usize),
             Event::Reschedule { .. }
             | Event::Raise { .. }
             | Event::Preemptible { .. }
@@ -134,18 +137,21 @@ impl Driver {
             Event::Softirq { .. } => self.softirq(cpu),
             Event::Thread { ticket, .. } => self.thread(cpu, ticket),
             Event::Wake { .. } => self.wake(cpu),
-            Event::Sample | Event::TimerExpires { .. } | Event::StretchEnds { .. } => {}
+            Event::Sample
+            | Event::Background { .. }
+            | Event::TimerExpires { .. }
+            | Event::StretchEnds { .. } => {}
         }
         self.settle(cpu);
     }
 
-    /// Calls the engine on `cpu`, which costs `cost` and what the engine does. `looked_at` is whom the
-    /// engine may have found to be quiescent: this one, or any (`None`).
+    /// Calls the engine on `cpu`, which costs `cost` and what the engine does. In its softirq and its
+    /// thread it may find others quiescent than `cpu`.
     pub(crate) fn call(
         &mut self,
         cpu: usize,
         cost: Picos,
-        looked_at: Option<usize>,
+        look: Look,
         call: impl FnOnce(&mut dyn Engine, &mut World),
     ) {
         self.world.open(cpu, cost);
@@ -153,7 +159,7 @@ impl Driver {
         self.world.close();
         let World { timeline, cpus, .. } = &mut self.world;
         if timeline.is_watching() {
-            timeline.look(&*self.engine, looked_at, cpus[cpu].at, cpus);
+            timeline.look(&*self.engine, (cpu, look), cpus[cpu].at, cpus);
         }
     }
 
@@ -165,7 +171,7 @@ impl Driver {
         if core::mem::take(&mut processor.in_eqs) {
             processor.quiescent_at = processor.at;
             let cost = self.world.setup.costs.engine;
-            self.call(cpu, cost, Some(cpu), |engine, world| engine.exit_eqs(cpu, world));
+            self.call(cpu, cost, Look::Own, |engine, world| engine.exit_eqs(cpu, world));
         }
         self.offer_to_reschedule(cpu);
     }
@@ -174,7 +180,7 @@ impl Driver {
     fn offer_to_reschedule(&mut self, cpu: usize) {
         let due = core::mem::take(&mut self.world.cpus[cpu].cond_resched_due);
         if due != 0 {
-            self.call(cpu, 0, Some(cpu), |engine, world| {
+            self.call(cpu, 0, Look::Own, |engine, world| {
                 (0..due).for_each(|_| engine.cond_resched(cpu, world));
             });
         }
@@ -217,7 +223,7 @@ impl Driver {
                 let processor = &mut self.world.cpus[cpu];
                 processor.in_eqs = true;
                 processor.quiescent_at = processor.at;
-                self.call(cpu, cost, Some(cpu), |engine, world| engine.enter_eqs(cpu, world));
+                self.call(cpu, cost, Look::Own, |engine, world| engine.enter_eqs(cpu, world));
                 self.start_softirq(cpu);
             }
             self.ticks.set(cpu, false, self.now);
@@ -239,7 +245,7 @@ impl Driver {
         if mode != Mode::Kernel {
             self.world.cpus[cpu].quiescent_at = now;
         }
-        self.call(cpu, engine_cost, Some(cpu), |engine, world| engine.tick(cpu, mode, world));
+        self.call(cpu, engine_cost, Look::Own, |engine, world| engine.tick(cpu, mode, world));
         self.settle(cpu);
     }
 
@@ -248,7 +254,9 @@ impl Driver {
         let counted = self.world.is_counted(self.now);
         let costs = &self.world.setup.costs;
         let (schedule, switch) = (costs.schedule, costs.context_switch);
+        let is_background = core::mem::take(&mut self.world.cpus[cpu].background);
         match why {
+            Pass::Forced if is_background => self.world.charge_kernel(cpu, 2 * switch),
             Pass::Forced => {
                 self.world.tally.forced_switches += u64::from(counted);
                 self.world.charge_engine(cpu, schedule);
@@ -260,7 +268,30 @@ impl Driver {
         let processor = &mut self.world.cpus[cpu];
         processor.need_resched = false;
         processor.quiescent_at = processor.at;
-        self.call(cpu, 0, Some(cpu), |engine, world| engine.context_switch(cpu, world));
+        self.call(cpu, 0, Look::Own, |engine, world| engine.context_switch(cpu, world));
+    }
+
+    /// A kernel thread wants to run on `cpu`. It wakes no idle processor, and runs on none that was
+    /// left to one program alone.
+    fn background(&mut self, cpu: usize) {
+        let processor = &mut self.world.cpus[cpu];
+        if !processor.is_idle() && !processor.in_eqs {
+            processor.background = true;
+            processor.need_resched = true;
+            if processor.at <= self.now {
+                self.arrive(cpu);
+                self.settle(cpu);
+            }
+        }
+        self.schedule_background(cpu);
+    }
+
+    fn schedule_background(&mut self, cpu: usize) {
+        let every = self.world.setup.background_every;
+        if every != 0 {
+            let after = 1 + self.world.cpus[cpu].random.exponential(every);
+            self.world.events.at(self.now + after, Event::Background { cpu: cpu as u32 });
+        }
     }
 
     fn preemptible(&mut self, cpu: usize) {
@@ -345,7 +376,7 @@ impl Driver {
         self.world.enqueue(cpu, u64::from(count), bytes, waited_for);
         let cost = self.world.setup.costs.engine * u64::from(count);
         let callback = Callback { urgency, bytes };
-        self.call(cpu, cost, Some(cpu), |engine, world| {
+        self.call(cpu, cost, Look::Own, |engine, world| {
             (0..count).for_each(|_| engine.queue(cpu, callback, world));
         });
     }

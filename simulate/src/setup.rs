@@ -33,6 +33,9 @@ pub struct Setup {
     pub budget_ppm: u32,
     /// How long ksoftirqd and the task on its processor run in turn, in nanoseconds.
     pub slice: Time,
+    /// Mean time from one short run of a kernel thread to the next on a processor that is busy, in
+    /// nanoseconds; 0 if there are none. What lets a task that never sleeps pass through the scheduler.
+    pub background_every: Time,
     /// How many grace periods the timeline shows, from the end of the warm-up on.
     pub timeline: usize,
 }
@@ -63,6 +66,7 @@ impl Default for Setup {
             costs: Costs::modern(),
             budget_ppm: 10_000,
             slice: 3 * MILLISECOND,
+            background_every: SECOND,
             timeline: 32,
         }
     }
@@ -107,6 +111,12 @@ impl Setup {
         if !(100 * MICROSECOND..=SECOND).contains(&self.slice) {
             return refuse(format!("a slice of {} ns: 100000 to 1000000000", self.slice));
         }
+        if self.background_every != 0 && self.background_every < 10 * MICROSECOND {
+            return refuse(format!(
+                "a kernel thread every {} ns: 0 for none, or at least 10000",
+                self.background_every
+            ));
+        }
         if self.timeline > Self::TIMELINE_MAX {
             return refuse(format!(
                 "a timeline of {}: at most {}",
@@ -145,6 +155,7 @@ mod tests {
             (Setup { warm_up: u64::MAX, ..Setup::default() }, "an hour"),
             (Setup { budget_ppm: 1_000_001, ..Setup::default() }, "1000000"),
             (Setup { slice: 0, ..Setup::default() }, "slice"),
+            (Setup { background_every: 1, ..Setup::default() }, "at least 10000"),
             (Setup { timeline: 10_001, ..Setup::default() }, "at most 10000"),
         ];
         for (setup, reason) in wrong {

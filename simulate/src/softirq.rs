@@ -7,6 +7,7 @@
 use crate::cost::PICOS;
 use crate::driver::{Driver, Pass};
 use crate::events::Time;
+use crate::timeline::Look;
 use crate::world::Event;
 
 /// How often softirqs are run again before ksoftirqd is woken (Linux's MAX_SOFTIRQ_RESTART).
@@ -62,7 +63,7 @@ impl Driver {
         self.world.tally.softirqs += u64::from(counted);
         self.world.cpus[cpu].softirq = false;
         let cost = self.world.setup.costs.softirq + self.world.setup.costs.engine;
-        self.call(cpu, cost, None, |engine, world| engine.softirq(cpu, world));
+        self.call(cpu, cost, Look::All, |engine, world| engine.softirq(cpu, world));
     }
 
     /// The softirqs of `cpu` have come to rest.
@@ -176,7 +177,7 @@ impl Driver {
         let costs = self.world.setup.costs;
         self.world.charge_engine(cpu, costs.interrupt + costs.wake_up);
         self.switch_for_engine(cpu);
-        self.call(cpu, costs.engine, None, |engine, world| engine.timer(cpu, world));
+        self.call(cpu, costs.engine, Look::All, |engine, world| engine.timer(cpu, world));
         self.switch_for_engine(cpu);
         let at = self.world.cpus[cpu].at;
         self.was_awake(since, at);

@@ -51,6 +51,15 @@ pub struct GracePeriod {
     pub last_holdout: Option<Holdout>,
 }
 
+/// Whom the engine may have found to be quiescent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// The processor that it was called on.
+    Own,
+    /// Any.
+    All,
+}
+
 /// Grace periods as they are being watched.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timeline {
@@ -69,9 +78,17 @@ struct Open {
     since: Vec<Time>,
     /// Began in the engine's call that is going on: it has not been asked for the hold-outs yet.
     new: bool,
+    /// When it was last asked for all of them.
+    asked_at: Time,
 }
 
 impl Timeline {
+    /// Up to so many processors each look of the engine at others is followed; beyond, only one in
+    /// each [`Timeline::PAUSE`], and the last.
+    const SMALL: usize = 64;
+    /// In nanoseconds.
+    const PAUSE: Time = 500_000;
+
     pub(crate) fn new(wanted: usize) -> Self {
         Self { wanted, ..Self::default() }
     }
@@ -90,6 +107,7 @@ impl Timeline {
             holdouts: Mask::new(cpus.len()),
             since: cpus.iter().map(|cpu| cpu.quiescent_at).collect(),
             new: true,
+            asked_at: now,
         });
         self.shown.push(GracePeriod { of, began: now, ended: None, last_holdout: None });
     }
@@ -109,11 +127,13 @@ impl Timeline {
         }
     }
 
-    /// The engine has been told something about `cpu` (`None`: it may have looked at any).
+    /// The engine has been called on `cpu`.
+    ///
+    /// With many processors all are asked after not so often: see [`Timeline::SMALL`].
     pub(crate) fn look(
         &mut self,
         engine: &dyn Engine,
-        cpu: Option<usize>,
+        (cpu, look): (usize, Look),
         now: Time,
         cpus: &[Cpu],
     ) {
@@ -121,23 +141,26 @@ impl Timeline {
             let entry = &mut self.shown[open.shown];
             if open.new {
                 open.new = false;
-                for cpu in 0..cpus.len() {
-                    if engine.is_holdout(entry.of, cpu) {
-                        open.holdouts.insert(cpu);
-                    }
-                }
+                open.asked_at = now;
+                let holdouts = (0..cpus.len()).filter(|&cpu| engine.is_holdout(entry.of, cpu));
+                holdouts.for_each(|cpu| {
+                    open.holdouts.insert(cpu);
+                });
                 continue;
             }
-            let passed: Vec<usize> = match cpu {
-                Some(cpu) => open.holdouts.contains(cpu).then_some(cpu).into_iter().collect(),
-                None => open.holdouts.iter().collect(),
-            };
-            let passed = passed.into_iter().filter(|&cpu| !engine.is_holdout(entry.of, cpu));
-            let passed: Vec<usize> = passed.collect();
-            if let Some(last) = open.latest(passed.iter().copied(), now, cpus) {
-                entry.last_holdout = Some(last);
-            }
-            for cpu in passed {
+            let has_passed = |cpu: &usize| !engine.is_holdout(entry.of, *cpu);
+            let is_due = cpus.len() <= Self::SMALL || now >= open.asked_at + Self::PAUSE;
+            if look == Look::All && is_due {
+                open.asked_at = now;
+                let passed: Vec<usize> = open.holdouts.iter().filter(has_passed).collect();
+                if let Some(last) = open.latest(passed.iter().copied(), now, cpus) {
+                    entry.last_holdout = Some(last);
+                }
+                for cpu in passed {
+                    open.holdouts.remove(cpu);
+                }
+            } else if open.holdouts.contains(cpu) && has_passed(&cpu) {
+                entry.last_holdout = open.latest(core::iter::once(cpu), now, cpus);
                 open.holdouts.remove(cpu);
             }
         }

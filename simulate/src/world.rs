@@ -36,6 +36,8 @@ pub(crate) enum Event {
     Thread { cpu: u32, ticket: u32 },
     /// A task that waited is runnable.
     Wake { cpu: u32 },
+    /// A kernel thread of the processor wants to run for a moment.
+    Background { cpu: u32 },
     /// Waiting callbacks are counted, and whoever runs the simulation is told how far it is.
     Sample,
 }
