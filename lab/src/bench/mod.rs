@@ -1,10 +1,11 @@
 //! `rcu bench`: single operations of the library beside those of its rivals, in one run.
 //!
 //! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
-//! - [`read`], [`gp`], [`update`]: what is measured.
+//! - [`read`], [`gp`], [`update`], [`engines`]: what is measured.
 //! - [`verdict`]: what the project has promised of it, and whether it holds here.
 //! - [`report`]: the tables and the JSON.
 
+mod engines;
 mod gp;
 mod read;
 mod report;
@@ -38,6 +39,8 @@ enum What {
     Gp(gp::GpArgs),
     /// An update: replace an object of 64 bytes and retire the old one; no reader and one
     Update(Options),
+    /// The engines of a domain on a path-lookup cache: time, CPU share and latencies of each
+    Engines(engines::EnginesArgs),
 }
 
 /// What all of them take.
@@ -110,6 +113,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
         What::Read(options) => (options, read::prepare(options)?),
         What::Gp(gp) => (&gp.options, gp::prepare(gp)?),
         What::Update(options) => (options, update::prepare(options)?),
+        What::Engines(engines) => (&engines.options, engines::prepare(engines)?),
     };
     if !rivals::bench::HAS_LIBURCU {
         output.note(WITHOUT_LIBURCU);
@@ -147,7 +151,7 @@ fn exit(interrupted: bool, verdicts: &[Verdict]) -> Exit {
 
 /// A benchmark that is ready to run.
 struct Bench {
-    /// `read`, `gp`, `gp --oversubscribed` or `update`.
+    /// `read`, `gp`, `gp --oversubscribed`, `update` or `engines`.
     name: &'static str,
     /// With whom the others are compared.
     base: &'static str,

@@ -20,7 +20,10 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
     let ratio_of = format!("{} / {base}", case.metrics[0].name);
     let mut header = vec![""];
     for metric in case.metrics {
-        header.extend([metric.name, "±"]);
+        header.push(metric.name);
+        if !is_stacked(case) {
+            header.push("±");
+        }
     }
     header.extend([ratio_of.as_str(), "95 % interval"]);
     let mut table = output::table(&header);
@@ -43,8 +46,12 @@ fn row(case: &Case, rival: &Series, base: &str) -> Vec<String> {
     let mut row = vec![rival.name.to_owned()];
     for (number, metric) in case.metrics.iter().enumerate() {
         let Spread { median, low, high } = rival.spread(number);
-        row.push(number_of(metric, median));
-        row.push(half_spread(median, low, high));
+        let (number, spread) = (number_of(metric, median), half_spread(median, low, high));
+        if is_stacked(case) {
+            row.push(format!("{number}\n± {spread}"));
+        } else {
+            row.extend([number, spread]);
+        }
     }
     match case.ratio(rival.name, base, 0) {
         Some(_) if rival.name == base => row.extend(["1".to_owned(), "the base".to_owned()]),
@@ -57,6 +64,11 @@ fn row(case: &Case, rival: &Series, base: &str) -> Vec<String> {
         None => row.extend([String::new(), String::new()]),
     }
     row
+}
+
+/// Whether spreads stand below the figures rather than beside them: more columns would not fit.
+fn is_stacked(case: &Case) -> bool {
+    case.metrics.len() > 3
 }
 
 /// An interval whose ends are further apart than this says nothing about equality.
@@ -77,6 +89,7 @@ fn number_of(metric: &Metric, value: f64) -> String {
         Unit::PerSecond if value >= 1e3 => format!("{} k/s", units::figures(value / 1e3)),
         Unit::PerSecond => format!("{} /s", units::figures(value)),
         Unit::Objects => units::count(value.round() as u64),
+        Unit::Percent => format!("{} %", units::figures(value)),
     }
 }
 
@@ -208,6 +221,7 @@ fn case_out(case: &Case, base: &str) -> CaseOut {
                 Unit::Nanoseconds => "ns",
                 Unit::PerSecond => "1/s",
                 Unit::Objects => "objects",
+                Unit::Percent => "%",
             },
             spread: Some(rival.spread(number)),
             ratio_to_base: case.ratio(rival.name, base, number),

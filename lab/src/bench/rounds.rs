@@ -30,6 +30,8 @@ pub(super) enum Unit {
     PerSecond,
     /// A number of objects.
     Objects,
+    /// A share of the whole, in per cent.
+    Percent,
 }
 
 /// One thing that is measured of every rival.

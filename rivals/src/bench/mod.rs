@@ -6,12 +6,15 @@
 //! - [`read`]: enter, load, read a word, leave.
 //! - [`grace`]: how long a grace period takes, and what waiting for it costs the readers.
 //! - [`update`]: replace and retire a small object.
+//! - [`engines`]: the engines of a domain on a path-lookup cache ([`path_cache`]).
 
 mod crew;
+pub mod engines;
 pub mod grace;
 mod grace_rivals;
 #[cfg(feature = "liburcu")]
 mod liburcu;
+pub mod path_cache;
 pub mod read;
 pub mod update;
 
