@@ -2,7 +2,7 @@
 //! rcu_poll and rcu_sched (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003, table 3).
 //!
 //! As many QSBR readers as processors look up paths of a real directory tree in a
-//! [`PathCache`](super::path_cache::PathCache); now and then one renames, unlinks or links again a file
+//! [`PathCache`]; now and then one renames, unlinks or links again a file
 //! of its own. An *iteration* is a fixed number of look-ups, followed by a pause offline: benchmarks
 //! whose processors have nothing to do at times show what an engine does with idle ones. In the
 //! background a callback at a time is queued, and beside the readers one thread waits for grace

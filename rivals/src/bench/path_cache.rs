@@ -4,7 +4,7 @@
 //! this name. Readers go through it inside a read-side critical section and write nothing. A change
 //! copies the bucket it concerns and publishes the copy; the old one is retired. A rename is two such
 //! changes, between which a look-up may find neither name; so a look-up that found nothing asks
-//! whether a rename was under way meanwhile ([`PathCache::renames`], a sequence that is odd during
+//! whether a rename was under way meanwhile (`PathCache::renames`, a sequence that is odd during
 //! one), and if so tries again. These are two of the transformations of McKenney's "Using the Right
 //! Tool for the Job" (2005): substitute copy, and global version number.
 
