@@ -51,7 +51,7 @@ pub const STEPS: &[&str] = &[
 pub const STEPS_FOR_SPEED: &[&str] = &[
     "force",
     "look-on-tick",
-    "hand-to-timer",
+    "hand-over",
     "look-again",
     "report-when-forced",
     "raise-waiters",
@@ -93,6 +93,8 @@ pub struct Adaptive<S: Steps = Intact> {
     finished: u32,
     /// The last ones that somebody needs; waits for; waits for in a hurry. Not before `finished`.
     wanted: u32,
+    /// Who needed `wanted` first.
+    wanted_by: usize,
     waited_for: u32,
     expedited: u32,
     /// Whom the grace period in progress waits for.
@@ -134,6 +136,7 @@ impl<S: Steps> Adaptive<S> {
             number: start.number,
             finished: start.number,
             wanted: start.number,
+            wanted_by: 0,
             waited_for: start.number,
             expedited: start.number,
             mask: Mask::new(cpus),
@@ -364,7 +367,9 @@ impl<S: Steps> Adaptive<S> {
             return;
         }
         host.touch(SHARED, Access::Lock);
-        self.wanted = number;
+        if is_first {
+            (self.wanted, self.wanted_by) = (number, cpu);
+        }
         if waits {
             self.waiters.insert(cpu);
             self.waited_for = number;
@@ -488,8 +493,11 @@ impl<S: Steps> Engine for Adaptive<S> {
         if cpu < self.counters.cpus() {
             self.counters.enter_eqs(cpu, host);
             self.report(cpu, host);
-            if !self.steps.omits("hand-to-timer") {
-                self.alarm.hand_to_timer(cpu, host);
+            if self.alarm.is_kept_by(cpu) && !self.steps.omits("hand-over") {
+                // Who needs the grace period has callbacks, so it keeps its tick; a hold-out is awake.
+                let mut others = core::iter::once(self.wanted_by).chain(self.mask.first_from(0));
+                let to = others.find(|&other| !self.counters.is_in_eqs(other));
+                self.alarm.hand_over(to, host);
             }
             self.sleep(cpu, host);
         }

@@ -81,14 +81,15 @@ impl Alarm {
         *self = Self::Off;
     }
 
-    /// `cpu` has no more ticks for sure: if it keeps the alarm, the timer takes it.
-    pub(super) fn hand_to_timer(&mut self, cpu: usize, host: &mut dyn Host) {
-        match *self {
-            Self::Tick { cpu: keeper, jiffies, .. } if keeper == cpu => {
-                host.timer(jiffies);
-                *self = Self::Timer { jiffies };
-            }
-            _ => {}
-        }
+    /// Whether `cpu` keeps it.
+    pub(super) fn is_kept_by(&self, cpu: usize) -> bool {
+        matches!(*self, Self::Tick { cpu: keeper, .. } if keeper == cpu)
+    }
+
+    /// Its keeper has no more ticks for sure: `to` takes it, who may have some, or else the timer.
+    pub(super) fn hand_over(&mut self, to: Option<usize>, host: &mut dyn Host) {
+        let Self::Tick { jiffies, .. } = *self else { return };
+        *self = Self::Off;
+        self.set(to.unwrap_or(0), to.is_some(), jiffies, host);
     }
 }

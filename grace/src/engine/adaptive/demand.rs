@@ -7,7 +7,8 @@ use crate::policy::Urgency;
 pub struct Parameters {
     /// How long a grace period that nobody waits for is put off, so that callbacks gather. At least 1.
     pub gather_jiffies: u32,
-    /// Between looks, if nobody waits without pause. At least 1.
+    /// Between looks, if nobody waits without pause. At least 1; and a quarter of the age more while nobody
+    /// is forced.
     pub look_jiffies: u32,
     /// The same two when over budget.
     pub back_off_jiffies: u32,
@@ -25,17 +26,21 @@ pub struct Parameters {
 
 impl Parameters {
     /// One jiffy to gather and between looks, which is what rcu_ltimer takes; 8 when over budget, so that
-    /// looks cost an eighth. 25 to force: 100 ms at 250 Hz, the kernel's own measure. 100 callbacks:
-    /// entering a softirq costs about as much as one of them, and they take some tens of
-    /// microseconds (the kernel's `blimit` of 10 would cost a tenth). 1/128 of those that are ready,
-    /// as in the kernel. A million objects, 256 MiB.
+    /// looks cost an eighth. 25 to force: 100 ms at 250 Hz, the kernel's own measure. A million objects,
+    /// 256 MiB.
+    ///
+    /// 300 callbacks, or 1/32 of them: entering a softirq costs about as much as a callback. The kernel's
+    /// 10, and 1/128, cost a tenth of the callbacks' own time; these cost less than a hundredth, and
+    /// take some tens of microseconds. (A driver can let others in within [`Host::invoke`].)
+    ///
+    /// [`Host::invoke`]: crate::engine::Host::invoke
     pub const DEFAULT: Self = Self {
         gather_jiffies: 1,
         look_jiffies: 1,
         back_off_jiffies: 8,
         force_after_jiffies: 25,
-        callbacks_at_once_min: 100,
-        callbacks_at_once_shift: 7,
+        callbacks_at_once_min: 300,
+        callbacks_at_once_shift: 5,
         backlog_objects_max: 1 << 20,
         backlog_bytes_max: 256 << 20,
     };
@@ -110,7 +115,9 @@ pub const fn look_again(demand: &Demand, parameters: &Parameters) -> LookAgain {
         _ if demand.is_over_budget && !demand.is_near_limit => {
             at_least_1(parameters.back_off_jiffies)
         }
-        _ => at_least_1(parameters.look_jiffies),
+        _ if demand.is_pressing() => at_least_1(parameters.look_jiffies),
+        // What has taken so long takes a little longer.
+        _ => at_least_1(parameters.look_jiffies).saturating_add(demand.age_jiffies / 4),
     };
     LookAgain { forces, pause_jiffies }
 }

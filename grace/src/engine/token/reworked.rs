@@ -43,7 +43,7 @@ pub const STEPS: &[&str] = &[
 
 /// What it may leave out, and be slower.
 pub const STEPS_FOR_SPEED: &[&str] =
-    &["nudge", "look-on-tick", "follow-on-tick", "hand-to-timer", "pass-on-return"];
+    &["nudge", "look-on-tick", "follow-on-tick", "hand-over", "pass-on-return"];
 
 /// The numbers, how far the looks have come, and the lock under which they change.
 const SHARED: Line = Line::Global(0);
@@ -293,9 +293,16 @@ impl<S: Steps> Engine for Relay<S> {
         }
         self.callbacks[cpu].queue(callback);
         host.touch(Line::Cpu(cpu), Access::Write);
-        let is_first = self.callbacks[cpu].count() == 1;
-        if callback.urgency > Urgency::Background || self.callbacks[cpu].is_due() && !is_first {
+        if callback.urgency > Urgency::Background {
             host.raise(cpu);
+        } else if self.callbacks[cpu].is_due() {
+            let is_first = self.callbacks[cpu].count() == 1;
+            host.touch(SHARED, Access::Read);
+            self.assign(cpu);
+            let is_idle = !self.in_progress() && !is_first;
+            if is_idle || self.callbacks[cpu].ready().0 != 0 {
+                host.raise(cpu);
+            }
         }
         self.sleep(cpu, host);
     }
@@ -366,8 +373,8 @@ impl<S: Steps> Engine for Relay<S> {
         }
         self.pass(cpu, host);
         self.eqs.insert(cpu);
-        if !self.steps.omits("hand-to-timer") {
-            self.alarm.hand_to_timer(cpu, host);
+        if self.alarm.is_kept_by(cpu) && !self.steps.omits("hand-over") {
+            self.alarm.hand_over(None, host);
         }
         host.touch(Line::Cpu(cpu), Access::Atomic);
         self.sleep(cpu, host);
