@@ -1,9 +1,8 @@
 //! The simulation of SRCU: repeatable, conserving time, and with the mechanisms that it is there to show.
 
-use grace::two_bank::Adaptive;
+use grace::two_bank::{Adaptive, AnyDelay};
 use simulate::srcu::{
-    Blocked, DelayFunction, Options, Placement, Readers, Report, Sweep, VARIANTS, run, sweep,
-    variant,
+    Blocked, Options, Placement, Readers, Report, Sweep, VARIANTS, run, sweep, variant,
 };
 
 const MS: u64 = 1_000_000;
@@ -112,7 +111,7 @@ fn adaptive_is_as_fast_as_5_18_for_short_readers_and_cheaper_for_long_ones() {
 #[test]
 fn without_its_first_moment_adaptive_still_lets_the_caller_go_on() {
     let delay = Adaptive { first_nap_us: 0, ..Adaptive::at(250) };
-    let options = Options { delay: DelayFunction::Adaptive(delay), ..options("adaptive") };
+    let options = Options { delay: AnyDelay::Adaptive(delay), ..options("adaptive") };
     let report = report(&options);
     assert!(report.checks_failed > 0, "it meets the caller in its section");
     assert!(report.latency_max_ns < 200_000, "{}", report.latency_max_ns);

@@ -30,6 +30,7 @@
 
 mod explore;
 mod fault;
+mod reader;
 mod scenario;
 mod world;
 

@@ -1,6 +1,6 @@
 //! Who does what.
 
-use grace::two_bank::{Adaptive, Published};
+use grace::two_bank::{Adaptive, AnyDelay, Published};
 
 /// A reader: sections one after the other, each of which reads the published object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,31 +13,13 @@ pub struct Task {
     pub cpu: u8,
 }
 
-/// A delay function of the explorer's: its counts must be few.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum DelayOf {
-    /// Never waits.
-    Spin,
-    /// Waits after the first run, with counts.
-    Count,
-    /// Naps.
-    Nap,
-}
-
-impl DelayOf {
-    pub(super) fn published(self) -> Option<Published> {
-        match self {
-            Self::Spin => Some(Published::V5_18),
-            Self::Count => Some(Published::V5_19_RC1),
-            Self::Nap => None,
-        }
-    }
-
-    /// Few lengths of naps are as good as many.
-    pub(super) fn adaptive() -> Adaptive {
-        Adaptive { nap_us: 1_000, wait_jiffies_max: 1, ..Adaptive::at(1_000) }
-    }
-}
+/// Never waits.
+const SPINS: AnyDelay = AnyDelay::Published(Published::V5_18);
+/// Waits after the first run, with counts.
+const COUNTS: AnyDelay = AnyDelay::Published(Published::V5_19_RC1);
+/// Naps; few lengths of naps are as good as many.
+const NAPS: AnyDelay =
+    AnyDelay::Adaptive(Adaptive { nap_us: 1_000, wait_jiffies_max: 1, ..Adaptive::at(1_000) });
 
 /// A scenario.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,7 +35,7 @@ pub struct Scenario {
     /// Whether another processor makes one more, at any time.
     pub other_updater: bool,
     /// The delay function.
-    pub(super) delay: DelayOf,
+    pub delay: AnyDelay,
 }
 
 const STAYS: Task = Task { sections: 1, migrations: 0, cpu: 0 };
@@ -67,7 +49,7 @@ pub fn scenarios() -> Vec<Scenario> {
         readers: vec![STAYS],
         updates: 1,
         other_updater: false,
-        delay: DelayOf::Spin,
+        delay: SPINS,
     };
     vec![
         base.clone(),
@@ -119,14 +101,14 @@ pub fn scenarios() -> Vec<Scenario> {
             name: "counting",
             about: "as straggler, with a worker that waits and counts",
             updates: 2,
-            delay: DelayOf::Count,
+            delay: COUNTS,
             ..base.clone()
         },
         Scenario {
             name: "napping",
             about: "as straggler, with a worker that naps",
             updates: 2,
-            delay: DelayOf::Nap,
+            delay: NAPS,
             ..base
         },
     ]

@@ -1,13 +1,6 @@
-//! The whole state: memory, machine, worker, readers; and the transcription of each step.
+//! The whole state: memory, machine, worker, readers (`reader`); and the worker's steps, transcribed.
 //!
 //! ```text
-//! lock:    b = srcu_idx & 1 (Relaxed)
-//!          (may stall, or migrate, for as long as it likes)
-//!          lock[b][this cpu] += 1 (Relaxed, own processor's)
-//!          fence B
-//! read:    p = ptr (Acquire); the object p must be initialised and not freed
-//! unlock:  fence C
-//!          unlock[b][this cpu] += 1 (Relaxed)
 //! check:   u = sum over cpus of unlock[b] (Relaxed, one by one)
 //!          fence A
 //!          l = sum over cpus of lock[b] (Relaxed, one by one); drained if equal
@@ -20,16 +13,15 @@
 //! there: a fence that is missing shall not hide behind one. Only against a second updater, who
 //! requests from elsewhere, does it take the lock.
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use grace::Urgency;
 use grace::engine::Steps;
-use grace::two_bank::{
-    Action, Adaptive, Cookie, Delay, Event, Machine, Published, Sequence, Situation, Wait,
-};
+use grace::two_bank::{Action, AnyDelay, Cookie, Event, Machine, Sequence};
 
 use super::fault::Mutant;
-use super::scenario::{DelayOf, Scenario};
+use super::reader::Reader;
+use super::scenario::Scenario;
 use crate::choice::Choice;
 use crate::memory::{LOCATIONS, Layout, Location, Lock, Memory, OBJECTS};
 
@@ -38,52 +30,7 @@ pub(super) const CPUS: usize = 2;
 const WORKER: usize = CPUS;
 const OTHER: usize = CPUS + 1;
 
-/// The machine's delay function and its mutant, chosen at run time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum AnyDelay {
-    Published(Published),
-    Adaptive(Adaptive),
-}
-
-impl AnyDelay {
-    fn of(delay: DelayOf) -> Self {
-        delay.published().map_or(Self::Adaptive(DelayOf::adaptive()), Self::Published)
-    }
-}
-
-macro_rules! delegate {
-    ($self:ident, $delay:ident => $call:expr) => {
-        match $self {
-            AnyDelay::Published($delay) => $call,
-            AnyDelay::Adaptive($delay) => $call,
-        }
-    };
-}
-
-impl Delay for AnyDelay {
-    fn extra_check(&self, count: &mut u32, now: Situation) -> bool {
-        delegate!(self, delay => delay.extra_check(count, now))
-    }
-    fn asks_after_each_check(&self) -> bool {
-        delegate!(self, delay => delay.asks_after_each_check())
-    }
-    fn spin_us(&self, is_last: bool) -> u32 {
-        delegate!(self, delay => delay.spin_us(is_last))
-    }
-    fn first_wait(&self, count: &mut u32, now: Situation) -> Wait {
-        delegate!(self, delay => delay.first_wait(count, now))
-    }
-    fn wait(&self, count: &mut u32, now: Situation) -> Wait {
-        delegate!(self, delay => delay.wait(count, now))
-    }
-    fn callback_delay_jiffies(&self, count: &mut u32, now: Situation) -> u32 {
-        delegate!(self, delay => delay.callback_delay_jiffies(count, now))
-    }
-    fn runs_per_jiffy_max(&self) -> u32 {
-        delegate!(self, delay => delay.runs_per_jiffy_max())
-    }
-}
-
+/// The machine's mutant, chosen at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Omission(Option<&'static str>);
 
@@ -102,7 +49,7 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    fn is(&self, mutant: Mutant) -> bool {
+    pub(super) fn is(&self, mutant: Mutant) -> bool {
         self.mutant == Some(mutant)
     }
 
@@ -110,7 +57,7 @@ impl Turn<'_> {
         self.is(Mutant::NoFenceDNorE) || self.is(Mutant::NoFenceOfWorker)
     }
 
-    fn tell(&mut self, what: impl FnOnce() -> String) {
+    pub(super) fn tell(&mut self, what: impl FnOnce() -> String) {
         if let Some(told) = &mut self.told {
             told.push_str(&what());
         }
@@ -133,27 +80,6 @@ pub(super) enum Move {
     Worker,
     OtherUpdater,
     Drain(u8),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum ReaderAt {
-    LookUp,
-    Count,
-    FenceB,
-    LoadPointer,
-    ReadObject,
-    FenceC,
-    Uncount,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Reader {
-    sections: u8,
-    migrations: u8,
-    cpu: u8,
-    at: ReaderAt,
-    bank: u8,
-    object: u8,
 }
 
 /// Where the worker stands inside an action.
@@ -183,24 +109,24 @@ struct Updater {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct World<M> {
-    memory: M,
+    pub(super) memory: M,
     machine: Machine<AnyDelay, Omission>,
     queued: bool,
     at: WorkerAt,
-    readers: Vec<Reader>,
+    pub(super) readers: Vec<Reader>,
     worker: Updater,
     other: Updater,
     objects: u8,
-    freed: [bool; OBJECTS],
+    pub(super) freed: [bool; OBJECTS],
 }
 
-const INDEX: Location = Location::GpCtr;
+pub(super) const INDEX: Location = Location::GpCtr;
 
-fn lock_count(bank: u8, cpu: u8) -> Location {
+pub(super) fn lock_count(bank: u8, cpu: u8) -> Location {
     Location::Word(bank * CPUS as u8 + cpu)
 }
 
-fn unlock_count(bank: u8, cpu: u8) -> Location {
+pub(super) fn unlock_count(bank: u8, cpu: u8) -> Location {
     Location::Attention(bank * CPUS as u8 + cpu)
 }
 
@@ -227,22 +153,13 @@ impl<M: Memory> World<M> {
             Some(Mutant::Omitted(step)) => Omission(Some(step)),
             _ => Omission(None),
         };
-        let reader = |task: &super::Task| Reader {
-            sections: task.sections,
-            migrations: task.migrations,
-            cpu: task.cpu,
-            at: ReaderAt::LookUp,
-            bank: 0,
-            object: 0,
-        };
         let updater = |updates| Updater { updates, old: None, cookie: None };
-        let delay = AnyDelay::of(scenario.delay);
         Self {
             memory: M::new(&layout()),
-            machine: Machine::with_steps(delay, Sequence::after(0), omission),
+            machine: Machine::with_steps(scenario.delay, Sequence::after(0), omission),
             queued: false,
             at: WorkerAt::Next,
-            readers: scenario.readers.iter().map(reader).collect(),
+            readers: scenario.readers.iter().map(Reader::new).collect(),
             worker: updater(scenario.updates),
             other: updater(u8::from(scenario.other_updater)),
             objects: 1,
@@ -265,7 +182,7 @@ impl<M: Memory> World<M> {
 
     /// Whether all have done what they were to do.
     pub(super) fn is_end(&self) -> bool {
-        self.readers.iter().all(|reader| reader.sections == 0)
+        self.readers.iter().all(Reader::is_done)
             && Self::is_done(&self.worker)
             && Self::is_done(&self.other)
             && self.machine.pending() == Action::Idle
@@ -285,98 +202,10 @@ impl<M: Memory> World<M> {
                 }
             },
         };
-        let readers = self.readers.iter().any(|reader| reader.sections > 0);
+        let readers = !self.readers.iter().all(Reader::is_done);
         let cpus = if readers { (1 << CPUS) - 1 } else { 0 };
         self.memory.settle(cpus | 1 << WORKER | 1 << OTHER);
         outcome
-    }
-
-    fn increment(&mut self, cpu: u8, at: Location, turn: &mut Turn<'_>) {
-        // Atomic against interrupts of its own processor, but no locked instruction.
-        let me = usize::from(cpu);
-        let value = self.memory.load(me, at, Relaxed, turn.choice);
-        self.memory.store(me, at, value + 1, Relaxed);
-    }
-
-    fn read(&mut self, index: usize, turn: &mut Turn<'_>) -> Outcome {
-        let Reader { sections, cpu, at, bank, object, .. } = self.readers[index];
-        if sections == 0 {
-            return Outcome::Blocked;
-        }
-        let me = usize::from(cpu);
-        let next = match at {
-            ReaderAt::LookUp => {
-                let bank = (self.memory.load(me, INDEX, Relaxed, turn.choice) & 1) as u8;
-                turn.tell(|| format!("reader {index} on cpu {cpu}: looks up bank {bank}"));
-                self.readers[index].bank = bank;
-                ReaderAt::Count
-            }
-            ReaderAt::Count => {
-                turn.tell(|| format!("reader {index}: lock[{bank}][{cpu}] += 1"));
-                self.increment(cpu, lock_count(bank, cpu), turn);
-                ReaderAt::FenceB
-            }
-            ReaderAt::FenceB => {
-                turn.tell(|| format!("reader {index}: fence B"));
-                if !turn.is(Mutant::NoFenceB) {
-                    self.memory.fence(me);
-                }
-                ReaderAt::LoadPointer
-            }
-            ReaderAt::LoadPointer => {
-                let object = self.memory.load(me, Location::Pointer, Acquire, turn.choice) as u8;
-                turn.tell(|| format!("reader {index}: finds object {object}"));
-                self.readers[index].object = object;
-                ReaderAt::ReadObject
-            }
-            ReaderAt::ReadObject => {
-                turn.tell(|| format!("reader {index}: reads object {object}"));
-                if self.freed[usize::from(object)] {
-                    return Outcome::Violation(format!(
-                        "object {object} is read after it was freed"
-                    ));
-                }
-                if !self.memory.read_object(me, object) {
-                    return Outcome::Violation(format!("object {object} is read too early"));
-                }
-                ReaderAt::FenceC
-            }
-            ReaderAt::FenceC => {
-                turn.tell(|| format!("reader {index}: fence C"));
-                if !turn.is(Mutant::NoFenceC) {
-                    self.memory.fence(me);
-                }
-                ReaderAt::Uncount
-            }
-            ReaderAt::Uncount => {
-                let bank = if turn.is(Mutant::UnlockOtherBank) { 1 ^ bank } else { bank };
-                turn.tell(|| format!("reader {index}: unlock[{bank}][{cpu}] += 1"));
-                self.increment(cpu, unlock_count(bank, cpu), turn);
-                let reader = &mut self.readers[index];
-                reader.sections -= 1;
-                (reader.bank, reader.object) = (0, 0);
-                ReaderAt::LookUp
-            }
-        };
-        self.readers[index].at = next;
-        Outcome::Moved
-    }
-
-    /// A context switch here, and one there: full barriers, and the run queue's lock in between.
-    fn migrate(&mut self, index: usize, turn: &mut Turn<'_>) -> Outcome {
-        let Reader { sections, migrations, cpu, .. } = self.readers[index];
-        if sections == 0 || migrations == 0 {
-            return Outcome::Blocked;
-        }
-        let (from, to) = (usize::from(cpu), usize::from(1 ^ cpu));
-        turn.tell(|| format!("reader {index}: migrates to cpu {to}"));
-        self.memory.fence(from);
-        self.memory.unlock(from, Lock::Registry);
-        self.memory.lock(to, Lock::Registry);
-        self.memory.fence(to);
-        let reader = &mut self.readers[index];
-        (reader.cpu, reader.migrations) = (to as u8, migrations - 1);
-        Outcome::Moved
     }
 
     fn tell_machine(&mut self, event: Event) {
@@ -525,8 +354,7 @@ impl<M: Memory> World<M> {
         self.objects += 1;
         self.memory.initialise(me, new);
         let old = if turn.scenario.other_updater {
-            let swap = core::sync::atomic::Ordering::AcqRel;
-            self.memory.update(me, Location::Pointer, swap, |_, by| by, u64::from(new)) as u8
+            self.memory.update(me, Location::Pointer, AcqRel, |_, by| by, u64::from(new)) as u8
         } else {
             self.memory.store(me, Location::Pointer, u64::from(new), Release);
             new - 1

@@ -23,14 +23,16 @@
 //! [`Machine`] has no clock: it is told of ticks. It touches nothing, needs no allocator, and never
 //! panics. Source: `kernel/rcu/srcutree.c`, from its description; McKenney, Triplett and others.
 //!
-//! Reading order: `sequence`, `delay`, `adaptive`, `machine`.
+//! Reading order: `sequence`, `delay`, `adaptive`, `any`, `machine`.
 
 mod adaptive;
+mod any;
 mod delay;
 mod machine;
 mod sequence;
 
 pub use adaptive::Adaptive;
+pub use any::AnyDelay;
 pub use delay::{Age, CallbackDelay, Delay, Published, Situation, Wait};
 pub use machine::{Action, Event, Machine, Refused, STEPS};
 pub use sequence::{Cookie, Phase, Sequence};

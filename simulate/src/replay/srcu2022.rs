@@ -7,20 +7,23 @@
 //! one expedited grace period each. Two people measured: Gao the loops and boots with many variants,
 //! Kolothum four boots on another machine. Both: arm64, 250 ticks a second, preemptible.
 //!
-//! **What is fitted**: the caller's work between two calls, on the loop of 5.18; how many calls a boot
-//! makes and what else it does, on Gao's boots with 5.18 and 5.19-rc1. All else is predicted. A check's
-//! price is such that a run that fails takes about 40 us, as was estimated from the kernel's code; the
-//! figures change little with it but those of the experiments that limit the number of runs.
+//! **What is fitted**: the caller's work between two calls, on the loop of 5.18; the price of a look at a
+//! bank, on the boot with at most 100 looks; how many calls a boot makes and what else it does, on
+//! Gao's boots with 5.18 and 5.19-rc1. All else is predicted, and hardly changes with the seed.
+//!
+//! **What does not fit**: of the four boots with few looks and long pauses one; the others fit narrowly.
+//! In truth they did better. Something that is not modelled spared them, such as another processor
+//! that pulls the preempted caller over.
 //!
 //! **"fix1" and "fix2"** of Kolothum's table are not the first diff, of which Gao says that it did not
 //! help. The mail answers the question what happens with the block kept and its limit set to
 //! 1,000,000, and says that this and the logic without the block take the same time "in both
 //! cases": so they are those two, in whatever order. In the model they behave alike.
 
-use grace::two_bank::{CallbackDelay, Published};
+use grace::two_bank::{AnyDelay, CallbackDelay, Published};
 
 use super::{Role, Row};
-use crate::srcu::{DelayFunction, Options, run};
+use crate::srcu::{Options, run};
 
 const SOURCE: &str = "lkml2022.srcu";
 
@@ -45,7 +48,7 @@ const fn long_pause(looks: u32, last_retry_us: u32) -> Published {
 
 /// The seconds that a loop of so many calls takes.
 fn loop_s(delay: Published, calls: u32) -> f64 {
-    let options = Options { calls, ..Options::reports_of_2022(DelayFunction::Published(delay)) };
+    let options = Options { calls, ..Options::reports_of_2022(AnyDelay::Published(delay)) };
     let report = run(&options).expect("these options are possible");
     report.elapsed_ns as f64 / 1e9
 }
@@ -62,7 +65,7 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-/// The four loops of `figures.toml`, and that one without the first place of preemption.
+/// The four loops of `figures.toml`, and where there was no regression.
 fn loops() -> Vec<Row> {
     let sleeps = "the worker preempts the caller in its own section, finds it there, and sleeps: \
                   two ticks; callbacks are delayed as well: two more";
@@ -92,7 +95,7 @@ fn loops() -> Vec<Row> {
     let mut rows: Vec<Row> = table.into_iter().map(row).collect();
     let not_preemptible = run(&Options {
         preempt: false,
-        ..Options::reports_of_2022(DelayFunction::Published(Published::V5_19_RC1))
+        ..Options::reports_of_2022(AnyDelay::Published(Published::V5_19_RC1))
     })
     .expect("these options are possible");
     let ms = not_preemptible.latency_p99_ns as f64 / 1e6;
@@ -152,7 +155,7 @@ fn experiments() -> Vec<Row> {
             Role::Predicted,
             callbacks,
         ),
-        ("limit 100", limited(100), 30.053, Role::Predicted, limit),
+        ("limit 100", limited(100), 30.053, Role::Fitted, "a look's price is fitted on it"),
         ("limit 150", limited(150), 25.151, Role::Predicted, limit),
         ("limit 200", limited(200), 20.704, Role::Predicted, limit),
         ("limit 250", limited(250), 15.748, Role::Predicted, limit),
@@ -188,11 +191,21 @@ mod tests {
     #[test]
     fn most_experiments_fit_too_and_those_that_do_not_are_known() {
         let rows = experiments();
-        let misses: Vec<&str> = rows
-            .iter()
-            .filter(|row| row.fit() != Fit::Fits)
-            .map(|row| row.figure.as_str())
-            .collect();
-        assert_eq!(misses, ["boot: limit 150", "boot: limit 20, last pause 200 us"]);
+        let misses = rows.iter().filter(|row| row.fit() != Fit::Fits);
+        let misses: Vec<&str> = misses.map(|row| row.figure.as_str()).collect();
+        assert_eq!(misses, ["boot: limit 20, last pause 200 us"]);
+    }
+
+    #[test]
+    fn the_seed_decides_nothing() {
+        let seconds = |seed| {
+            let delay = AnyDelay::Published(Published::BLOCK_REMOVED);
+            let options = Options { seed, ..Options::reports_of_2022(delay) };
+            run(&options).expect("these options are possible").elapsed_ns
+        };
+        let first = seconds(1);
+        for seed in 2..6 {
+            assert!(seconds(seed).abs_diff(first) < first / 20, "{seed}");
+        }
     }
 }

@@ -20,8 +20,10 @@ mod scheduler;
 mod sweep;
 mod world;
 
+/// Any of the delay functions.
+pub use grace::two_bank::AnyDelay as DelayFunction;
 pub use options::{
-    Blocked, DelayFunction, Invalid, Options, Placement, Readers, SchedulerTimes, VARIANTS, variant,
+    Blocked, Invalid, Options, Placement, Readers, SchedulerTimes, VARIANTS, variant,
 };
 pub use report::Report;
 pub use sweep::{Sweep, sweep};

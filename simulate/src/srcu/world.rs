@@ -6,9 +6,9 @@
 use std::collections::VecDeque;
 
 use grace::Urgency;
-use grace::two_bank::{Action, Cookie, Event, Machine, Sequence, Wait};
+use grace::two_bank::{Action, AnyDelay, Cookie, Event, Machine, Sequence, Wait};
 
-use super::options::{DelayFunction, Options, Placement};
+use super::options::{Options, Placement};
 use super::report::{Record, Report};
 use super::scheduler::{RunQueue, TaskId};
 use crate::events::{Events, Time};
@@ -84,7 +84,7 @@ pub(super) struct World<'a> {
     options: &'a Options,
     events: Events<Happening>,
     random: Random,
-    machine: Machine<DelayFunction>,
+    machine: Machine<AnyDelay>,
     cpus: Vec<Cpu>,
     tasks: Vec<Task>,
     jiffy: u64,
