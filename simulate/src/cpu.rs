@@ -152,8 +152,10 @@ pub(crate) struct Cpu {
     pub(crate) daemon: Daemon,
     /// Since when softirqs have been busy without a pause.
     pub(crate) worker_since: Option<Time>,
-    /// When it was last seen in a quiescent state, for the timeline.
+    /// When it was last seen in a quiescent state, for the timeline; and at which step of the run,
+    /// to see whether the engine waited for it.
     pub(crate) quiescent_at: Time,
+    pub(crate) quiescent_step: u64,
     pub(crate) random: Random,
     time: [Time; CATEGORIES],
 }
@@ -179,6 +181,7 @@ impl Cpu {
             daemon: Daemon::default(),
             worker_since: None,
             quiescent_at: 0,
+            quiescent_step: 0,
             random,
             time: [0; CATEGORIES],
         }

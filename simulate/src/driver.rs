@@ -11,6 +11,7 @@ use grace::engine::{Callback, Engine, Mode};
 use crate::cost::Picos;
 use crate::cpu::{Activity, Blocked, Stretch, Then};
 use crate::events::Time;
+use crate::memory::Memory;
 use crate::program::Program;
 use crate::setup::Setup;
 use crate::ticks::Ticks;
@@ -49,9 +50,14 @@ pub(crate) struct Driver {
 const SAMPLE_PARTS: Time = 618;
 
 impl Driver {
-    pub(crate) fn new(setup: &Setup, engine: Box<dyn Engine>, programs: Vec<Program>) -> Self {
+    pub(crate) fn new(
+        setup: &Setup,
+        engine: Box<dyn Engine>,
+        programs: Vec<Program>,
+        memory: Option<Memory>,
+    ) -> Self {
         Self {
-            world: World::new(setup),
+            world: World::new(setup, memory),
             engine,
             programs,
             ticks: Ticks::new(setup.jiffy(), setup.cpus),
@@ -169,7 +175,8 @@ impl Driver {
         let processor = &mut self.world.cpus[cpu];
         processor.run_until(self.now, window);
         if core::mem::take(&mut processor.in_eqs) {
-            processor.quiescent_at = processor.at;
+            let at = processor.at;
+            self.world.is_quiescent(cpu, at);
             let cost = self.world.setup.costs.engine;
             self.call(cpu, cost, Look::Own, |engine, world| engine.exit_eqs(cpu, world));
         }
@@ -180,6 +187,8 @@ impl Driver {
     fn offer_to_reschedule(&mut self, cpu: usize) {
         let due = core::mem::take(&mut self.world.cpus[cpu].cond_resched_due);
         if due != 0 {
+            let at = self.world.cpus[cpu].at;
+            self.world.is_quiescent(cpu, at);
             self.call(cpu, 0, Look::Own, |engine, world| {
                 (0..due).for_each(|_| engine.cond_resched(cpu, world));
             });
@@ -220,9 +229,9 @@ impl Driver {
         if processor.can_be_in_eqs() && self.engine.waiting(cpu) == 0 {
             if !processor.in_eqs {
                 let cost = self.world.setup.costs.engine;
-                let processor = &mut self.world.cpus[cpu];
-                processor.in_eqs = true;
-                processor.quiescent_at = processor.at;
+                let at = processor.at;
+                self.world.cpus[cpu].in_eqs = true;
+                self.world.is_quiescent(cpu, at);
                 self.call(cpu, cost, Look::Own, |engine, world| engine.enter_eqs(cpu, world));
                 self.start_softirq(cpu);
             }
@@ -243,7 +252,7 @@ impl Driver {
         let mode = self.world.cpus[cpu].mode(now);
         self.world.charge_kernel(cpu, cost);
         if mode != Mode::Kernel {
-            self.world.cpus[cpu].quiescent_at = now;
+            self.world.is_quiescent(cpu, now);
         }
         self.call(cpu, engine_cost, Look::Own, |engine, world| engine.tick(cpu, mode, world));
         self.settle(cpu);
@@ -267,7 +276,8 @@ impl Driver {
         self.world.tally.context_switches += u64::from(counted);
         let processor = &mut self.world.cpus[cpu];
         processor.need_resched = false;
-        processor.quiescent_at = processor.at;
+        let at = processor.at;
+        self.world.is_quiescent(cpu, at);
         self.call(cpu, 0, Look::Own, |engine, world| engine.context_switch(cpu, world));
     }
 
@@ -328,6 +338,7 @@ impl Driver {
         if self.world.is_counted(self.now) {
             self.world.tally.operations += u64::from(stretch.operations);
         }
+        self.world.allocate(cpu, stretch.calls);
         self.queue(cpu, stretch.calls, stretch.bytes, Urgency::Background, false);
         let next = match stretch.then {
             Then::GoOn | Then::Switch => self.next_stretch(cpu),
@@ -421,6 +432,9 @@ impl Driver {
             self.world.tally.samples += 1;
         } else {
             self.world.directory.clear_traffic();
+            if let Some(memory) = &mut self.world.memory {
+                memory.clear();
+            }
         }
         self.world.fill_budget(self.now);
         let at = self.now + self.world.setup.jiffy() * SAMPLE_PARTS / 1_000;

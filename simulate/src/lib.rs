@@ -15,6 +15,7 @@ pub mod engines;
 pub mod events;
 pub mod histogram;
 pub mod line;
+pub mod memory;
 pub mod parameter;
 mod program;
 pub mod queueing;

@@ -55,10 +55,15 @@ pub(crate) fn set(
     Ok(())
 }
 
+/// The value of one, if there is one of this name.
+pub(crate) fn find(parameters: &[Parameter], name: &str) -> Option<u64> {
+    parameters.iter().find(|parameter| parameter.name == name).map(|parameter| parameter.value)
+}
+
 /// The value of one that is there: the tables and their users are written side by side.
 pub(crate) fn get(parameters: &[Parameter], name: &str) -> u64 {
-    match parameters.iter().find(|parameter| parameter.name == name) {
-        Some(parameter) => parameter.value,
+    match find(parameters, name) {
+        Some(value) => value,
         None => unreachable!("no parameter {name} in the table"),
     }
 }

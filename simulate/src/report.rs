@@ -7,6 +7,7 @@ use crate::driver::Driver;
 use crate::events::Time;
 use crate::histogram::Summary;
 use crate::line::Traffic;
+use crate::memory::{Memory, SlabUse};
 use crate::parameter::Parameter;
 use crate::setup::{SECOND, Setup};
 use crate::timeline::GracePeriod;
@@ -42,6 +43,8 @@ pub struct Report {
     pub machinery: Machinery,
     /// The engine's cache lines and locks.
     pub lines: Traffic,
+    /// What the slab allocator did, if the workload has one.
+    pub slab: Option<SlabUse>,
     /// The first grace periods after the warm-up.
     pub timeline: Vec<GracePeriod>,
 }
@@ -100,6 +103,9 @@ pub struct Callbacks {
     pub migrated: u64,
     /// That the engine wanted run though there were none: more than 0 is a fault of the engine's.
     pub invoked_beyond_queue: u64,
+    /// Batches that were run before every processor had been quiescent since they were queued: more
+    /// than 0 is a fault of the engine's. Checked with up to 64 processors.
+    pub early_batches: u64,
     /// The most that waited at a time.
     pub waiting_peak: u64,
     /// The most memory that waited at a time.
@@ -206,6 +212,7 @@ impl Report {
                 invoked: tally.invoked,
                 migrated: tally.migrated,
                 invoked_beyond_queue: tally.invoked_beyond_queue,
+                early_batches: tally.early_batches,
                 waiting_peak: tally.waiting_peak,
                 waiting_bytes_peak: tally.waiting_bytes_peak,
                 waiting_mean_milli: (tally.waiting_sum * 1_000 / u128::from(tally.samples.max(1)))
@@ -224,6 +231,7 @@ impl Report {
                 events: tally.events,
             },
             lines: world.directory.traffic(),
+            slab: world.memory.as_ref().map(Memory::seen),
             timeline: world.timeline.into_grace_periods(),
         }
     }

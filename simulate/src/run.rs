@@ -7,6 +7,7 @@ use grace::engine::Engine;
 use crate::driver::Driver;
 use crate::engines::EngineKind;
 use crate::events::Time;
+use crate::memory::Memory;
 use crate::parameter::Parameter;
 use crate::program::Program;
 use crate::report::Report;
@@ -63,7 +64,8 @@ fn drive(
     progress: &mut dyn FnMut(Time) -> ControlFlow<()>,
 ) -> Option<Report> {
     let programs = (0..setup.cpus).map(|cpu| Program::new(workload, cpu, setup.cpus)).collect();
-    let mut driver = Driver::new(setup, engine, programs);
+    let memory = Memory::new(workload.parameters(), setup.cpus);
+    let mut driver = Driver::new(setup, engine, programs, memory);
     match driver.run(progress) {
         ControlFlow::Continue(()) => {
             let workload = (workload.name(), workload.parameters());

@@ -12,6 +12,8 @@ pub(crate) struct Tally {
     pub(crate) migrated: u64,
     /// Callbacks that the engine wanted to run and that nobody had queued: an engine at fault.
     pub(crate) invoked_beyond_queue: u64,
+    /// Batches that were run before each processor had been quiescent since.
+    pub(crate) early_batches: u64,
     pub(crate) waiting_peak: u64,
     pub(crate) waiting_bytes_peak: u64,
     /// Sum of the samples of waiting callbacks, and how many samples.

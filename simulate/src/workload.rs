@@ -51,6 +51,16 @@ const LOOP: [Parameter; 4] = [
     parameter("cond_resched_ns", 700, (0, 1_000_000_000), "between offers to reschedule; 0: none"),
 ];
 
+/// SLUB's pages for `struct file`: [`Shape::FILP`](crate::slab::Shape::FILP).
+const SLAB: [Parameter; 6] = [
+    parameter("slab_objects_per_page", 64, (0, 4_096), "objects in a slab page; 0: no allocator"),
+    parameter("slab_partial_objects", 13, (0, 4_096), "free objects in the pages that a CPU keeps"),
+    parameter("slab_refill_objects", 6, (0, 4_096), "free objects that it takes from the node"),
+    parameter("slab_node_pages", 5, (0, 4_096), "pages that the node keeps even if empty"),
+    parameter("slab_page_ns", 60, (0, 1_000_000), "work under the node's lock for each page"),
+    parameter("slab_fresh_page_ns", 500, (0, 1_000_000), "to take a fresh page or give one back"),
+];
+
 const WAITER: [Parameter; 3] = [
     parameter("work_us", 20, US, "mean work before each update"),
     parameter("update_every_us", 0, (0, 100_000_000), "mean sleep before it; 0 for none"),
@@ -77,7 +87,7 @@ impl Workload {
                 Kind::OpenClose,
                 "open-close",
                 "each opens and closes its own file",
-                &[&BUSY, &LOOP],
+                &[&BUSY, &LOOP, &SLAB],
             ),
             exit_files(),
             long_readers(),

@@ -12,6 +12,7 @@ use crate::cost::{PICOS, Picos};
 use crate::cpu::{Category, Cpu, Window};
 use crate::events::{Events, Time};
 use crate::line::Directory;
+use crate::memory::Memory;
 use crate::random::Random;
 use crate::setup::Setup;
 use crate::tally::Tally;
@@ -48,6 +49,8 @@ struct Queued {
     at: Time,
     count: u64,
     bytes: u32,
+    /// The step of the run at which they were queued.
+    step: u64,
     /// Whether the task of that processor waits for it.
     waited_for: bool,
 }
@@ -63,6 +66,9 @@ struct Budget {
 /// Over how long the budget may be saved up, or exceeded, in nanoseconds.
 const BUDGET_SPAN: Time = 100_000_000;
 
+/// On machines of up to so many processors every batch is checked for being run too early.
+const OVERSEEN_MAX: usize = 64;
+
 /// What an engine finds around it.
 #[derive(Debug)]
 pub(crate) struct World {
@@ -71,6 +77,8 @@ pub(crate) struct World {
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) events: Events<Event>,
     pub(crate) directory: Directory,
+    /// Where the objects of callbacks come from, if that is modelled.
+    pub(crate) memory: Option<Memory>,
     pub(crate) tally: Tally,
     pub(crate) timeline: Timeline,
     /// The timer's number: what was asked before has another one.
@@ -79,6 +87,8 @@ pub(crate) struct World {
     waiting: u64,
     waiting_bytes: u64,
     budget: Budget,
+    /// Goes up with all that an engine must not confuse the order of.
+    step: u64,
     /// Whose call of the engine is going on.
     current: usize,
     /// What it has cost so far: the engine itself, and callbacks.
@@ -87,13 +97,14 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(setup: &Setup) -> Self {
+    pub(crate) fn new(setup: &Setup, memory: Option<Memory>) -> Self {
         let mut random = Random::new(setup.seed);
         Self {
             window: Window { from: setup.warm_up, to: setup.end() },
             cpus: (0..setup.cpus).map(|_| Cpu::new(random.split())).collect(),
             events: Events::new(),
             directory: Directory::new(setup.cpus),
+            memory,
             tally: Tally::default(),
             timeline: Timeline::new(setup.timeline),
             timer_ticket: 0,
@@ -101,6 +112,7 @@ impl World {
             waiting: 0,
             waiting_bytes: 0,
             budget: Budget { credit: 0, filled_at: 0 },
+            step: 0,
             current: 0,
             spent: 0,
             spent_callbacks: 0,
@@ -147,13 +159,37 @@ impl World {
     /// Puts callbacks into the queue of `cpu`.
     pub(crate) fn enqueue(&mut self, cpu: usize, count: u64, bytes: u32, waited_for: bool) {
         let at = self.cpus[cpu].at;
-        self.queues[cpu].push_back(Queued { at, count, bytes, waited_for });
+        self.step += 1;
+        self.queues[cpu].push_back(Queued { at, count, bytes, step: self.step, waited_for });
         self.waiting += count;
         self.waiting_bytes += count * u64::from(bytes);
         if self.is_counted(at) {
             self.tally.queued += count;
             self.tally.waiting_peak = self.tally.waiting_peak.max(self.waiting);
             self.tally.waiting_bytes_peak = self.tally.waiting_bytes_peak.max(self.waiting_bytes);
+        }
+    }
+
+    /// `cpu` is in no read-side critical section.
+    pub(crate) fn is_quiescent(&mut self, cpu: usize, at: Time) {
+        self.step += 1;
+        self.cpus[cpu].quiescent_at = at;
+        self.cpus[cpu].quiescent_step = self.step;
+    }
+
+    /// Whether every processor has been quiescent since this step. Not asked on large machines, where
+    /// it would take too long.
+    fn all_quiescent_since(&self, step: u64) -> bool {
+        self.cpus.len() > OVERSEEN_MAX
+            || self.cpus.iter().all(|cpu| cpu.in_eqs || cpu.quiescent_step > step)
+    }
+
+    /// The task of `cpu` allocates the objects of callbacks that it queues next.
+    pub(crate) fn allocate(&mut self, cpu: usize, count: u32) {
+        let Some(memory) = &mut self.memory else { return };
+        for _ in 0..count {
+            let cost = memory.allocate(cpu, self.cpus[cpu].at, &self.setup.costs);
+            self.cpus[cpu].charge(Category::Kernel, cost, self.window);
         }
     }
 
@@ -167,6 +203,13 @@ impl World {
         let costs = &self.setup.costs;
         let migration = if owner == self.current { 0 } else { costs.callback_transfer };
         self.spent_callbacks += (costs.callback + migration) * count;
+        if let (Some(memory), false) = (&mut self.memory, queued.waited_for) {
+            for _ in 0..count {
+                let spent = self.spent + self.spent_callbacks;
+                let now = self.cpus[self.current].time_after(spent);
+                self.spent_callbacks += memory.free(self.current, owner, now, costs);
+            }
+        }
         self.waiting -= count;
         self.waiting_bytes -= count * u64::from(queued.bytes);
         let now = self.now();
@@ -219,6 +262,7 @@ impl Host for World {
             return;
         }
         let mut left = count;
+        let mut newest = 0;
         while left != 0 {
             let Some(front) = self.queues[owner].front_mut() else {
                 self.tally.invoked_beyond_queue += left;
@@ -228,10 +272,14 @@ impl Host for World {
             front.count -= taken;
             left -= taken;
             let queued = *front;
+            newest = newest.max(queued.step);
             if queued.count == 0 {
                 self.queues[owner].pop_front();
             }
             self.run(owner, queued, taken);
+        }
+        if !self.all_quiescent_since(newest) {
+            self.tally.early_batches += 1;
         }
         let now = self.now();
         if self.is_counted(now) {
