@@ -1,8 +1,10 @@
 //! SRCU as it stands is safe and cannot get stuck; each fault is found where the table says.
 
-use check::two_bank::{FAULTS, Kind, Mutant, Scenario, explore, named, scenarios};
+use check::two_bank::{
+    Asked, FAULTS, Kind, Mutant, Scenario, explore, explore_alone, named, scenarios,
+};
 use check::{Model, Models, Verdict};
-use grace::two_bank::STEPS;
+use grace::two_bank::{Adaptive, AnyDelay, Published, STEPS, Sequence};
 
 /// Far above what any of these needs: reaching it is a failure.
 const LIMIT: usize = 2_000_000;
@@ -91,4 +93,37 @@ fn a_trace_reads_step_by_step() {
 fn too_many_states_are_said_to_be_so() {
     let scenario = named("one-reader").expect("it exists");
     assert_eq!(explore(&scenario, Model::Tso, None, 10), Verdict::LimitReached);
+}
+
+/// Three requests and three ticks, right before the sequence wraps.
+fn asked(delay: AnyDelay) -> Asked {
+    let start = Sequence::after(u64::MAX >> 2);
+    Asked { delay, omitted: None, start, requests: 3, ticks: 3 }
+}
+
+#[test]
+fn the_machine_by_itself_serves_every_request_under_each_delay_function() {
+    let few_looks = Published { no_delay_per_phase_max: Some(6), ..Published::final_at(250) };
+    let few_runs = Published { runs_per_jiffy_max: Some(3), ..Published::BLOCK_REMOVED };
+    let published =
+        [Published::V5_18, Published::V5_19_RC1, Published::FIRST_DIFF, few_runs, few_looks];
+    let adaptive = Adaptive { nap_us: 1_000, wait_jiffies_max: 2, ..Adaptive::at(250) };
+    let delays =
+        published.map(AnyDelay::Published).into_iter().chain([AnyDelay::Adaptive(adaptive)]);
+    for delay in delays {
+        let verdict = explore_alone(&asked(delay), LIMIT);
+        println!("{delay:?}: {verdict}");
+        assert!(verdict.is_safe(), "{delay:?}: {verdict}");
+    }
+}
+
+#[test]
+fn the_machine_by_itself_misses_what_it_is_about() {
+    for step in STEPS {
+        let delay = AnyDelay::Published(Published::V5_19_RC1);
+        let verdict = explore_alone(&Asked { omitted: Some(step), ..asked(delay) }, LIMIT);
+        println!("{step}: {verdict}\n");
+        let matters = matches!(*step, "serve-later" | "requeue" | "begin-next");
+        assert_eq!(verdict.is_fault(), matters, "{step}: {verdict}");
+    }
 }

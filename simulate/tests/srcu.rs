@@ -158,6 +158,11 @@ fn impossible_options_are_named() {
     assert_eq!(refused(&Options { check_ns: 0, ..good.clone() }), "check_ns");
     assert_eq!(refused(&Options { limit_ns: 0, ..good.clone() }), "limit_ns");
     assert_eq!(refused(&Options { run_ns: u64::MAX, ..good.clone() }), "run_ns");
+    assert_eq!(refused(&Options { calls: u32::MAX, ..good.clone() }), "calls");
+    let many = Readers { count: u32::MAX, inside_ns: 1, outside_ns: 1 };
+    assert_eq!(refused(&Options { readers: many, ..good.clone() }), "readers");
+    let long = Readers { count: 1, inside_ns: u64::MAX, outside_ns: 1 };
+    assert_eq!(refused(&Options { readers: long, ..good.clone() }), "readers.inside_ns");
     let nowhere = Readers { count: 1, inside_ns: 0, outside_ns: 0 };
     assert_eq!(refused(&Options { readers: nowhere, ..good }), "readers");
 }

@@ -1,41 +1,78 @@
-//! Every state of a scenario, breadth first: as [`crate::explore`], over this module's world.
+//! Every state of a system, breadth first: as [`crate::explore`], over this module's worlds.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use super::alone::{Alone, Asked};
 use super::fault::Mutant;
 use super::scenario::Scenario;
-use super::world::{Move, Outcome, Turn, World};
+use super::world::{Setup, World};
 use crate::choice::Choice;
 use crate::explore::{Model, Verdict};
-use crate::memory::Memory;
 use crate::memory::tso::Tso;
 use crate::memory::weak::Weak;
 
+/// What came of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Moved,
+    /// Not possible now; the state is not looked at.
+    Blocked,
+    Violation(String),
+}
+
+/// What can be explored: states, and the steps that lead from one to the next.
+pub(super) trait System: Clone + Hash {
+    /// What does not change.
+    type Setup;
+    /// Whose step it is.
+    type Step: Copy;
+
+    fn new(setup: &Self::Setup) -> Self;
+    /// All steps that may be possible.
+    fn steps(&self) -> Vec<Self::Step>;
+    /// Takes one; `told` is given what it did.
+    fn take(
+        &mut self,
+        step: Self::Step,
+        setup: &Self::Setup,
+        choice: &mut Choice,
+        told: Option<&mut String>,
+    ) -> Outcome;
+    /// Whether all is done.
+    fn is_end(&self) -> bool;
+}
+
 /// Explores every state of a scenario, at most `limit` of them.
 pub fn explore(scenario: &Scenario, model: Model, mutant: Option<Mutant>, limit: usize) -> Verdict {
+    let setup = Setup { scenario: scenario.clone(), mutant };
     match model {
-        Model::Tso => Explorer::<Tso>::new(scenario, mutant, limit).run(),
-        Model::Weak => Explorer::<Weak>::new(scenario, mutant, limit).run(),
+        Model::Tso => Explorer::<World<Tso>>::new(&setup, limit).run(),
+        Model::Weak => Explorer::<World<Weak>>::new(&setup, limit).run(),
     }
 }
 
+/// Explores the machine by itself: every order of requests, ticks and answers within what is `asked`.
+pub fn explore_alone(asked: &Asked, limit: usize) -> Verdict {
+    Explorer::<Alone>::new(asked, limit).run()
+}
+
 /// How a state was reached first.
-struct Origin {
+struct Origin<Step> {
     from: u32,
-    step: Move,
+    /// `None` for the first state, which nothing led to.
+    step: Option<Step>,
     answers: Box<[u8]>,
 }
 
-struct Explorer<'a, M> {
-    scenario: &'a Scenario,
-    mutant: Option<Mutant>,
+struct Explorer<'a, T: System> {
+    setup: &'a T::Setup,
     limit: usize,
     states: HashMap<u128, u32>,
-    origins: Vec<Origin>,
+    origins: Vec<Origin<T::Step>>,
     edges: Vec<(u32, u32)>,
     ends: Vec<u32>,
-    open: VecDeque<(u32, World<M>)>,
+    open: VecDeque<(u32, T)>,
 }
 
 /// Two independent hashes: that two of some millions of states share both has a chance below 10^-24.
@@ -47,11 +84,10 @@ fn fingerprint(state: &impl Hash) -> u128 {
     (u128::from(high.finish()) << 64) | u128::from(low.finish())
 }
 
-impl<'a, M: Memory> Explorer<'a, M> {
-    fn new(scenario: &'a Scenario, mutant: Option<Mutant>, limit: usize) -> Self {
+impl<'a, T: System> Explorer<'a, T> {
+    fn new(setup: &'a T::Setup, limit: usize) -> Self {
         Self {
-            scenario,
-            mutant,
+            setup,
             limit,
             states: HashMap::new(),
             origins: Vec::new(),
@@ -62,8 +98,8 @@ impl<'a, M: Memory> Explorer<'a, M> {
     }
 
     fn run(mut self) -> Verdict {
-        let first = World::<M>::new(self.scenario, self.mutant);
-        self.visit(first, Origin { from: 0, step: Move::Worker, answers: Box::default() });
+        let first = T::new(self.setup);
+        self.visit(first, Origin { from: 0, step: None, answers: Box::default() });
         while let Some((index, world)) = self.open.pop_front() {
             if let Some(verdict) = self.expand(index, &world) {
                 return verdict;
@@ -78,16 +114,16 @@ impl<'a, M: Memory> Explorer<'a, M> {
         }
     }
 
-    fn expand(&mut self, index: u32, world: &World<M>) -> Option<Verdict> {
+    fn expand(&mut self, index: u32, world: &T) -> Option<Verdict> {
         if world.is_end() {
             self.ends.push(index);
         }
-        for step in world.moves() {
+        for step in world.steps() {
             let mut choice = Some(Choice::default());
             while let Some(mut answers) = choice {
                 let mut next = world.clone();
-                let outcome = self.take(&mut next, step, &mut answers, None);
-                let origin = Origin { from: index, step, answers: answers.answers() };
+                let outcome = next.take(step, self.setup, &mut answers, None);
+                let origin = Origin { from: index, step: Some(step), answers: answers.answers() };
                 match outcome {
                     Outcome::Blocked => break,
                     Outcome::Moved => self.visit(next, origin),
@@ -102,18 +138,7 @@ impl<'a, M: Memory> Explorer<'a, M> {
         None
     }
 
-    fn take(
-        &self,
-        world: &mut World<M>,
-        step: Move,
-        choice: &mut Choice,
-        told: Option<&mut String>,
-    ) -> Outcome {
-        let (scenario, mutant) = (self.scenario, self.mutant);
-        world.take(step, &mut Turn { scenario, mutant, choice, told })
-    }
-
-    fn visit(&mut self, world: World<M>, origin: Origin) {
+    fn visit(&mut self, world: T, origin: Origin<T::Step>) {
         let fresh = self.states.len() as u32;
         let from = origin.from;
         let index = *self.states.entry(fingerprint(&world)).or_insert(fresh);
@@ -144,7 +169,7 @@ impl<'a, M: Memory> Explorer<'a, M> {
     }
 
     /// Replays the steps that lead to a state, and one more.
-    fn trace(&self, index: u32, last: Option<Origin>) -> Vec<String> {
+    fn trace(&self, index: u32, last: Option<Origin<T::Step>>) -> Vec<String> {
         let mut steps = Vec::new();
         let mut at = index;
         while at != 0 {
@@ -153,12 +178,13 @@ impl<'a, M: Memory> Explorer<'a, M> {
         }
         steps.reverse();
         steps.extend(&last);
-        let mut world = World::<M>::new(self.scenario, self.mutant);
+        let mut world = T::new(self.setup);
         let mut trace = Vec::new();
-        for step in steps {
+        for origin in steps {
+            let Some(step) = origin.step else { continue };
             let mut told = String::new();
-            let mut choice = Choice::replay(&step.answers);
-            self.take(&mut world, step.step, &mut choice, Some(&mut told));
+            let mut choice = Choice::replay(&origin.answers);
+            world.take(step, self.setup, &mut choice, Some(&mut told));
             trace.push(told);
         }
         trace

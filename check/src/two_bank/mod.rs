@@ -9,6 +9,8 @@
 //!
 //! [`FAULTS`] lists every step of the machine and every fence of SRCU with what comes of leaving it out.
 //!
+//! The machine is also explored by itself ([`explore_alone`]): requests, ticks and answers in every order.
+//!
 //! # What it confirms
 //!
 //! **The first scan is needed** though the bank was seen drained after the flip before: without it a
@@ -28,12 +30,14 @@
 //!
 //! Few readers, few grace periods, no wrap of counters. The worker is an actor of its own.
 
+mod alone;
 mod explore;
 mod fault;
 mod reader;
 mod scenario;
 mod world;
 
-pub use explore::explore;
+pub use alone::Asked;
+pub use explore::{explore, explore_alone};
 pub use fault::{FAULTS, Fault, Kind, Mutant};
 pub use scenario::{Scenario, Task, named, scenarios};

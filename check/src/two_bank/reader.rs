@@ -12,9 +12,10 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
+use super::explore::Outcome;
 use super::fault::Mutant;
 use super::scenario::Task;
-use super::world::{INDEX, Outcome, Turn, World, lock_count, unlock_count};
+use super::world::{INDEX, Turn, World, lock_count, unlock_count};
 use crate::memory::{Location, Lock, Memory};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

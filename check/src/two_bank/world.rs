@@ -19,6 +19,7 @@ use grace::Urgency;
 use grace::engine::Steps;
 use grace::two_bank::{Action, AnyDelay, Cookie, Event, Machine, Sequence};
 
+use super::explore::{Outcome, System};
 use super::fault::Mutant;
 use super::reader::Reader;
 use super::scenario::Scenario;
@@ -32,7 +33,7 @@ const OTHER: usize = CPUS + 1;
 
 /// The machine's mutant, chosen at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Omission(Option<&'static str>);
+pub(super) struct Omission(pub(super) Option<&'static str>);
 
 impl Steps for Omission {
     fn omits(&self, step: &'static str) -> bool {
@@ -40,17 +41,23 @@ impl Steps for Omission {
     }
 }
 
+/// What does not change while a scenario is explored.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) scenario: Scenario,
+    pub(super) mutant: Option<Mutant>,
+}
+
 /// What a step may look at besides the state.
 pub(super) struct Turn<'a> {
-    pub(super) scenario: &'a Scenario,
-    pub(super) mutant: Option<Mutant>,
+    pub(super) setup: &'a Setup,
     pub(super) choice: &'a mut Choice,
     pub(super) told: Option<&'a mut String>,
 }
 
 impl Turn<'_> {
     pub(super) fn is(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
+        self.setup.mutant == Some(mutant)
     }
 
     fn has_plain_flip(&self) -> bool {
@@ -62,14 +69,6 @@ impl Turn<'_> {
             told.push_str(&what());
         }
     }
-}
-
-/// What came of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Moved,
-    Blocked,
-    Violation(String),
 }
 
 /// Whose step it is.
@@ -147,10 +146,14 @@ fn layout() -> Layout {
     Layout { threads: OTHER + 1, initial, loaders }
 }
 
-impl<M: Memory> World<M> {
-    pub(super) fn new(scenario: &Scenario, mutant: Option<Mutant>) -> Self {
+impl<M: Memory> System for World<M> {
+    type Setup = Setup;
+    type Step = Move;
+
+    fn new(setup: &Setup) -> Self {
+        let Setup { scenario, mutant } = setup;
         let omission = match mutant {
-            Some(Mutant::Omitted(step)) => Omission(Some(step)),
+            Some(Mutant::Omitted(step)) => Omission(Some(*step)),
             _ => Omission(None),
         };
         let updater = |updates| Updater { updates, old: None, cookie: None };
@@ -167,7 +170,7 @@ impl<M: Memory> World<M> {
         }
     }
 
-    pub(super) fn moves(&self) -> Vec<Move> {
+    fn steps(&self) -> Vec<Move> {
         let readers = 0..self.readers.len() as u8;
         let mut moves: Vec<Move> = readers.clone().map(Move::Reader).collect();
         moves.extend(readers.map(Move::Migrate));
@@ -176,19 +179,21 @@ impl<M: Memory> World<M> {
         moves
     }
 
-    fn is_done(updater: &Updater) -> bool {
-        updater.updates == 0 && updater.old.is_none()
-    }
-
-    /// Whether all have done what they were to do.
-    pub(super) fn is_end(&self) -> bool {
+    fn is_end(&self) -> bool {
         self.readers.iter().all(Reader::is_done)
             && Self::is_done(&self.worker)
             && Self::is_done(&self.other)
             && self.machine.pending() == Action::Idle
     }
 
-    pub(super) fn take(&mut self, step: Move, turn: &mut Turn<'_>) -> Outcome {
+    fn take(
+        &mut self,
+        step: Move,
+        setup: &Setup,
+        choice: &mut Choice,
+        told: Option<&mut String>,
+    ) -> Outcome {
+        let turn = &mut Turn { setup, choice, told };
         let outcome = match step {
             Move::Reader(reader) => self.read(usize::from(reader), turn),
             Move::Migrate(reader) => self.migrate(usize::from(reader), turn),
@@ -206,6 +211,12 @@ impl<M: Memory> World<M> {
         let cpus = if readers { (1 << CPUS) - 1 } else { 0 };
         self.memory.settle(cpus | 1 << WORKER | 1 << OTHER);
         outcome
+    }
+}
+
+impl<M: Memory> World<M> {
+    fn is_done(updater: &Updater) -> bool {
+        updater.updates == 0 && updater.old.is_none()
     }
 
     fn tell_machine(&mut self, event: Event) {
@@ -260,7 +271,7 @@ impl<M: Memory> World<M> {
                     return Outcome::Blocked;
                 }
                 turn.tell(|| "worker: runs".into());
-                if turn.scenario.other_updater {
+                if turn.setup.scenario.other_updater {
                     self.memory.lock(WORKER, Lock::Machine);
                 }
                 self.tell_machine(Event::Runs);
@@ -337,11 +348,11 @@ impl<M: Memory> World<M> {
         let updater = *self.updater(me);
         if updater.old.is_some() {
             turn.tell(|| format!("cpu {me}: requests a grace period"));
-            if turn.scenario.other_updater {
+            if turn.setup.scenario.other_updater {
                 self.memory.lock(me, Lock::Machine);
             }
             let cookie = self.machine.request(Urgency::Expedited);
-            if turn.scenario.other_updater {
+            if turn.setup.scenario.other_updater {
                 self.memory.unlock(me, Lock::Machine);
             }
             self.updater(me).cookie = Some(cookie);
@@ -353,7 +364,7 @@ impl<M: Memory> World<M> {
         let new = self.objects;
         self.objects += 1;
         self.memory.initialise(me, new);
-        let old = if turn.scenario.other_updater {
+        let old = if turn.setup.scenario.other_updater {
             self.memory.update(me, Location::Pointer, AcqRel, |_, by| by, u64::from(new)) as u8
         } else {
             self.memory.store(me, Location::Pointer, u64::from(new), Release);

@@ -116,6 +116,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// The most calls.
+    pub const CALLS_MAX: u32 = 10_000_000;
+    /// The most readers on other processors.
+    pub const READERS_MAX: u32 = 100_000;
+
     /// The machine of the 2022 reports: 250 ticks a second, preemptible, 128 processors; 8,000 calls.
     /// `delay` is what differs between its runs.
     ///
@@ -161,6 +166,12 @@ impl Options {
         if self.calls == 0 {
             return refuse("calls", "there is nothing to measure without a call");
         }
+        if self.calls > Self::CALLS_MAX {
+            return refuse("calls", "more than 10,000,000: each one's latency is kept");
+        }
+        if self.readers.count > Self::READERS_MAX {
+            return refuse("readers", "more than 100,000: each is drawn at each grace period");
+        }
         if self.check_ns == 0 {
             return refuse("check_ns", "a check that takes no time can be made for ever in none");
         }
@@ -175,6 +186,8 @@ impl Options {
             ("check_ns", self.check_ns),
             ("wake_ns", self.wake_ns),
             ("callbacks_ns", self.callbacks_ns),
+            ("readers.inside_ns", self.readers.inside_ns),
+            ("readers.outside_ns", self.readers.outside_ns),
             ("scheduler.latency_ns", self.scheduler.latency_ns),
             ("scheduler.min_granularity_ns", self.scheduler.min_granularity_ns),
             ("scheduler.wakeup_granularity_ns", self.scheduler.wakeup_granularity_ns),
@@ -183,7 +196,7 @@ impl Options {
             return refuse(option, "more than 100 seconds is not what this measures");
         }
         let Readers { count, inside_ns, outside_ns } = self.readers;
-        if count > 0 && inside_ns.checked_add(outside_ns).is_none_or(|both| both == 0) {
+        if count > 0 && inside_ns + outside_ns == 0 {
             return refuse("readers", "a reader is somewhere for some time");
         }
         Ok(())
