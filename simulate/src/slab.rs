@@ -12,6 +12,10 @@
 //! yield few objects at the next visit. Nothing here takes time: the counts of [`Visit`] are the
 //! caller's to charge for. Every operation but a move of a list to the node is constant in time.
 
+mod allocating;
+
+pub use allocating::{Allocating, Books};
+
 /// What there is to choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -28,11 +32,17 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// `struct file` of 2014, 256 bytes, on a machine of 128 to 255 processors: SLUB wants
-    /// `4 * (fls(processors) + 1)` objects to a page, so pages of 16 KiB; the others as it computes
-    /// them from the size.
-    pub const FILP: Self =
-        Self { objects_per_page: 64, partial_objects: 13, refill_objects: 6, node_min: 5 };
+    /// `struct file` of 2014, 256 bytes, on a machine with so many processors: SLUB wants `4 *
+    /// (fls(processors) + 1)` objects and more to a page, of at most 32 KiB. The others are as it
+    /// computes them from the size.
+    pub const fn filp(cpus: u32) -> Self {
+        let wanted = 4 * (32 - cpus.leading_zeros() + 1);
+        let mut objects_per_page = 16;
+        while objects_per_page < wanted && objects_per_page < 128 {
+            objects_per_page *= 2;
+        }
+        Self { objects_per_page, partial_objects: 13, refill_objects: 6, node_min: 5 }
+    }
 }
 
 /// An object, by its number: page times [`Shape::objects_per_page`] plus its place there.
@@ -100,19 +110,34 @@ const IN_USE: u32 = u32::MAX - 1;
 #[derive(Clone, Copy, Debug)]
 struct List {
     first: u32,
+    last: u32,
     len: u32,
 }
 
 impl List {
-    const EMPTY: Self = Self { first: NONE, len: 0 };
+    const EMPTY: Self = Self { first: NONE, last: NONE, len: 0 };
 
+    /// In front.
     fn push(&mut self, pages: &mut [Page], page: u32) {
         pages[page as usize].next = self.first;
         pages[page as usize].previous = NONE;
-        if self.first != NONE {
-            pages[self.first as usize].previous = page;
+        match self.first {
+            NONE => self.last = page,
+            first => pages[first as usize].previous = page,
         }
         self.first = page;
+        self.len += 1;
+    }
+
+    /// Behind all others.
+    fn append(&mut self, pages: &mut [Page], page: u32) {
+        pages[page as usize].next = NONE;
+        pages[page as usize].previous = self.last;
+        match self.last {
+            NONE => self.first = page,
+            last => pages[last as usize].next = page,
+        }
+        self.last = page;
         self.len += 1;
     }
 
@@ -122,8 +147,9 @@ impl List {
             NONE => self.first = next,
             _ => pages[previous as usize].next = next,
         }
-        if next != NONE {
-            pages[next as usize].previous = previous;
+        match next {
+            NONE => self.last = previous,
+            _ => pages[next as usize].previous = previous,
         }
         self.len -= 1;
     }
@@ -317,7 +343,7 @@ impl Slab {
             } else {
                 visit.node_pages += 1;
                 self.pages[page as usize].place = Place::Node;
-                self.node.push(&mut self.pages, page);
+                self.node.append(&mut self.pages, page);
             }
         }
     }
@@ -343,6 +369,7 @@ mod tests {
             seen.push(at);
             (previous, at) = (at, slab.pages[at as usize].next);
         }
+        assert_eq!(list.last, previous);
         assert_eq!(seen.len(), list.len as usize);
         seen
     }
@@ -396,7 +423,7 @@ mod tests {
             SMALL,
             Shape { objects_per_page: 1, partial_objects: 0, refill_objects: 9, node_min: 0 },
             Shape { objects_per_page: 0, refill_objects: 0, ..SMALL },
-            Shape::FILP,
+            Shape::filp(160),
         ] {
             let mut slab = Slab::new(shape, 3);
             let mut objects = Vec::new();
@@ -419,6 +446,12 @@ mod tests {
             }
             check(&slab, 0);
         }
+    }
+
+    #[test]
+    fn pages_are_larger_on_larger_machines() {
+        let objects = [1, 7, 8, 40, 160, 4_096].map(|cpus| Shape::filp(cpus).objects_per_page);
+        assert_eq!(objects, [16, 16, 32, 32, 64, 64]);
     }
 
     #[test]
@@ -490,14 +523,14 @@ mod tests {
 
     #[test]
     fn large_batches_of_objects_allocated_together_visit_the_node_less() {
-        let visits = |batch| visits_per_1000(batch, Shape::FILP);
+        let visits = |batch| visits_per_1000(batch, Shape::filp(160));
         let (small, medium, large) = (visits(1_000), visits(3_000), visits(10_000));
         assert!(small >= 4 * large && medium >= 4 * large, "{small}, {medium}, {large}");
         assert!(large >= visits(30_000));
         // What fits into the processor's own pages needs no lock at all...
         assert_eq!(visits(100), 0);
         // ... nor does anything with pages enough of its own: it is the lists that cost.
-        let own = Shape { partial_objects: 100_000, ..Shape::FILP };
+        let own = Shape { partial_objects: 100_000, ..Shape::filp(160) };
         assert_eq!((visits_per_1000(1_000, own), visits_per_1000(10_000, own)), (0, 0));
     }
 }

@@ -7,6 +7,7 @@
 //! reason. Numbers are floating point here and only here: rows are printed, they decide nothing.
 
 pub mod costs;
+pub mod lwn2014;
 pub mod prefetch;
 pub mod semaphore;
 pub mod srcu2022;
@@ -78,6 +79,7 @@ pub const PARTS: &[Part] = &[
     Part { source: "usenix2003.semop", about_ms: 1_000, rows: semaphore::rows },
     Part { source: "lca2005.costs_ns", about_ms: 1, rows: costs::rows },
     Part { source: "vajapan2005.wakeup", about_ms: 1, rows: prefetch::rows },
+    Part { source: "lwn2014", about_ms: 10_000, rows: lwn2014::rows },
     Part { source: "lkml2022.srcu", about_ms: 10_000, rows: srcu2022::rows },
 ];
 
