@@ -352,6 +352,8 @@ impl<S: Steps> Tree<S> {
     /// The grace period in progress has ended; the next begins, if it was asked for.
     fn end(&mut self, cpu: usize, host: &mut dyn Host) {
         self.sequence = self.sequence.end();
+        // Without meaning until the next begins: idle engines are equal.
+        (self.age_jiffies, self.beat_in_jiffies, self.has_snapshot) = (0, 0, false);
         host.touch(Line::Global(0), Access::Write);
         host.ended(0);
         let mut is_wanted = false;
@@ -368,6 +370,8 @@ impl<S: Steps> Tree<S> {
         }
         if is_wanted || self.notice_locked(cpu, host) {
             self.begin(cpu, host);
+        } else {
+            host.timer_off();
         }
     }
 }

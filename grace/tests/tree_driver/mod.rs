@@ -1,5 +1,9 @@
 //! Processors with sections, at random, around an engine: what [`Host`] asks for happens sooner or
 //! later, and every callback that runs is checked against the sections of when it was queued.
+//!
+//! The schedules of `tests/engines` run the tree, too. Here are besides processors without ticks,
+//! whose softirqs nobody raises but the engine; and in the end processors stay in the kernel, so
+//! that only what a variant does about hold-outs ends a grace period.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -60,6 +64,10 @@ impl Host for World {
     fn timer(&mut self, jiffies: u32) {
         assert!(jiffies > 0);
         self.timer = Some(jiffies);
+    }
+
+    fn timer_off(&mut self) {
+        self.timer = None;
     }
 
     fn touch(&mut self, line: Line, _: Access) {

@@ -138,6 +138,10 @@ impl Host for Freeing<'_> {
         self.host.timer(jiffies);
     }
 
+    fn timer_off(&mut self) {
+        self.host.timer_off();
+    }
+
     fn touch(&mut self, line: Line, access: Access) {
         self.host.touch(line, access);
     }
