@@ -27,6 +27,7 @@ mod run;
 pub mod setup;
 pub mod slab;
 mod softirq;
+pub mod suite;
 mod tally;
 mod ticks;
 pub mod timeline;

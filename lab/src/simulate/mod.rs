@@ -15,6 +15,7 @@ mod picture;
 mod pool;
 mod product;
 mod published;
+mod suite;
 mod two_bank;
 mod what_if;
 
@@ -31,6 +32,9 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Fail
     }
     if args.published {
         return published::run(output);
+    }
+    if args.suite {
+        return suite::run(args.quick, output);
     }
     let what_if = &args.what_if;
     if what_if.engine.iter().any(|name| name == two_bank::NAME) {

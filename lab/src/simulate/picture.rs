@@ -2,8 +2,8 @@
 //!
 //! A lane for each grace period, one below the other in the order they began. The coloured part is
 //! the time until the last hold-out was found to be quiescent, with a thin line from where that one
-//! had been quiescent before; the grey part is what the engine took from there to the end. What is
-//! told by a colour is also told by the text to the right.
+//! had been quiescent before; the grey part is what the engine took from there to the end. The colour
+//! says what the hold-out was doing when it was found, and so does the text to the right.
 
 use maud::{Markup, PreEscaped, html};
 use simulate::timeline::{Doing, GracePeriod};
@@ -139,7 +139,7 @@ impl Panel {
                     @let x = figure(scale.x(scale.from + mark));
                     line class="grid" x1=(x) x2=(x) y1=(HEAD - 4.0) y2=(bottom) {}
                     text class="soft" x=(x) y=(bottom + 15.0) text-anchor="middle" {
-                        (units::nanoseconds(mark as f64))
+                        (if mark == 0 { "0".to_owned() } else { units::nanoseconds(mark as f64) })
                     }
                 }
             }
@@ -209,7 +209,8 @@ fn legend() -> Markup {
             text class="soft" x=(x + 15.0) y="42" { (name(doing)) }
         }
         rect class="rest" x=(NAMES + 630.0) y="33" width="10" height="10" {}
-        text class="soft" x=(NAMES + 645.0) y="42" { "the engine notices, and ends it" }
+        text class="soft" x=(NAMES + 645.0) y="42" { "the engine ends it" }
+        text class="soft" x="8" y="42" { "last hold-out:" }
     }
 }
 

@@ -201,18 +201,26 @@ impl Run {
         }
         Ok(())
     }
+}
 
-    /// About how long it takes on a processor of this machine. Ticks, context switches and callbacks are
-    /// what takes the time, and there are the more of all of them the more processors there are.
-    pub(super) fn about(&self) -> Duration {
-        /// A virtual second of a virtual processor, in microseconds; more with more ticks.
-        const SECOND_US: u128 = 1_500;
-        const TICK_NS: u128 = 500;
-        let length = u128::from(self.setup.warm_up.saturating_add(self.setup.duration));
-        let second_ns = SECOND_US * 1_000 + TICK_NS * u128::from(self.setup.hz);
-        let ns = length * self.setup.cpus as u128 * second_ns / u128::from(SECOND);
-        Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX)).max(Duration::from_millis(1))
-    }
+/// About how long a run takes on a processor of this machine: what takes the time is what happens on
+/// the virtual processors, so there is the more of it the more there are, and the more they do.
+pub(super) fn about(setup: &Setup, engine: &EngineKind, workload: &Workload) -> Duration {
+    /// A virtual second of a virtual processor, in microseconds.
+    const FLOOD_US: u128 = 35_000;
+    const IDLE_US: u128 = 500;
+    const OTHER_US: u128 = 6_000;
+    let second_us = match workload.name() {
+        "update-flood" => FLOOD_US,
+        "idle" | "waiter-idle" => IDLE_US,
+        _ => OTHER_US,
+    };
+    let cpus = setup.cpus as u128;
+    // Each of its processors looks at each.
+    let square = if engine.name() == "poll-per-cpu" { 1 + cpus / 16 } else { 1 };
+    let length = u128::from(setup.warm_up.saturating_add(setup.duration));
+    let ns = length.saturating_mul(cpus * square * second_us * 1_000) / u128::from(SECOND);
+    Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX)).max(Duration::from_millis(1))
 }
 
 /// Refuses what would take hours.

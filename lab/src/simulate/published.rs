@@ -62,21 +62,25 @@ fn is_broken(row: &Row, known: &[(&str, &str)]) -> bool {
         && !known.iter().any(|(source, figure)| *source == row.source && *figure == row.figure)
 }
 
-/// Prints a table for each source, and how many rows fit.
+/// Prints a table for each source, what brings its numbers about below it, and how many rows fit.
 fn print(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
     let mut rest = rows;
     while let Some(first) = rest.first() {
         let length = rest.iter().take_while(|row| row.source == first.source).count();
         let (own, others) = rest.split_at(length);
+        let mechanisms = mechanisms(own);
         output.heading(first.source)?;
-        output.table(table(own))?;
+        output.table(table(own, &mechanisms))?;
+        let marks = mechanisms.iter().enumerate().map(|(place, text)| (mark(place), text));
+        output.entries(marks)?;
         rest = others;
     }
     let count = |fit| rows.iter().filter(|row| row.fit() == fit).count();
     output.heading("Together")?;
     output.paragraph(format!(
         "{} figures fit (a ratio within {} … {}, or a statement that holds), {} do not, {} are inputs \
-         or not modelled.",
+         or not modelled. Fitted: a parameter was chosen so that it comes out; predicted: it follows \
+         from parameters that were chosen without it.",
         count(Fit::Fits),
         Row::FIT.0,
         Row::FIT.1,
@@ -85,11 +89,33 @@ fn print(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
     ))
 }
 
-fn table(rows: &[Row]) -> comfy_table::Table {
-    let mut table =
-        output::table(&["figure", "published", "ours", "ratio", "", "role", "mechanism"]);
-    // Figures may be sentences; only names are kept whole.
-    if let Some(column) = table.column_mut(0) {
+/// What brings these rows about, each once: too long for a cell, and often the same.
+fn mechanisms(rows: &[Row]) -> Vec<&str> {
+    let mut all: Vec<&str> = Vec::new();
+    for row in rows {
+        if !all.contains(&row.mechanism.as_str()) {
+            all.push(&row.mechanism);
+        }
+    }
+    all
+}
+
+/// What a mechanism is called in the table: a, b, ... z, aa, ab, ...
+fn mark(place: usize) -> String {
+    let letter = char::from(b'a' + (place % 26) as u8);
+    match place / 26 {
+        0 => letter.to_string(),
+        more => mark(more - 1) + &letter.to_string(),
+    }
+}
+
+/// Names are kept whole up to this many characters; what is longer is a sentence.
+const NAME_MAX: usize = 40;
+
+fn table(rows: &[Row], mechanisms: &[&str]) -> comfy_table::Table {
+    let mut table = output::table(&["figure", "published", "ours", "ratio", "", "role", "why"]);
+    let is_sentence = rows.iter().any(|row| row.figure.chars().count() > NAME_MAX);
+    if let Some(column) = table.column_mut(0).filter(|_| is_sentence) {
         column.remove_constraint();
     }
     for row in rows {
@@ -100,10 +126,16 @@ fn table(rows: &[Row]) -> comfy_table::Table {
             Finding::Statement { .. } => Cell::new(text),
         };
         let word = colour.map_or(Cell::new(word), |colour| Cell::new(word).fg(colour));
-        let role = Cell::new(role(row.role));
-        let mechanism = Cell::new(&row.mechanism);
-        let figure = Cell::new(&row.figure);
-        table.add_row([figure, right(published), right(ours), right(ratio), word, role, mechanism]);
+        let place = mechanisms.iter().position(|text| *text == row.mechanism);
+        table.add_row([
+            Cell::new(&row.figure),
+            right(published),
+            right(ours),
+            right(ratio),
+            word,
+            Cell::new(role(row.role)),
+            Cell::new(place.map_or(String::new(), mark)),
+        ]);
     }
     table
 }
@@ -261,11 +293,23 @@ mod tests {
     #[test]
     fn the_table_says_what_does_not_fit() {
         let rows = [number(1.0, 1.0), number(1.0, 2.0), Row::input("s.t", "g", (3.0, "s"), "p")];
-        let text = table(&rows).to_string();
+        let text = table(&rows, &mechanisms(&rows)).to_string();
         let lines: Vec<&str> = text.lines().skip(2).collect();
         assert!(lines[0].contains("fits") && lines[0].contains("predicted"), "{text}");
         assert!(lines[1].contains("does not fit"), "{text}");
         assert!(lines[2].contains("input") && !lines[2].contains("fit"), "{text}");
+    }
+
+    #[test]
+    fn a_mechanism_is_told_once_and_marked() {
+        let mut rows = [number(1.0, 1.0), number(2.0, 2.0), number(3.0, 3.0)];
+        rows[1].mechanism = "n".to_owned();
+        assert_eq!(mechanisms(&rows), ["m", "n"]);
+        let text = table(&rows, &mechanisms(&rows)).to_string();
+        let last = |line: &str| line.split_whitespace().last().map(str::to_owned);
+        let marks: Vec<_> = text.lines().skip(2).filter_map(last).collect();
+        assert_eq!(marks, ["a", "b", "a"]);
+        assert_eq!([mark(25), mark(26), mark(27)], ["z", "aa", "ab"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
-use simulate::{Report, run_with_progress};
+use simulate::{EngineKind, Report, Setup, Workload, run_with_progress};
 
 use super::options::WhatIfArgs;
 use super::picture::{self, Panel};
@@ -33,23 +33,33 @@ impl Job for Run {
     }
 
     fn about(&self) -> Duration {
-        Run::about(self)
+        product::about(&self.setup, &self.engine, &self.workload)
     }
 
     fn run(&self, watch: &Watch<'_>) -> Option<Report> {
-        let end = self.setup.end().max(1);
-        let mut told = 0;
-        let mut progress = |now: u64| {
-            let permille = (u128::from(now) * 1_000 / u128::from(end)) as u16;
-            // A bar of 30 places need not hear of everything.
-            let is_news = permille >= told + 10;
-            told = if is_news { permille } else { told };
-            let goes_on = if is_news { watch.reached(permille) } else { !watch.should_stop() };
-            if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        };
-        // What is impossible was refused before anything ran.
-        run_with_progress(&self.setup, &self.engine, &self.workload, &mut progress).ok().flatten()
+        simulate(&self.setup, &self.engine, &self.workload, watch)
     }
+}
+
+/// Runs a simulation that tells how far it is; `None` if it was told to stop.
+pub(super) fn simulate(
+    setup: &Setup,
+    engine: &EngineKind,
+    workload: &Workload,
+    watch: &Watch<'_>,
+) -> Option<Report> {
+    let end = setup.end().max(1);
+    let mut told = 0;
+    let mut progress = |now: u64| {
+        let permille = (u128::from(now) * 1_000 / u128::from(end)) as u16;
+        // A bar of 30 places need not hear of everything.
+        let is_news = permille >= told + 10;
+        told = if is_news { permille } else { told };
+        let goes_on = if is_news { watch.reached(permille) } else { !watch.should_stop() };
+        if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    // What is impossible was refused before anything ran.
+    run_with_progress(setup, engine, workload, &mut progress).ok().flatten()
 }
 
 /// Runs every combination and tells.
