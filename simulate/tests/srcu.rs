@@ -2,7 +2,7 @@
 
 use grace::two_bank::{Adaptive, AnyDelay};
 use simulate::srcu::{
-    Blocked, Options, Placement, Readers, Report, Sweep, VARIANTS, run, sweep, variant,
+    Blocked, Options, Placement, Readers, Report, VARIANTS, run, variant,
 };
 
 const MS: u64 = 1_000_000;
@@ -123,31 +123,6 @@ fn a_run_ends_at_its_limit() {
     let report = report(&Options { blocked, limit_ns: 100 * MS, ..options("5.19-rc1") });
     assert!(!report.is_complete());
     assert_eq!(report.elapsed_ns, 100 * MS);
-}
-
-#[test]
-fn a_sweep_runs_every_combination_in_order_and_refuses_the_impossible() {
-    let asked = Sweep {
-        base: Options { calls: 10, ..options("5.18") },
-        variants: vec!["5.18".into(), "final".into()],
-        hz: vec![100, 1_000],
-        preempt: vec![false, true],
-        calls: Vec::new(),
-        blocked_ns: vec![0, MS],
-    };
-    let runs = sweep(&asked).expect("all are possible");
-    assert_eq!(runs.len(), 16);
-    let final_at = |hz| variant("final", hz).expect("it is one of the variants");
-    assert_eq!(runs[15].0.delay, final_at(1_000), "parameters follow the ticks");
-    assert_eq!(runs[11].0.delay, final_at(100));
-    assert_eq!(runs.iter().filter(|(options, _)| options.blocked.is_some()).count(), 8);
-    for (options, report) in &runs {
-        assert_eq!(run(options).as_ref(), Ok(report));
-    }
-    let unknown = Sweep { variants: vec!["5.20".into()], ..asked.clone() };
-    assert_eq!(sweep(&unknown).expect_err("there is no such variant").option, "variant");
-    let no_ticks = Sweep { hz: vec![0], ..asked };
-    assert_eq!(sweep(&no_ticks).expect_err("there is no kernel without ticks").option, "hz");
 }
 
 #[test]

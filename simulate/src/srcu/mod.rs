@@ -12,12 +12,11 @@
 //!
 //! Times are integers, in nanoseconds; same options, same bytes.
 //!
-//! Reading order: `options` (what can be asked), `scheduler`, `world` (the tasks), `report`, `sweep`.
+//! Reading order: `options` (what can be asked), `scheduler`, `world` (the tasks), `report`.
 
 mod options;
 mod report;
 mod scheduler;
-mod sweep;
 mod world;
 
 /// Any of the delay functions.
@@ -26,7 +25,6 @@ pub use options::{
     Blocked, Invalid, Options, Placement, Readers, SchedulerTimes, VARIANTS, variant,
 };
 pub use report::Report;
-pub use sweep::{Sweep, sweep};
 
 /// Runs a simulation.
 ///
