@@ -7,18 +7,19 @@
 //! A state from which no step is possible, though a thread is not done, is *stuck*. So is one from
 //! which no end can be reached any more, however the steps fall: found by going back from the ends.
 
-use core::hash::{Hash, Hasher};
+use core::hash::Hasher;
 use std::collections::HashMap;
 use std::collections::VecDeque;
-use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::hash::BuildHasherDefault;
 
 use crate::choice::Choice;
-use crate::memory::Memory;
+use crate::fingerprint;
 use crate::memory::tso::Tso;
 use crate::memory::weak::Weak;
 use crate::mutant::Mutant;
 use crate::scenario::Scenario;
-use crate::world::{Outcome, Setup, Turn, World};
+use crate::system::{Outcome, System};
+use crate::world::{Setup, Threads};
 
 /// A model of shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,25 +92,21 @@ pub fn explore(scenario: &Scenario, model: Model, mutant: Option<Mutant>, limit:
     let setup =
         Setup { scenario: mutant.map_or(scenario.clone(), |m| m.rewrite(scenario)), mutant };
     match model {
-        Model::Tso => Explorer::<Tso>::new(&setup, limit).run(),
-        Model::Weak => Explorer::<Weak>::new(&setup, limit).run(),
+        Model::Tso => run(&Threads::<Tso>::new(setup), limit),
+        Model::Weak => run(&Threads::<Weak>::new(setup), limit),
     }
 }
 
-/// What kind of step it is.
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    Own,
-    Drain,
-    Vanish,
+/// Explores every state of a system, at most `limit` of them.
+pub(crate) fn run(system: &impl System, limit: usize) -> Verdict {
+    Explorer::new(system, limit).run()
 }
 
 /// How a state was reached first.
 #[derive(Debug)]
 struct Origin {
     from: u32,
-    thread: u8,
-    kind: Kind,
+    step: u16,
     answers: Box<[u8]>,
 }
 
@@ -135,28 +132,21 @@ impl Hasher for Identity {
 
 type States = HashMap<u128, u32, BuildHasherDefault<Identity>>;
 
-fn fingerprint(state: &impl Hash) -> u128 {
-    let mut low = DefaultHasher::new();
-    state.hash(&mut low);
-    let mut high = low.clone();
-    0xA5u8.hash(&mut high); // another end of the same input: a second, independent answer
-    (u128::from(high.finish()) << 64) | u128::from(low.finish())
-}
-
-struct Explorer<'a, M> {
-    setup: &'a Setup,
+struct Explorer<'a, S: System> {
+    system: &'a S,
     limit: usize,
     states: States,
     origins: Vec<Origin>,
+    /// Steps that are due, by the states that they connect.
     edges: Vec<(u32, u32)>,
     ends: Vec<u32>,
-    open: VecDeque<(u32, World<M>)>,
+    open: VecDeque<(u32, S::State)>,
 }
 
-impl<'a, M: Memory> Explorer<'a, M> {
-    fn new(setup: &'a Setup, limit: usize) -> Self {
+impl<'a, S: System> Explorer<'a, S> {
+    fn new(system: &'a S, limit: usize) -> Self {
         Self {
-            setup,
+            system,
             limit,
             states: States::default(),
             origins: Vec::new(),
@@ -167,10 +157,9 @@ impl<'a, M: Memory> Explorer<'a, M> {
     }
 
     fn run(mut self) -> Verdict {
-        let first = World::<M>::new(self.setup);
-        self.visit(first, Origin { from: 0, thread: 0, kind: Kind::Own, answers: Box::default() });
-        while let Some((index, world)) = self.open.pop_front() {
-            if let Some(verdict) = self.expand(index, &world) {
+        self.visit(self.system.first(), Origin { from: 0, step: 0, answers: Box::default() });
+        while let Some((index, state)) = self.open.pop_front() {
+            if let Some(verdict) = self.expand(index, &state) {
                 return verdict;
             }
             if self.states.len() > self.limit {
@@ -184,64 +173,51 @@ impl<'a, M: Memory> Explorer<'a, M> {
     }
 
     /// Takes every step that is possible in a state.
-    fn expand(&mut self, index: u32, world: &World<M>) -> Option<Verdict> {
-        if world.is_end(self.setup) {
-            if world.is_outcome(self.setup) {
-                let what = "the outcome is reached".to_owned();
+    fn expand(&mut self, index: u32, state: &S::State) -> Option<Verdict> {
+        let is_end = self.system.is_end(state);
+        if is_end {
+            if let Some(what) = self.system.fault(state) {
                 return Some(Verdict::Violation { what, trace: self.trace(index, None) });
             }
             self.ends.push(index);
         }
         let mut moved = false;
-        for thread in 0..self.setup.scenario.threads.len() as u8 {
-            for kind in [Kind::Own, Kind::Drain, Kind::Vanish] {
-                let mut choice = Some(Choice::default());
-                while let Some(mut answers) = choice {
-                    let mut next = world.clone();
-                    let outcome = self.take(&mut next, thread, kind, &mut answers, None);
-                    let origin = Origin { from: index, thread, kind, answers: answers.answers() };
-                    match outcome {
-                        Outcome::Blocked => break,
-                        Outcome::Moved => self.visit(next, origin),
-                        Outcome::Violation(what) => {
-                            let trace = self.trace(index, Some(origin));
-                            return Some(Verdict::Violation { what, trace });
-                        }
+        for step in 0..self.system.steps() {
+            if !self.system.can(state, step) {
+                continue;
+            }
+            let mut choice = Some(Choice::default());
+            while let Some(mut answers) = choice {
+                let mut next = state.clone();
+                let outcome = self.system.take(&mut next, step, &mut answers, None);
+                let origin = Origin { from: index, step, answers: answers.answers() };
+                match outcome {
+                    Outcome::Blocked => break,
+                    Outcome::Moved => self.visit(next, origin),
+                    Outcome::Violation(what) => {
+                        let trace = self.trace(index, Some(origin));
+                        return Some(Verdict::Violation { what, trace });
                     }
-                    moved = true;
-                    choice = answers.next();
                 }
+                moved = true;
+                choice = answers.next();
             }
         }
-        let stuck = !moved && !world.is_end(self.setup);
+        let stuck = !moved && !is_end;
         stuck.then(|| Verdict::Stuck { trace: self.trace(index, None) })
     }
 
-    fn take(
-        &self,
-        world: &mut World<M>,
-        thread: u8,
-        kind: Kind,
-        choice: &mut Choice,
-        told: Option<&mut String>,
-    ) -> Outcome {
-        let mut turn = Turn { setup: self.setup, me: usize::from(thread), choice, told };
-        match kind {
-            Kind::Own => world.step(&mut turn),
-            Kind::Drain => world.drain(&mut turn),
-            Kind::Vanish => world.vanish(&mut turn),
-        }
-    }
-
-    fn visit(&mut self, world: World<M>, origin: Origin) {
+    fn visit(&mut self, state: S::State, origin: Origin) {
         let fresh = self.states.len() as u32;
-        let from = origin.from;
-        let index = *self.states.entry(fingerprint(&world)).or_insert(fresh);
+        let (from, step) = (origin.from, origin.step);
+        let index = *self.states.entry(fingerprint::of(&state)).or_insert(fresh);
         if index == fresh {
             self.origins.push(origin);
-            self.open.push_back((index, world));
+            self.open.push_back((index, state));
         }
-        self.edges.push((from, index));
+        if self.system.is_due(step) {
+            self.edges.push((from, index));
+        }
     }
 
     /// A state from which no end is reachable: the first one found, so the nearest to the start.
@@ -281,14 +257,13 @@ impl<'a, M: Memory> Explorer<'a, M> {
         }
         steps.reverse();
         steps.extend(&last);
-        let mut world = World::<M>::new(self.setup);
+        let mut state = self.system.first();
         let mut trace = Vec::new();
         for step in steps {
             let mut told = String::new();
             let mut choice = Choice::replay(&step.answers);
-            self.take(&mut world, step.thread, step.kind, &mut choice, Some(&mut told));
-            let name = self.setup.scenario.threads[usize::from(step.thread)].name;
-            trace.push(format!("{name}: {told}"));
+            self.system.take(&mut state, step.step, &mut choice, Some(&mut told));
+            trace.push(told);
         }
         trace
     }

@@ -56,12 +56,15 @@
 #![forbid(unsafe_code)]
 
 mod choice;
+pub mod engines;
 mod explore;
+mod fingerprint;
 pub mod litmus;
 mod memory;
 mod mutant;
 mod scenario;
 pub mod scenarios;
+mod system;
 pub mod two_bank;
 mod world;
 

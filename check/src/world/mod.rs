@@ -10,6 +10,7 @@ mod sleeper;
 mod updater;
 
 use core::hash::Hash;
+use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
 use grace::policy::Adaptive;
@@ -19,12 +20,78 @@ use crate::choice::Choice;
 use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS, THREADS, VARIABLES};
 use crate::mutant::Mutant;
 use crate::scenario::{Op, Scenario};
+use crate::system::{Outcome, System};
 
 /// What does not change while a scenario is explored.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) scenario: Scenario,
     pub(crate) mutant: Option<Mutant>,
+}
+
+/// The threads of a scenario, over a model of memory, as a system to explore.
+#[derive(Debug)]
+pub(crate) struct Threads<M> {
+    setup: Setup,
+    memory: PhantomData<M>,
+}
+
+/// What a thread may do next, besides its own step: see [`World::drain`] and [`World::vanish`].
+const KINDS: u16 = 3;
+
+impl<M> Threads<M> {
+    pub(crate) const fn new(setup: Setup) -> Self {
+        Self { setup, memory: PhantomData }
+    }
+}
+
+impl<M: Memory> System for Threads<M> {
+    type State = World<M>;
+
+    fn first(&self) -> World<M> {
+        World::new(&self.setup)
+    }
+
+    fn steps(&self) -> u16 {
+        self.setup.scenario.threads.len() as u16 * KINDS
+    }
+
+    fn can(&self, world: &World<M>, step: u16) -> bool {
+        let (me, kind) = (usize::from(step / KINDS), step % KINDS);
+        match kind {
+            0 => world.threads[me].asleep.is_none() && world.op(&self.setup, me).is_some(),
+            1 => !world.memory.is_quiet(),
+            _ => self.setup.scenario.may_vanish == Some(me),
+        }
+    }
+
+    fn take(
+        &self,
+        world: &mut World<M>,
+        step: u16,
+        choice: &mut Choice,
+        mut told: Option<&mut String>,
+    ) -> Outcome {
+        let me = usize::from(step / KINDS);
+        if let Some(told) = &mut told {
+            told.push_str(self.setup.scenario.threads[me].name);
+            told.push(':');
+        }
+        let mut turn = Turn { setup: &self.setup, me, choice, told };
+        match step % KINDS {
+            0 => world.step(&mut turn),
+            1 => world.drain(&mut turn),
+            _ => world.vanish(&mut turn),
+        }
+    }
+
+    fn is_end(&self, world: &World<M>) -> bool {
+        world.is_end(&self.setup)
+    }
+
+    fn fault(&self, end: &World<M>) -> Option<String> {
+        end.is_outcome(&self.setup).then(|| "the outcome is reached".to_owned())
+    }
 }
 
 /// One step being taken.
@@ -43,9 +110,7 @@ impl Turn<'_> {
 
     pub(crate) fn tell(&mut self, what: impl FnOnce() -> String) {
         if let Some(told) = &mut self.told {
-            if !told.is_empty() {
-                told.push_str("; ");
-            }
+            told.push_str(if told.ends_with(':') { " " } else { "; " });
             told.push_str(&what());
         }
     }
@@ -53,15 +118,6 @@ impl Turn<'_> {
     fn is_portable(&self) -> bool {
         self.setup.scenario.portable
     }
-}
-
-/// What came of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Moved,
-    /// Not possible now; the state has not changed.
-    Blocked,
-    Violation(String),
 }
 
 /// Where a thread stands inside an operation.
