@@ -50,7 +50,10 @@ pub(crate) enum Then {
     /// The task waits until a callback of its own has been invoked.
     Wait(Urgency),
     /// The task waits until all others have come to the barrier.
-    Barrier,
+    Barrier {
+        /// The barrier is the one at the end of a round.
+        ends_round: bool,
+    },
 }
 
 /// A span of time of one kind.
@@ -147,6 +150,8 @@ pub(crate) struct Cpu {
     pub(crate) softirq: bool,
     /// An event for the softirq is on its way.
     pub(crate) softirq_event: bool,
+    /// Its number; those with others are stale.
+    pub(crate) softirq_ticket: u32,
     /// How often in a row the softirq has raised itself.
     pub(crate) restarts: u32,
     pub(crate) daemon: Daemon,
@@ -177,6 +182,7 @@ impl Cpu {
             resched_event: false,
             softirq: false,
             softirq_event: false,
+            softirq_ticket: 0,
             restarts: 0,
             daemon: Daemon::default(),
             worker_since: None,

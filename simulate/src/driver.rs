@@ -40,9 +40,10 @@ pub(crate) struct Driver {
     pub(crate) now: Time,
     /// Where the engine's thread ran last.
     pub(crate) thread_cpu: usize,
-    /// Tasks that have come to the barrier, and when the last time was that all had.
+    /// Tasks that have come to the barrier.
     arrived: usize,
-    barrier_at: Time,
+    /// When the last round ended.
+    round_at: Time,
 }
 
 /// How much of a jiffy lies between two samples, in thousandths. Not a simple fraction: the samples
@@ -64,7 +65,7 @@ impl Driver {
             now: 0,
             thread_cpu: 0,
             arrived: 0,
-            barrier_at: 0,
+            round_at: 0,
         }
     }
 
@@ -111,6 +112,7 @@ impl Driver {
             Event::Sample => return self.sample(),
             Event::TimerExpires { ticket } => return self.timer_expires(ticket),
             Event::StretchEnds { cpu, ticket } => return self.stretch_ends(cpu as usize, ticket),
+            Event::IdleLook { cpu, ticket } => return self.idle_look(cpu as usize, ticket),
             Event::Background { cpu } => return self.background(cpu as usize),
             Event::Reschedule { .. }
             | Event::Raise { .. }
@@ -122,7 +124,7 @@ impl Driver {
         let (Event::Reschedule { cpu }
         | Event::Raise { cpu }
         | Event::Preemptible { cpu }
-        | Event::Softirq { cpu }
+        | Event::Softirq { cpu, .. }
         | Event::Thread { cpu, .. }
         | Event::Wake { cpu }) = event
         else {
@@ -136,15 +138,20 @@ impl Driver {
         }
         self.arrive(cpu);
         match event {
-            Event::Reschedule { .. } | Event::Raise { .. } => {
+            Event::Reschedule { .. } => {
                 self.world.charge_engine(cpu, self.world.setup.costs.interrupt);
             }
+            Event::Raise { .. } => {
+                self.world.charge_engine(cpu, self.world.setup.costs.interrupt);
+                self.softirq_of_interrupt(cpu);
+            }
             Event::Preemptible { .. } => self.preemptible(cpu),
-            Event::Softirq { .. } => self.softirq(cpu),
+            Event::Softirq { ticket, .. } => self.softirq(cpu, ticket),
             Event::Thread { ticket, .. } => self.thread(cpu, ticket),
             Event::Wake { .. } => self.wake(cpu),
             Event::Sample
             | Event::Background { .. }
+            | Event::IdleLook { .. }
             | Event::TimerExpires { .. }
             | Event::StretchEnds { .. } => {}
         }
@@ -255,6 +262,7 @@ impl Driver {
             self.world.is_quiescent(cpu, now);
         }
         self.call(cpu, engine_cost, Look::Own, |engine, world| engine.tick(cpu, mode, world));
+        self.softirq_of_interrupt(cpu);
         self.settle(cpu);
     }
 
@@ -346,8 +354,10 @@ impl Driver {
                 self.queue(cpu, 1, stretch.bytes, urgency, true);
                 self.block(cpu, Blocked::Callback(self.world.cpus[cpu].at))
             }
-            Then::Barrier if self.comes_last(cpu) => self.next_stretch(cpu),
-            Then::Barrier => self.block(cpu, Blocked::Barrier),
+            Then::Barrier { ends_round } if self.comes_last(cpu, ends_round) => {
+                self.next_stretch(cpu)
+            }
+            Then::Barrier { .. } => self.block(cpu, Blocked::Barrier),
         };
         let goes_idle = next.activity == Activity::Idle;
         if stretch.then == Then::Switch || goes_idle != (stretch.activity == Activity::Idle) {
@@ -363,6 +373,9 @@ impl Driver {
     }
 
     fn begin(&mut self, cpu: usize, stretch: Stretch) {
+        if stretch.activity == Activity::Idle {
+            self.daemon_has_its_turn(cpu);
+        }
         let processor = &mut self.world.cpus[cpu];
         processor.stretch = stretch;
         processor.left = stretch.length;
@@ -370,6 +383,30 @@ impl Driver {
         if processor.blocked.is_none() {
             let event = Event::StretchEnds { cpu: cpu as u32, ticket: processor.ticket };
             self.world.events.at(processor.at.saturating_add(stretch.length), event);
+        }
+        self.schedule_idle_look(cpu);
+    }
+
+    /// The idle loop of `cpu` looks whether callbacks wait, and passes through the scheduler if so.
+    fn idle_look(&mut self, cpu: usize, ticket: u32) {
+        let processor = &self.world.cpus[cpu];
+        if processor.ticket != ticket {
+            return;
+        }
+        if processor.at <= self.now && !processor.in_eqs && self.world.waiting() != 0 {
+            self.arrive(cpu);
+            self.pass(cpu, Pass::Forced);
+            self.settle(cpu);
+        }
+        self.schedule_idle_look(cpu);
+    }
+
+    fn schedule_idle_look(&mut self, cpu: usize) {
+        let every = self.world.setup.idle_look_every;
+        let processor = &self.world.cpus[cpu];
+        if every != 0 && processor.is_idle() {
+            let event = Event::IdleLook { cpu: cpu as u32, ticket: processor.ticket };
+            self.world.events.at(processor.at.max(self.now) + every, event);
         }
     }
 
@@ -393,17 +430,19 @@ impl Driver {
     }
 
     /// The task of `cpu` comes to the barrier; answers whether all others are there, and wakes them.
-    fn comes_last(&mut self, cpu: usize) -> bool {
+    fn comes_last(&mut self, cpu: usize, ends_round: bool) -> bool {
         self.arrived += 1;
         if self.arrived < self.world.cpus.len() {
             return false;
         }
         self.arrived = 0;
         let at = self.world.cpus[cpu].at;
-        if self.world.is_counted(at) && self.barrier_at >= self.world.window.from {
-            self.world.tally.iterations.record(at - self.barrier_at);
+        if ends_round {
+            if self.world.is_counted(at) && self.round_at >= self.world.window.from {
+                self.world.tally.iterations.record(at - self.round_at);
+            }
+            self.round_at = at;
         }
-        self.barrier_at = at;
         let costs = self.world.setup.costs;
         for other in (0..self.world.cpus.len()).filter(|&other| other != cpu) {
             self.world.charge_kernel(cpu, costs.wake_up);

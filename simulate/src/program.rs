@@ -51,7 +51,10 @@ pub(crate) struct Rounds {
     operation: Time,
     cpu: usize,
     cpus: usize,
-    round: u64,
+    /// Barriers to a round.
+    phases: u64,
+    /// Phases begun.
+    phase: u64,
     left: Time,
     bytes: u32,
 }
@@ -257,22 +260,23 @@ impl Rounds {
             operation: get(parameters, "operation_ns"),
             cpu,
             cpus,
-            round: 0,
+            phases: get(parameters, "barriers"),
+            phase: 0,
             left: 0,
             bytes: get(parameters, "bytes") as u32,
         }
     }
 
-    /// What this task has to do in its next round: the longest goes round, the others have a share
+    /// What this task has to do until the next barrier: the longest goes round, the others have a share
     /// that is drawn about its mean.
     fn begin(&mut self, random: &mut Random) {
-        let is_longest = self.round % self.cpus as u64 == self.cpu as u64;
-        self.round += 1;
+        let is_longest = self.phase % self.cpus as u64 == self.cpu as u64;
+        self.phase += 1;
         let spread = 2 * (1_000_000 - self.share_ppm.min(1_000_000));
         let lowest = 1_000_000_u32.saturating_sub(spread);
         let share = u64::from(lowest) + random.below(u64::from(1_000_000 - lowest) + 1);
         let share = if is_longest { 1_000_000 } else { share };
-        self.left = (self.work * share / 1_000_000).max(1);
+        self.left = (self.work / self.phases * share / 1_000_000).max(1);
     }
 
     fn next(&mut self, random: &mut Random) -> Stretch {
@@ -285,7 +289,9 @@ impl Rounds {
         self.left -= length;
         let is_call = length == call;
         let then = match () {
-            () if self.left == 0 => Then::Barrier,
+            () if self.left == 0 => {
+                Then::Barrier { ends_round: self.phase.is_multiple_of(self.phases) }
+            }
             () if length == switch => Then::Switch,
             () => Then::GoOn,
         };

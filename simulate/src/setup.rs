@@ -33,6 +33,16 @@ pub struct Setup {
     pub budget_ppm: u32,
     /// How long ksoftirqd and the task on its processor run in turn, in nanoseconds.
     pub slice: Time,
+    /// How often a softirq that raises itself is run before ksoftirqd takes over: 10 today
+    /// (`MAX_SOFTIRQ_RESTART`), 1 in kernels of 2003.
+    pub softirq_runs: u32,
+    /// What ksoftirqd gets of a processor that has a task too, in per cent of what the task gets: 100
+    /// where it is as important as the task, as today; less where it is nice, and waits for the end of
+    /// the task's slice too.
+    pub ksoftirqd_percent: u32,
+    /// After how long an idle processor passes through its scheduler if callbacks are waiting anywhere,
+    /// and so on, in nanoseconds; 0 if it does not. The idle loop of rcu_sched did.
+    pub idle_look_every: Time,
     /// Mean time from one short run of a kernel thread to the next on a processor that is busy, in
     /// nanoseconds; 0 if there are none. What lets a task that never sleeps pass through the scheduler.
     pub background_every: Time,
@@ -66,6 +76,9 @@ impl Default for Setup {
             costs: Costs::modern(),
             budget_ppm: 10_000,
             slice: 3 * MILLISECOND,
+            softirq_runs: 10,
+            ksoftirqd_percent: 100,
+            idle_look_every: 0,
             background_every: SECOND,
             timeline: 32,
         }
@@ -111,6 +124,21 @@ impl Setup {
         if !(100 * MICROSECOND..=SECOND).contains(&self.slice) {
             return refuse(format!("a slice of {} ns: 100000 to 1000000000", self.slice));
         }
+        if !(1..=1_000).contains(&self.softirq_runs) {
+            return refuse(format!("{} runs of a softirq in a row: 1 to 1000", self.softirq_runs));
+        }
+        if !(1..=100).contains(&self.ksoftirqd_percent) {
+            return refuse(format!(
+                "ksoftirqd with {} % of a task's share: 1 to 100",
+                self.ksoftirqd_percent
+            ));
+        }
+        if self.idle_look_every != 0 && self.idle_look_every < MICROSECOND {
+            return refuse(format!(
+                "a look of the idle loop every {} ns: 0 for none, or at least 1000",
+                self.idle_look_every
+            ));
+        }
         if self.background_every != 0 && self.background_every < 10 * MICROSECOND {
             return refuse(format!(
                 "a kernel thread every {} ns: 0 for none, or at least 10000",
@@ -155,6 +183,9 @@ mod tests {
             (Setup { warm_up: u64::MAX, ..Setup::default() }, "an hour"),
             (Setup { budget_ppm: 1_000_001, ..Setup::default() }, "1000000"),
             (Setup { slice: 0, ..Setup::default() }, "slice"),
+            (Setup { softirq_runs: 0, ..Setup::default() }, "1 to 1000"),
+            (Setup { ksoftirqd_percent: 0, ..Setup::default() }, "1 to 100"),
+            (Setup { idle_look_every: 1, ..Setup::default() }, "at least 1000"),
             (Setup { background_every: 1, ..Setup::default() }, "at least 10000"),
             (Setup { timeline: 10_001, ..Setup::default() }, "at most 10000"),
         ];

@@ -1,17 +1,15 @@
 //! What a processor does for the engine: softirqs, ksoftirqd, the engine's thread.
 //!
-//! A softirq that raises itself runs again at once, up to ten times; then ksoftirqd takes over, which
+//! A softirq that raises itself runs again at once, a few times; then ksoftirqd takes over, which
 //! shares the processor with the task in turns, and has it alone where there is no task. Each run is
 //! an event of its own, so that other processors go on meanwhile.
 
 use crate::cost::PICOS;
 use crate::driver::{Driver, Pass};
 use crate::events::Time;
+use crate::setup::Setup;
 use crate::timeline::Look;
 use crate::world::Event;
-
-/// How often softirqs are run again before ksoftirqd is woken (Linux's MAX_SOFTIRQ_RESTART).
-const RESTARTS_MAX: u32 = 10;
 
 /// How many processors are looked at for an idle one to run the engine's thread.
 const IDLE_SEARCH: usize = 64;
@@ -28,13 +26,19 @@ impl Driver {
     }
 
     fn softirq_at(&mut self, cpu: usize, at: Time) {
-        self.world.cpus[cpu].softirq_event = true;
-        self.world.events.at(at, Event::Softirq { cpu: cpu as u32 });
+        let processor = &mut self.world.cpus[cpu];
+        processor.softirq_event = true;
+        processor.softirq_ticket = processor.softirq_ticket.wrapping_add(1);
+        let event = Event::Softirq { cpu: cpu as u32, ticket: processor.softirq_ticket };
+        self.world.events.at(at, event);
     }
 
     /// The event has come: softirqs are run, or ksoftirqd gets on.
-    pub(crate) fn softirq(&mut self, cpu: usize) {
+    pub(crate) fn softirq(&mut self, cpu: usize, ticket: u32) {
         let processor = &mut self.world.cpus[cpu];
+        if processor.softirq_ticket != ticket {
+            return;
+        }
         processor.softirq_event = false;
         if processor.daemon.awake {
             return self.daemon(cpu);
@@ -49,13 +53,51 @@ impl Driver {
             return self.sleeps(cpu);
         }
         processor.restarts += 1;
-        if processor.restarts == RESTARTS_MAX {
-            processor.restarts = 0;
-            processor.daemon.awake = true;
-            self.world.charge_engine(cpu, self.world.setup.costs.wake_up);
+        if processor.restarts >= self.world.setup.softirq_runs {
+            self.wake_daemon(cpu);
         }
         let at = self.world.cpus[cpu].at;
         self.softirq_at(cpu, at);
+    }
+
+    /// The end of an interrupt runs softirqs once, even if ksoftirqd waits to do so.
+    pub(crate) fn softirq_of_interrupt(&mut self, cpu: usize) {
+        let processor = &self.world.cpus[cpu];
+        if !processor.softirq || !processor.daemon.awake || processor.daemon.runs {
+            return;
+        }
+        self.run_softirq(cpu);
+        let processor = &mut self.world.cpus[cpu];
+        if !processor.softirq {
+            // Nothing is left for ksoftirqd: it will find that when it comes to run, at no cost to speak of.
+            processor.daemon.awake = false;
+            processor.softirq_event = false;
+            processor.softirq_ticket = processor.softirq_ticket.wrapping_add(1);
+            self.sleeps(cpu);
+        }
+    }
+
+    fn wake_daemon(&mut self, cpu: usize) {
+        self.world.charge_engine(cpu, self.world.setup.costs.wake_up);
+        let Setup { slice, ksoftirqd_percent, .. } = self.world.setup;
+        let processor = &mut self.world.cpus[cpu];
+        processor.restarts = 0;
+        processor.daemon.awake = true;
+        if ksoftirqd_percent < 100 {
+            // Being nice it preempts nobody, but waits for what is left of the task's slice.
+            let others = slice * 100 / u64::from(ksoftirqd_percent);
+            let turn = processor.at + processor.random.below(others);
+            processor.daemon.not_before = processor.daemon.not_before.max(turn);
+        }
+    }
+
+    /// The processor becomes idle: ksoftirqd need not wait any longer.
+    pub(crate) fn daemon_has_its_turn(&mut self, cpu: usize) {
+        let processor = &self.world.cpus[cpu];
+        if processor.daemon.awake && !processor.daemon.runs {
+            let at = processor.at;
+            self.softirq_at(cpu, at);
+        }
     }
 
     fn run_softirq(&mut self, cpu: usize) {
@@ -128,8 +170,9 @@ impl Driver {
         daemon.runs = false;
         daemon.awake = !is_done;
         self.switch_for_engine(cpu);
+        let percent = u64::from(self.world.setup.ksoftirqd_percent);
         let processor = &mut self.world.cpus[cpu];
-        processor.daemon.not_before = processor.at + processor.daemon.used;
+        processor.daemon.not_before = processor.at + processor.daemon.used * 100 / percent;
         if !is_done {
             let at = processor.daemon.not_before;
             return self.softirq_at(cpu, at);

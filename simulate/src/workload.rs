@@ -39,8 +39,8 @@ const BUSY: [Parameter; 3] = [
 ];
 
 const SERVER: [Parameter; 3] = [
-    parameter("busy_us", 300, US, "mean length of a burst, at whose end another task runs"),
-    parameter("idle_us", 100, (0, 100_000_000), "mean length of the sleeps after half of them"),
+    parameter("busy_us", 500, US, "mean length of a burst, at whose end another task runs"),
+    parameter("idle_us", 150, (0, 100_000_000), "mean length of the sleeps after half of them"),
     parameter("calls_per_1000_bursts", 500, (0, 1_000), "bursts that end with a callback"),
 ];
 
@@ -168,8 +168,9 @@ fn with(
 }
 
 fn dcachebench() -> Workload {
-    const ROUNDS: [Parameter; 5] = [
+    const ROUNDS: [Parameter; 6] = [
         parameter("round_us", 20_000, US, "work of the longest task in a round"),
+        parameter("barriers", 1, (1, 1_000), "times in a round that all wait for the last"),
         parameter("share_percent", 70, PERCENT, "mean work of the others, of the longest one's"),
         parameter("call_every_us", 200, US, "mean time between renames and unlinks"),
         parameter("switch_every_us", 10_000, US, "mean time between context switches"),

@@ -29,8 +29,8 @@ pub(crate) enum Event {
     Raise { cpu: u32 },
     /// A processor has come out of the section it was in when it was to schedule.
     Preemptible { cpu: u32 },
-    /// A processor runs its softirqs, or lets ksoftirqd run.
-    Softirq { cpu: u32 },
+    /// A processor runs its softirqs, or lets ksoftirqd run; unless that was to be at another time.
+    Softirq { cpu: u32, ticket: u32 },
     /// The engine's timer expires, unless it has been set again.
     TimerExpires { ticket: u32 },
     /// The engine's thread has a processor.
@@ -39,6 +39,8 @@ pub(crate) enum Event {
     Wake { cpu: u32 },
     /// A kernel thread of the processor wants to run for a moment.
     Background { cpu: u32 },
+    /// The idle loop looks whether callbacks wait, unless the stretch is another one by now.
+    IdleLook { cpu: u32, ticket: u32 },
     /// Waiting callbacks are counted, and whoever runs the simulation is told how far it is.
     Sample,
 }
@@ -64,7 +66,7 @@ struct Budget {
 }
 
 /// Over how long the budget may be saved up, or exceeded, in nanoseconds.
-const BUDGET_SPAN: Time = 100_000_000;
+pub(crate) const BUDGET_SPAN: Time = 100_000_000;
 
 /// On machines of up to so many processors every batch is checked for being run too early.
 const OVERSEEN_MAX: usize = 64;

@@ -92,9 +92,13 @@ fn callbacks_that_wait_are_their_rate_times_their_latency() {
             let setup = Setup { warm_up: SECOND, ..setup(4, 3_000) };
             let report = named(&setup, engine.name(), workload);
             let latency = report.callback_latency_ns;
-            // Few that stay for long, as with rcu_sched, are too few for a law of averages; and within
-            // microseconds the processors are not in step with the samples.
-            if latency.count < 1_000 || !(MILLISECOND..100 * MILLISECOND).contains(&latency.mean) {
+            // Few that stay for long, as with rcu_sched, are too few for a law of averages; within
+            // microseconds the processors are not in step with the samples; and where less is run
+            // than comes in, or much more, there is no average.
+            let is_measurable =
+                latency.count >= 1_000 && (MILLISECOND..100 * MILLISECOND).contains(&latency.mean);
+            let is_steady = report.callbacks.queued.abs_diff(latency.count) * 50 < latency.count;
+            if !is_measurable || !is_steady {
                 continue;
             }
             compared += 1;
@@ -237,5 +241,5 @@ fn the_same_bytes_on_every_machine() {
         let report = named(&setup(4, 200), engine, "mixed");
         digest(&serde_json::to_vec(&report).unwrap())
     });
-    assert_eq!(found, [0x92eb_c720_fcd8_1d36, 0x6f2b_3b34_ee8a_77f5], "{found:x?}");
+    assert_eq!(found, [0xaea2_d842_a792_5ea5, 0xd771_20a3_efca_7188], "{found:x?}");
 }

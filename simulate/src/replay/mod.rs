@@ -11,6 +11,7 @@ pub mod lwn2014;
 pub mod prefetch;
 pub mod semaphore;
 pub mod srcu2022;
+pub mod usenix2003;
 
 /// One published figure, or one published statement, beside what the model gives.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +77,7 @@ pub struct Part {
 
 /// All of them, in the order in which they were published.
 pub const PARTS: &[Part] = &[
+    Part { source: "usenix2003.table3", about_ms: 8_000, rows: usenix2003::rows },
     Part { source: "usenix2003.semop", about_ms: 1_000, rows: semaphore::rows },
     Part { source: "lca2005.costs_ns", about_ms: 1, rows: costs::rows },
     Part { source: "vajapan2005.wakeup", about_ms: 1, rows: prefetch::rows },
