@@ -225,8 +225,8 @@ pub(super) fn about(setup: &Setup, engine: &EngineKind, workload: &Workload) -> 
 
 /// Refuses what would take hours.
 fn check_time(runs: &[Run]) -> Result<(), Failure> {
-    let about: Duration =
-        runs.iter().map(Run::about).fold(Duration::ZERO, Duration::saturating_add);
+    let times = runs.iter().map(|run| about(&run.setup, &run.engine, &run.workload));
+    let about: Duration = times.fold(Duration::ZERO, Duration::saturating_add);
     if about <= TIME_MAX {
         return Ok(());
     }

@@ -7,12 +7,11 @@
 
 use std::time::Duration;
 
-use comfy_table::{Cell, CellAlignment, Color};
+use comfy_table::{Cell, Color};
 use serde::Serialize;
 use simulate::suite::{self, Aim, Case, Target};
 use simulate::{EngineKind, Report};
 
-use super::metric::percent;
 use super::pool::{self, Job, Watch};
 use super::{product, what_if};
 use crate::exit::{Exit, Failure};
@@ -77,7 +76,7 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit, Failure> {
     print(&judged, output)?;
     let broken = broken(&judged, KNOWN_MISSES);
     for (case, target) in &broken {
-        output.note(format!("{case}: {} was reached when it was recorded", name(target.aim)));
+        output.note(format!("{case}: {} was met when it was recorded", name(target.aim)));
     }
     Ok(match (interrupted, broken.is_empty()) {
         (true, _) => Exit::Interrupted,
@@ -136,14 +135,27 @@ const AIMS: [Aim; 6] = [
     Aim::Budget,
 ];
 
+/// The head of its column.
+const fn column(aim: Aim) -> &'static str {
+    match aim {
+        Aim::Throughput => "ops",
+        Aim::LatencyP50 => "p50",
+        Aim::LatencyMean => "mean",
+        Aim::LatencyP99 => "p99",
+        Aim::Processor => "CPU",
+        Aim::Budget => "budget",
+    }
+}
+
+/// In words.
 const fn name(aim: Aim) -> &'static str {
     match aim {
         Aim::Throughput => "operations",
-        Aim::LatencyP50 => "wait p50",
-        Aim::LatencyMean => "wait mean",
-        Aim::LatencyP99 => "wait p99",
-        Aim::Processor => "CPU time",
-        Aim::Budget => "budget used",
+        Aim::LatencyP50 => "median wait",
+        Aim::LatencyMean => "mean wait",
+        Aim::LatencyP99 => "wait of 99 in 100",
+        Aim::Processor => "processor time",
+        Aim::Budget => "budget",
     }
 }
 
@@ -152,35 +164,30 @@ fn print(judged: &[Judged], output: &mut Output) -> Result<(), Failure> {
     output.table(table(judged))?;
     let limit = |aim: Aim| units::figures(aim.limit_permille() as f64 / 1_000.0);
     output.entries([
+        ("best fixed", "the engine that does most operations here, of all but this one".to_owned()),
+        ("ops", format!("operations, over the best fixed: at least {}", limit(Aim::Throughput))),
         (
-            "best",
-            "the fixed engine that did most operations, which operations are held against".into(),
-        ),
-        ("operations", format!("of the workload: at least {} of the best", limit(Aim::Throughput))),
-        (
-            "wait",
-            format!(
-                "latency of tasks that wait: at most {} times that of poll",
-                limit(Aim::LatencyP50)
-            ),
+            "p50, mean, p99",
+            format!("latency of tasks that wait, over poll's: at most {}", limit(Aim::LatencyP50)),
         ),
         (
-            "CPU time",
+            "CPU",
             format!(
-                "of the engine, where nobody waits: at most {} times tick's",
+                "processor time of the engine where nobody waits, over tick's: at most {}",
                 limit(Aim::Processor)
             ),
         ),
         (
-            "budget used",
-            "unless somebody waits in a hurry, or memory is near its limit: at most all of it"
-                .into(),
+            "budget",
+            "share of its budget that it uses, unless somebody waits in a hurry or memory is near \
+             its limit: at most 1"
+                .to_owned(),
         ),
     ])?;
     let all = judged.iter().flat_map(|judged| &judged.targets);
     let (reached, not): (Vec<&Target>, Vec<&Target>) = all.partition(|target| target.reached);
     output.heading("Together")?;
-    output.paragraph(format!("{} aims are reached, {} are not.", reached.len(), not.len()))?;
+    output.paragraph(format!("{} aims are met, {} are missed.", reached.len(), not.len()))?;
     for judged in judged {
         for target in judged.targets.iter().filter(|target| !target.reached) {
             output.line(miss(judged, target))?;
@@ -191,34 +198,30 @@ fn print(judged: &[Judged], output: &mut Output) -> Result<(), Failure> {
 
 /// An aim that is not reached, in words.
 fn miss(judged: &Judged, target: &Target) -> String {
-    let against = target.against.as_deref().unwrap_or("the budget");
+    let against = target.against.as_deref().map_or("it".to_owned(), |name| format!("{name}'s"));
     format!(
-        "not reached: {}: {} {} of {against}; {} is asked",
+        "missed: {}: {} {} of {against}; {} {} is asked",
         judged.case.name,
         name(target.aim),
         ratio(target.ratio_permille),
+        if target.aim == Aim::Throughput { "at least" } else { "at most" },
         ratio(target.limit_permille)
     )
 }
 
 fn table(judged: &[Judged]) -> comfy_table::Table {
-    let header: Vec<&str> = ["workload/CPUs", "best"]
-        .into_iter()
-        .chain(AIMS.map(name))
-        .chain(["engine's CPU", ""])
-        .collect();
+    let names = ["workload/CPUs", "best fixed"];
+    let header: Vec<&str> = names.into_iter().chain(AIMS.map(column)).chain([""]).collect();
     let mut table = output::table(&header);
+    output::numeric(&mut table, names.len()..names.len() + AIMS.len());
     for judged in judged {
         let best = judged.target(Aim::Throughput).and_then(|target| target.against.as_deref());
         let mut row = vec![Cell::new(&judged.case.name), Cell::new(best.unwrap_or("–"))];
         row.extend(AIMS.map(|aim| cell(judged.target(aim))));
-        let own = judged.reports.iter().find(|report| report.engine.name == suite::JUDGED);
-        let share = own.map_or(String::new(), |report| percent(report.time.engine_ppm()));
-        row.push(Cell::new(share).set_alignment(CellAlignment::Right));
         let all_reached = judged.targets.iter().all(|target| target.reached);
         row.push(match all_reached {
-            true => Cell::new("reached").fg(Color::Green),
-            false => Cell::new("not reached").fg(Color::Red),
+            true => Cell::new("met").fg(Color::Green),
+            false => Cell::new("missed").fg(Color::Red),
         });
         table.add_row(row);
     }
@@ -229,7 +232,7 @@ fn cell(target: Option<&Target>) -> Cell {
     let Some(target) = target else {
         return Cell::new("");
     };
-    let cell = Cell::new(ratio(target.ratio_permille)).set_alignment(CellAlignment::Right);
+    let cell = Cell::new(ratio(target.ratio_permille));
     if target.reached { cell } else { cell.fg(Color::Red) }
 }
 
@@ -310,12 +313,12 @@ mod tests {
         assert_eq!(broken(&all, &[("idle/4", Aim::Budget)]).len(), 1);
         assert_eq!(
             miss(&all[0], &all[0].targets[1]),
-            "not reached: idle/4: CPU time 1.234 of tick; 1.100 is asked"
+            "missed: idle/4: processor time 1.234 of tick's; at most 1.100 is asked"
         );
         let text = table(&all).to_string();
         let line = text.lines().nth(2).unwrap();
         assert!(line.contains("0.999") && line.contains("1.234"), "{text}");
-        assert!(line.contains("not reached"), "{text}");
+        assert!(line.contains("missed"), "{text}");
     }
 
     #[test]
