@@ -98,7 +98,10 @@ fn callbacks_that_wait_are_their_rate_times_their_latency() {
             let is_measurable =
                 latency.count >= 1_000 && (MILLISECOND..100 * MILLISECOND).contains(&latency.mean);
             let is_steady = report.callbacks.queued.abs_diff(latency.count) * 50 < latency.count;
-            if !is_measurable || !is_steady {
+            // One processor runs the whole list without a pause, for milliseconds: to the samples it
+            // has run it when it begins.
+            let in_one_go = engine.name() == "poll" && workload == "update-flood";
+            if !is_measurable || !is_steady || in_one_go {
                 continue;
             }
             compared += 1;
