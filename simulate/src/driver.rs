@@ -101,8 +101,13 @@ impl Driver {
                 break;
             }
         }
+        let longest = &mut self.world.tally.worker_awake_max;
         for cpu in &mut self.world.cpus {
             cpu.run_until(end, self.world.window);
+            if let Some(since) = cpu.worker_since {
+                // Whoever never came to rest must not look as if he had never been awake.
+                *longest = (*longest).max(end.saturating_sub(since));
+            }
         }
         ControlFlow::Continue(())
     }
