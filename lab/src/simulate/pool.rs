@@ -49,9 +49,13 @@ enum News {
 impl Watch<'_> {
     /// Tells how far the job is, in thousandths; answers whether it should go on.
     pub(super) fn reached(&self, permille: u16) -> bool {
-        // Nobody listens any more only when the run is being given up.
-        let _ = self.news.send(News::Reached(self.job, permille));
+        self.tell(News::Reached(self.job, permille));
         !self.should_stop()
+    }
+
+    fn tell(&self, news: News) {
+        // Nobody listens any more only when the run is being given up.
+        let _ = self.news.send(news);
     }
 
     /// Whether the user or a closed pipe wants the job to stop.
@@ -83,19 +87,17 @@ pub(super) fn run<J: Job>(
             let news = news.clone();
             let (next, results, interrupt, given_up) = (&next, &results, &interrupt, &given_up);
             scope.spawn(move || {
-                // Relaxed: each number is given out once; the results are under locks.
-                while let Some((job, place)) =
-                    take(jobs, results, next.fetch_add(1, Ordering::Relaxed))
-                {
-                    let (number, job) = job;
-                    let watch = Watch { job: number, news: news.clone(), interrupt, given_up };
-                    if watch.should_stop() {
+                loop {
+                    // Relaxed: each number is given out once; the results are under locks.
+                    let job = next.fetch_add(1, Ordering::Relaxed);
+                    let watch = Watch { job, news: news.clone(), interrupt, given_up };
+                    if job >= jobs.len() || watch.should_stop() {
                         return;
                     }
-                    let _ = news.send(News::Began(number));
-                    let result = job.run(&watch);
-                    *place.lock().unwrap_or_else(PoisonError::into_inner) = result;
-                    let _ = news.send(News::Ended(number));
+                    watch.tell(News::Began(job));
+                    let result = jobs[job].run(&watch);
+                    *results[job].lock().unwrap_or_else(PoisonError::into_inner) = result;
+                    watch.tell(News::Ended(job));
                 }
             });
         }
@@ -109,15 +111,6 @@ pub(super) fn run<J: Job>(
         place.into_inner().unwrap_or_else(PoisonError::into_inner)
     };
     Ok(results.into_iter().map(into_result).collect())
-}
-
-/// The job of this number and where its result belongs; `None` after the last one.
-fn take<'a, J: Job>(
-    jobs: &'a [J],
-    results: &'a [Mutex<Option<J::Result>>],
-    number: usize,
-) -> Option<((usize, &'a J), &'a Mutex<Option<J::Result>>)> {
-    Some(((number, jobs.get(number)?), results.get(number)?))
 }
 
 /// Draws the progress until every thread has ended.
