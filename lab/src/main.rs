@@ -72,6 +72,7 @@ Examples:
   cut -f1 routes.tsv | rcu --keys -     your own keys, one a line
   rcu costs                             what synchronisation costs here
   rcu bench read                        single operations beside those of rivals
+  rcu simulate --published              published figures, simulated
   rcu torture                           try to catch the library in a mistake
 
 Exit codes: 0 ok; 1 a wrong value, or a promise missed; 2 usage; 3 too noisy to rank;

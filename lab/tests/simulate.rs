@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{expect_code, file, json, run};
+use common::{expect_code, file, json, rcu, run};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// A run that takes milliseconds.
@@ -199,4 +200,31 @@ fn every_published_figure_is_there_and_none_that_fitted_is_broken() {
         let is_known_miss = row["fitted_when_recorded"] == false;
         assert!(!is_known_miss || row["verdict"] == "does not fit", "{row}");
     }
+}
+
+#[test]
+fn an_interrupted_run_writes_what_there_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let (svg, document) = (directory.path().join("t.svg"), directory.path().join("t.json"));
+    // Minutes, if it were let.
+    let args = "simulate --engine tick --workload mixed --cpus 4096 --duration 10s --svg";
+    let mut child = rcu(args.split(' ').map(std::ffi::OsStr::new).chain([
+        svg.as_os_str(),
+        "--json".as_ref(),
+        document.as_os_str(),
+    ]))
+    .stdout(std::process::Stdio::piped())
+    .spawn()
+    .expect("the command starts");
+    // The file is opened when the handler is in place.
+    while !svg.exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).expect("the child is there");
+    let output = child.wait_with_output().expect("the child ends");
+    assert_eq!(output.status.code(), Some(130));
+    let document = json(&document);
+    assert_eq!(document["interrupted"], true);
+    assert!(document["runs"][0]["report"].is_null());
 }
