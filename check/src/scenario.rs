@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use grace::policy::{Adaptive, AnyPolicy, Tick};
 use grace::{Number, Sequence, Start};
 
 /// A few threads and what each of them does, once.
@@ -17,8 +18,8 @@ pub struct Scenario {
     pub threads: Vec<Thread>,
     /// Where the machine's counters start, and how wide a number is.
     pub start: Start,
-    /// Looks at the hold-outs before the driver sleeps: 1 sleeps at once, `u32::MAX` never does.
-    pub looks_max: u32,
+    /// When grace periods start, and how often the driver looks before it sleeps.
+    pub policy: AnyPolicy,
     /// This thread may vanish at any step at which it drives and holds no lock, and the machine is told so
     /// ([`grace::Event::Abandoned`]).
     pub may_vanish: Option<usize>,
@@ -79,10 +80,14 @@ pub enum Op {
     Store(u8),
     /// Requests a grace period.
     Request,
+    /// Requests one that nobody waits for.
+    RequestInBackground,
     /// Waits until the request is served, driving the machine if nobody does.
     Wait,
     /// Drives the machine as far as is possible without waiting, if nobody does.
     Advance,
+    /// The same at a tick, as the worker does.
+    AdvanceAtTick,
     /// Looks once whether the request is served; if not, the next operation is left out.
     Poll,
     /// Frees the object that was published before.
@@ -104,6 +109,11 @@ pub struct Outcome {
     pub value: u8,
 }
 
+/// The default policy, which sleeps after so many looks.
+const fn looking(looks_max: u32) -> AnyPolicy {
+    AnyPolicy::Adaptive(Adaptive { looks_max, looks_max_expedited: looks_max })
+}
+
 impl Scenario {
     /// A scenario with membarrier, 32-bit numbers from zero, and a driver that never sleeps.
     pub fn new(
@@ -117,7 +127,7 @@ impl Scenario {
             portable: false,
             threads,
             start: Start::ZERO,
-            looks_max: u32::MAX,
+            policy: looking(u32::MAX),
             may_vanish: None,
             outcome: Vec::new(),
             finally: Vec::new(),
@@ -134,7 +144,14 @@ impl Scenario {
     /// The driver sleeps as soon as it has found hold-outs.
     #[must_use]
     pub fn sleeping(mut self) -> Self {
-        self.looks_max = 1;
+        self.policy = looking(1);
+        self
+    }
+
+    /// Everything happens on the tick.
+    #[must_use]
+    pub fn ticking(mut self) -> Self {
+        self.policy = AnyPolicy::Tick(Tick);
         self
     }
 

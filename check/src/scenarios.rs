@@ -2,8 +2,8 @@
 
 use crate::litmus;
 use crate::scenario::Op::{
-    Advance, Free, Lock, Offline, Online, Poll, QuiescentState, Read, ReadAgain, Register, Request,
-    Store, Swap, Unlock, Unregister, Wait,
+    Advance, AdvanceAtTick, Free, Lock, Offline, Online, Poll, QuiescentState, Read, ReadAgain,
+    Register, Request, RequestInBackground, Store, Swap, Unlock, Unregister, Wait,
 };
 use crate::scenario::{Op, Scenario, Thread};
 
@@ -31,6 +31,7 @@ fn joined(parts: &[&[Op]]) -> Vec<Op> {
 pub fn quick() -> Vec<Scenario> {
     let mut all = thread_readers();
     all.extend(turns_of_numbers());
+    all.extend(ticks());
     all.extend(qsbr_readers());
     all.extend(registration());
     all.extend(sleepers());
@@ -116,6 +117,38 @@ fn thread_readers() -> Vec<Scenario> {
             "an updater that reads, and is alone",
             vec![Thread::reader("both", &joined(&[&SECTION, &swaps(&[1]), &SECTION])), b(&[2])],
         ),
+    ]
+}
+
+fn ticks() -> Vec<Scenario> {
+    let reader = |name| Thread::reader(name, &sections(1));
+    let polled = [Swap(1), RequestInBackground, AdvanceAtTick, Advance, AdvanceAtTick, Poll, Free];
+    let joined = [Swap(1), RequestInBackground, Advance, Poll, Free];
+    let waiting = Thread::other("b", &swaps(&[2]));
+    let on_tick = Thread::other("a", &[Swap(1), Request, AdvanceAtTick, Wait, Free]);
+    vec![
+        Scenario::new(
+            "background",
+            "nobody waits: the grace period begins at a tick, and goes on at the next",
+            vec![reader("reader"), Thread::other("a", &polled)],
+        ),
+        Scenario::new(
+            "background-joined",
+            "one that waits for its tick, and somebody who does not",
+            vec![reader("reader"), Thread::other("a", &joined), waiting.clone()],
+        ),
+        Scenario::new(
+            "on-the-tick",
+            "everything on the tick",
+            vec![reader("reader"), Thread::other("updater", &stores(&[1, 2]))],
+        )
+        .ticking(),
+        Scenario::new(
+            "on-the-tick-two",
+            "a driver that stops at its tick, and one that goes on",
+            vec![reader("reader"), on_tick, waiting],
+        )
+        .ticking(),
     ]
 }
 

@@ -9,6 +9,8 @@
 //! Scan:       registry's lock: each reader's word (Acquire), the second time
 //!             only those of the hold-outs                                          [GP-2]
 //! Wait Again: until a hold-out's word may have changed
+//! Wait Tick:  the same; if the grace period has not begun, or a tick is what advance came
+//!             with, at once; else advance stops
 //! Wait Sleep: registry's lock: wake = number of hold-outs (Relaxed);
 //!                each hold-out: attention |= mark (Relaxed)
 //!             heavy fence                                                          [GP-6]
@@ -35,7 +37,7 @@ use crate::scenario::Flavour;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Until {
     Done(Cookie),
-    MustWait,
+    MustWait { tick: bool },
 }
 
 /// A step of the driver, named by what it does.
@@ -115,8 +117,11 @@ impl<M: Memory> World<M> {
             Action::Fence => Step::FenceNeeded,
             Action::Announce(number) => Step::Announce(cut(turn.setup, number)),
             Action::Scan(number) => Step::ScanBegin(cut(turn.setup, number)),
-            Action::Wait(_) if drive.until == Some(Until::MustWait) => {
-                if drive.looked {
+            Action::Wait(hint) if matches!(drive.until, Some(Until::MustWait { .. })) => {
+                if hint == Hint::Tick && drive.until == Some(Until::MustWait { tick: true }) {
+                    // The tick that it waits for is this one.
+                    self.threads[me].drive.until = Some(Until::MustWait { tick: false });
+                } else if hint == Hint::Tick || drive.looked {
                     return self.leave_driving(turn);
                 }
                 return self.report_event(turn, Event::Woken);

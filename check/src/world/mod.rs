@@ -13,7 +13,7 @@ use core::hash::Hash;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
-use grace::policy::Adaptive;
+use grace::policy::AnyPolicy;
 use grace::{Cookie, Event, Machine, Sequence, Start, word};
 
 use crate::choice::Choice;
@@ -188,7 +188,7 @@ struct Registry {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct World<M> {
     memory: M,
-    machine: Machine<Adaptive>,
+    machine: Machine<AnyPolicy>,
     /// Who holds the machine's lock from one step to another.
     held_by: Option<u8>,
     driven: bool,
@@ -249,14 +249,12 @@ impl<M: Memory> World<M> {
         }
     }
 
-    fn machine(setup: &Setup) -> Machine<Adaptive> {
+    fn machine(setup: &Setup) -> Machine<AnyPolicy> {
         let start = setup.scenario.start;
         // The mutants that cut numbers short do it where the driver handles them, so that the
         // machine believes that they are still wide.
         let number_bits = if driver::number_mask(setup).is_some() { 32 } else { start.number_bits };
-        let looks_max = setup.scenario.looks_max;
-        let policy = Adaptive { looks_max, looks_max_expedited: looks_max };
-        Machine::new(policy, Start { number_bits, ..start })
+        Machine::new(setup.scenario.policy, Start { number_bits, ..start })
     }
 
     /// Whether every thread is done.
@@ -399,7 +397,7 @@ fn layout(scenario: &Scenario, number: grace::Number, sequence: Sequence) -> Lay
                 Op::Poll => loads(Location::Completed),
                 // Who stores must know what came before, as one who loads does.
                 Op::Get(at) | Op::Set(at, _) => loads(Location::Variable(*at)),
-                Op::Wait | Op::Advance => {
+                Op::Wait | Op::Advance | Op::AdvanceAtTick => {
                     loads(Location::Wake);
                     (0..THREADS as u8).for_each(|slot| loads(Location::Word(slot)));
                 }

@@ -9,7 +9,8 @@
 //!            if nobody drives: become the driver (see `driver`);
 //!            else sleep on the condition variable of the lock, and again
 //! advance:   if the machine's lock is free, nobody drives and something is wanted:
-//!            become the driver, until something must be waited for
+//!            become the driver, until something must be waited for; the worker's comes
+//!            with a tick
 //! poll:      c = completed (Acquire); is the cookie done at c?             [GP-4]
 //! free:      no section may read the object now or later, and none may be reading it
 //! ```
@@ -31,9 +32,11 @@ impl<M: Memory> World<M> {
         }
         match op {
             Op::Swap(object) | Op::Store(object) => self.publish(turn, object),
-            Op::Request => self.request(turn),
+            Op::Request => self.request(turn, Urgency::Normal),
+            Op::RequestInBackground => self.request(turn, Urgency::Background),
             Op::Wait => self.wait(turn),
-            Op::Advance => self.advance(turn),
+            Op::Advance => self.advance(turn, false),
+            Op::AdvanceAtTick => self.advance(turn, true),
             Op::Poll => self.poll(turn),
             _ => self.free(turn),
         }
@@ -70,14 +73,14 @@ impl<M: Memory> World<M> {
         self.finish(me)
     }
 
-    fn request(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    fn request(&mut self, turn: &mut Turn<'_>, urgency: Urgency) -> Outcome {
         let me = turn.me;
         if self.held_by.is_some() {
             return Outcome::Blocked;
         }
         self.memory.lock(me, Lock::Machine);
         let before = self.machine.sequence();
-        let mut cookie = self.machine.request(Urgency::Normal);
+        let mut cookie = self.machine.request(urgency);
         if turn.is(Mutant::ServedByThePresent) && before.in_progress() {
             cookie = Cookie::done_at(before.end());
         }
@@ -114,7 +117,7 @@ impl<M: Memory> World<M> {
         self.begin_to_drive(turn, until)
     }
 
-    fn advance(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    fn advance(&mut self, turn: &mut Turn<'_>, tick: bool) -> Outcome {
         let me = turn.me;
         if self.held_by.is_some() {
             turn.tell(|| "leaves it: the machine is locked".into());
@@ -126,7 +129,7 @@ impl<M: Memory> World<M> {
             self.memory.unlock(me, Lock::Machine);
             return self.finish(me);
         }
-        self.begin_to_drive(turn, driver::Until::MustWait)
+        self.begin_to_drive(turn, driver::Until::MustWait { tick })
     }
 
     fn poll(&mut self, turn: &mut Turn<'_>) -> Outcome {
