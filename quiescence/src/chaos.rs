@@ -80,7 +80,9 @@ pub enum Mutant {
     NoSecondSource,
     /// A reader that comes online in a relay records the current number.
     OnlineAsPassed,
-    /// The updater does not pass over readers of a relay that are offline.
+    /// A reader that comes online in a relay does not take that for a quiescent state.
+    OnlineForGood,
+    /// The updater does not let those through who copy from a reader that is offline.
     NoPassingOver,
 }
 
@@ -108,7 +110,8 @@ impl Mutant {
         [Self::NoHeavyFence, Self::NoLightFence, Self::RelaxedLeave, Self::RelaxedEnter];
 
     /// Steps of the engine `token`.
-    pub const RELAY: [Self; 3] = [Self::NoSecondSource, Self::OnlineAsPassed, Self::NoPassingOver];
+    pub const RELAY: [Self; 4] =
+        [Self::NoSecondSource, Self::OnlineAsPassed, Self::OnlineForGood, Self::NoPassingOver];
 }
 
 #[cfg(feature = "chaos")]

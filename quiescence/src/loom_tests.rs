@@ -250,7 +250,7 @@ fn qsbr_reader() {
                 world.look();
                 slot.renew();
                 world.look();
-                slot.leave();
+                slot.offline();
                 world.core.unregister(slot);
             }
         });
@@ -314,10 +314,16 @@ fn a_relay_of_two() {
                     world.look();
                     slot.renew();
                 }
-                slot.leave();
             })
         });
-        world.replace(1);
+        let old = world.current.swap(1, AcqRel);
+        let cookie = world.core.request(Urgency::Normal);
+        world.core.advance(STRANGER);
+        world.core.advance_at_tick(STRANGER);
+        if world.core.sequence().is_done(cookie) {
+            // SAFETY: a write; that no reader is near is what is tested.
+            world.objects[old].with_mut(|object| unsafe { *object = 0xdead });
+        }
         readers.into_iter().for_each(|reader| reader.join().unwrap());
     });
 }
@@ -345,6 +351,69 @@ fn a_relay_with_a_gap() {
     });
 }
 
+/// The first hands the number on and goes offline, at any time; the second gets it all the same.
+#[test]
+fn a_relay_whose_first_goes_away() {
+    model(|| {
+        let world = World::with(RELAY);
+        let (first, last) = (qsbr(&world, true), qsbr(&world, true));
+        let away = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                world.look();
+                first.renew();
+                world.look();
+                first.offline();
+            }
+        });
+        let old = world.current.swap(1, AcqRel);
+        let cookie = world.core.request(Urgency::Normal);
+        world.core.advance(STRANGER);
+        last.renew();
+        world.core.advance_at_tick(STRANGER);
+        if world.core.sequence().is_done(cookie) {
+            // SAFETY: a write; that no reader is near is what is tested.
+            world.objects[old].with_mut(|object| unsafe { *object = 0xdead });
+        }
+        away.join().unwrap();
+        last.renew();
+        world.core.advance_at_tick(STRANGER);
+        last.renew();
+        world.core.advance_at_tick(STRANGER);
+        assert!(world.core.sequence().is_done(cookie));
+    });
+}
+
+/// A reader whose only quiescent states are those at which it comes online: the driver need not meet it
+/// offline.
+#[test]
+fn a_relay_of_one_that_only_comes_and_goes() {
+    model(|| {
+        let world = World::with(RELAY);
+        let slot = qsbr(&world, true);
+        let old = world.current.swap(1, AcqRel);
+        let cookie = world.core.request(Urgency::Normal);
+        world.core.advance(STRANGER);
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                world.look();
+                slot.offline();
+                slot.online(&world.core.gp.0, Location::caller());
+                world.look();
+            }
+        });
+        world.core.advance_at_tick(STRANGER);
+        if world.core.sequence().is_done(cookie) {
+            // SAFETY: a write; that no reader is near is what is tested.
+            world.objects[old].with_mut(|object| unsafe { *object = 0xdead });
+        }
+        reader.join().unwrap();
+        world.core.advance_at_tick(STRANGER);
+        assert!(world.core.sequence().is_done(cookie));
+    });
+}
+
 /// In the middle of a grace period the middle one of three unregisters, and its slot changes hands.
 #[test]
 fn a_relay_that_changes() {
@@ -355,7 +424,7 @@ fn a_relay_that_changes() {
             let world = Arc::clone(&world);
             move || {
                 world.look();
-                first.leave();
+                first.offline();
             }
         });
         let renewer = thread::spawn(move || {
@@ -364,12 +433,12 @@ fn a_relay_that_changes() {
         let old = world.current.swap(1, AcqRel);
         let cookie = world.core.request(Urgency::Normal);
         world.core.advance(STRANGER);
-        middle.leave();
+        middle.offline();
         world.core.unregister(middle);
         let newcomer = qsbr(&world, true);
         assert!(std::ptr::eq(newcomer, middle));
         newcomer.renew();
-        newcomer.leave();
+        newcomer.offline();
         world.core.advance_at_tick(STRANGER);
         if world.core.sequence().is_done(cookie) {
             // SAFETY: a write; that no reader is near is what is tested.
@@ -472,6 +541,7 @@ fn mutants() {
             a_relay_that_changes();
             a_relay_with_a_gap();
             a_relay_of_two();
+            a_relay_of_one_that_only_comes_and_goes();
             return;
         }
         one_section_one_grace_period();

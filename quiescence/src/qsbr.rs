@@ -102,8 +102,9 @@ impl<K: Kind> Qsbr<K> {
     /// Announces that this thread holds no reference of before.
     ///
     /// # Progress and cost
-    /// Three loads and a comparison when nobody has asked since the last time; else one store and,
-    /// if an updater sleeps, one system call. If this thread has retired objects in the domain, some
+    /// Four loads and a comparison when nobody has asked since the last time; else one store (under
+    /// [`Engine::Token`](crate::Engine::Token), once its predecessor in the chain has handed the number
+    /// on) and, if an updater sleeps, one system call. If this thread has retired objects in the domain, some
     /// whose grace period is over are dropped then, while the reader is offline; and if 65,536 of them
     /// wait, this waits for the oldest grace period, as [`Domain::retire`] does elsewhere.
     #[inline]
@@ -189,7 +190,7 @@ impl<K: Kind> Qsbr<K> {
     /// Goes offline, if it is not.
     fn leave(&self) {
         if !self.slot().is_quiescent() {
-            self.slot().leave();
+            self.slot().offline();
         }
     }
 

@@ -163,9 +163,6 @@ impl Registry {
     pub(crate) fn keep_only(&mut self, owner: usize) {
         self.holdouts.clear();
         self.pass = None;
-        if let Some(relay) = &mut self.relay {
-            relay.clear();
-        }
         let gone: Vec<*const Slot> = self
             .readers
             .iter()

@@ -14,16 +14,17 @@
 //! 1. Chains change between grace periods, before the number is announced ([`Relay::link`]). A reader
 //!    that saw its source before and the number after looks at its source once more
 //!    (`Slot::renew`): whoever has acquired the number sees the links that were made before it.
-//! 2. A reader that comes online records a number *before* the current one (`Slot::online`), so that
-//!    its successor does not take it for one that has passed.
-//! 3. A reader that is offline when the driver looks is passed over: its successor copies `gp.ctr`
-//!    from then on, for everybody before has passed ([`Relay::pass_over`]).
+//! 2. A reader that comes online first shows a word that no grace period announces
+//!    (`slot::ARRIVED`), so that its successor does not take it for one that has passed.
+//! 3. A reader that is offline when the driver looks is passed over. The first one that the driver finds
+//!    online and not passed may copy `gp.ctr`, for everybody before it has passed; and it must, where
+//!    its predecessor does not show the number any more ([`Relay::let_through`]).
 //! 4. A reader that unregisters leaves its source to its successor ([`Relay::remove`]).
 //!
 //! A reader that registers in mid grace period stands in no chain until the next one: it need not be
 //! waited for, and nobody copies from it.
 
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use crate::chaos::{self, Mutant};
 use crate::os::sync::AtomicU64;
@@ -66,18 +67,12 @@ impl Relay {
         }
         self.is_stale = true;
         // SAFETY: the caller's word.
-        if let Some(successor) = unsafe { self.successor(station) } {
+        if let Some(successor) = unsafe { self.successor(station) }
+            && std::ptr::eq(successor.source(), slot.word())
+        {
             successor.set_source(slot.source());
         }
         self.stations[station] = std::ptr::null();
-    }
-
-    /// In a child process: links are made anew for those who are left.
-    #[cfg(not(loom))]
-    pub(crate) fn clear(&mut self) {
-        self.stations.clear();
-        self.next.clear();
-        self.is_stale = true;
     }
 
     /// Before a number is announced: everybody has a place, and the token is at the heads.
@@ -119,7 +114,8 @@ impl Relay {
             .count()
     }
 
-    /// Whether the token has run through this chain. Passes over who is offline.
+    /// Whether the token has run through this chain. Passes over who is offline, and sees to it that
+    /// the first who is not can go on.
     ///
     /// # Safety
     /// As `look`.
@@ -137,29 +133,27 @@ impl Relay {
             if let Some(slot) = unsafe { self.stations[station].as_ref() }
                 && !has_passed(slot, number)
             {
-                // Acquire: pairs with the Release in `leave` [GP-2].
+                // Acquire: pairs with the Release in `offline` [GP-2].
                 if word::nesting(slot.word().load(Acquire)) != 0 {
+                    self.let_through(slot, number, gp);
                     return false;
                 }
-                // SAFETY: the caller's word.
-                unsafe { self.pass_over(station, gp) };
             }
             self.next[chain] = station + 1;
         }
         true
     }
 
-    /// The reader at this station is offline, and all before it have passed.
-    ///
-    /// # Safety
-    /// As `look`.
-    unsafe fn pass_over(&mut self, station: usize, gp: &AtomicU64) {
+    /// All before this reader have passed. Where the one it copies from does not show it, having gone
+    /// offline before or after it passed, it copies `gp.ctr`.
+    fn let_through(&mut self, slot: &Slot, number: Number, gp: &AtomicU64) {
         if chaos::mutant(Mutant::NoPassingOver) {
             return;
         }
-        // SAFETY: the caller's word.
-        if let Some(successor) = unsafe { self.successor(station) } {
-            successor.set_source(gp);
+        // Relaxed: that they have passed was acquired when they were looked at. What a predecessor
+        // shows now may be gone in a moment; then the next look finds it.
+        if slot.source().load(Relaxed) != word::entered(number) {
+            slot.set_source(gp);
             self.is_stale = true;
         }
     }
@@ -182,4 +176,131 @@ fn has_passed(slot: &Slot, number: Number) -> bool {
     // Acquire: pairs with the Release in `renew` [GP-2]; and through its Acquire of the predecessor's
     // word with those of all before it.
     slot.word().load(Acquire) == word::entered(number)
+}
+
+/// Step by step, without threads: what a driver must get past, and what it must not.
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::panic::Location;
+
+    use grace::policy::Budget;
+    use grace::{Cookie, Number, Start, Urgency, word};
+
+    use crate::core::{Core, Me};
+    use crate::engine::{Engine, Settings};
+    use crate::slot::Slot;
+
+    /// The driver has no slot of its own.
+    const STRANGER: Me = Me { quiescent_slots: 0 };
+
+    fn core() -> Core {
+        let start = Start { number_bits: 2, ..Start::ZERO };
+        Core::new(start, Settings::of(Engine::Token, Budget::DEFAULT))
+    }
+
+    fn online(core: &Core) -> &Slot {
+        let slot = core.register(1, true);
+        slot.online(&core.gp.0, Location::caller());
+        slot
+    }
+
+    fn start(core: &Core) -> Cookie {
+        let cookie = core.request(Urgency::Normal);
+        core.advance(STRANGER);
+        cookie
+    }
+
+    /// The driver looks; answers whether the grace period is over.
+    fn look(core: &Core, cookie: Cookie) -> bool {
+        core.advance_at_tick(STRANGER);
+        core.sequence().is_done(cookie)
+    }
+
+    #[test]
+    fn who_has_passed_and_gone_offline_holds_nobody_up() {
+        let core = core();
+        let (first, second) = (online(&core), online(&core));
+        let cookie = start(&core);
+        first.renew();
+        assert!(!look(&core, cookie), "the second has done nothing");
+        first.offline();
+        second.renew();
+        look(&core, cookie);
+        second.renew();
+        assert!(look(&core, cookie));
+    }
+
+    #[test]
+    fn who_is_passed_over_and_unregisters_takes_nothing_back() {
+        let core = core();
+        let [first, second, third] = [(); 3].map(|()| online(&core));
+        second.offline();
+        let cookie = start(&core);
+        first.renew();
+        assert!(!look(&core, cookie), "the third has done nothing");
+        first.offline();
+        core.unregister(second);
+        third.renew();
+        look(&core, cookie);
+        third.renew();
+        assert!(look(&core, cookie));
+    }
+
+    /// Going offline and coming back is a quiescent state like any other, whenever the driver looks.
+    #[test]
+    fn who_is_offline_between_two_looks_has_passed() {
+        let core = core();
+        let readers = [(); 2].map(|()| online(&core));
+        let cookie = start(&core);
+        for slot in readers {
+            assert!(!look(&core, cookie), "this one is still in its first section");
+            slot.offline();
+            slot.online(&core.gp.0, Location::caller());
+        }
+        assert!(look(&core, cookie));
+    }
+
+    /// Not even a reader that stalls in `online` for as many grace periods as there are numbers: what it
+    /// stores then is none of them.
+    #[test]
+    fn who_comes_online_shows_no_number_of_its_own() {
+        let core = core();
+        let (first, second) = (online(&core), online(&core));
+        let _cookie = start(&core);
+        first.offline();
+        second.offline();
+        second.online(&core.gp.0, Location::caller());
+        let shown = second.word().load(std::sync::atomic::Ordering::Relaxed);
+        assert_ne!(word::nesting(shown), 0, "it is online");
+        for number in 0..4 {
+            assert_ne!(shown, word::entered(Number(number)));
+        }
+    }
+
+    /// In a child process a reader may be left whose predecessor is gone.
+    #[test]
+    fn who_is_left_after_a_fork_copies_from_nobody_who_is_gone() {
+        let core = core();
+        let gone = online(&core);
+        let left = core.register(2, true);
+        left.online(&core.gp.0, Location::caller());
+        let cookie = start(&core);
+        gone.renew();
+        left.renew();
+        assert!(look(&core, cookie));
+        core.after_fork(&mut core.hold(), 2);
+        let other = core.register(3, false);
+        assert!(std::ptr::eq(other, gone), "in the slot of the one that is gone");
+        other.enter_slow(&core.gp.0, Location::caller());
+        other.enter_slow(&core.gp.0, Location::caller());
+        left.renew();
+        left.offline();
+        assert!(left.is_quiescent());
+        let cookie = start(&core);
+        left.online(&core.gp.0, Location::caller());
+        assert!(!look(&core, cookie), "two readers are inside");
+        other.leave();
+        other.leave();
+        assert!(look(&core, cookie));
+    }
 }

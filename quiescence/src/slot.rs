@@ -76,6 +76,11 @@ const PORTABLE: u32 = 4;
 /// A QSBR reader that has retired too much: it has its part to do at its next quiescent state.
 const OVERDUE: u32 = 8;
 
+/// What a QSBR reader of a [relay](crate::relay) shows from when it comes online until it hands a number
+/// on. Online, as the nesting says; and not `gp.ctr` at any time, which has a nesting of 1. So its
+/// successor does not take it for one that has passed, however long it stalls before it stores this.
+const ARRIVED: u64 = 2 * COUNT;
+
 /// The slot of a thread that must take the slow path. Its nesting is never 0, and nobody writes it.
 #[cfg(not(loom))]
 pub(crate) static NOT_READY: Slot = Slot::new(COUNT);
@@ -148,10 +153,21 @@ impl Slot {
     /// Ends a section. Owner only.
     #[inline(always)]
     pub(crate) fn leave(&self) {
+        let all_at_once = chaos::mutant(Mutant::NestedUnlock);
+        self.leave_to(|word| if all_at_once { QUIESCENT } else { word - COUNT });
+    }
+
+    /// A QSBR reader holds no reference any more, until it comes online. Owner only.
+    pub(crate) fn offline(&self) {
+        self.leave_to(|_| QUIESCENT);
+    }
+
+    /// Ends a section, or one level of it: `left` says what its word is to be.
+    #[inline(always)]
+    fn leave_to(&self, left: impl FnOnce(u64) -> u64) {
         fence::light(&self.fence);
         chaos::point(Point::LeaveBeforeStore);
-        let word = self.word.load(Relaxed);
-        let left = if chaos::mutant(Mutant::NestedUnlock) { QUIESCENT } else { word - COUNT };
+        let left = left(self.word.load(Relaxed));
         // Release: pairs with the Acquire in `is_holdout` [GP-2]; the section's loads happen before
         // whatever the updater does once it has seen this word.
         self.word.store(left, chaos::release_unless(Mutant::RelaxedLeave));
@@ -195,8 +211,9 @@ impl Slot {
     /// Answers whether there may be something to do: the number was a new one, or too much waits.
     #[inline(always)]
     pub(crate) fn renew(&self) -> bool {
-        // Relaxed: looked at once more where it matters; see `relayed`.
-        let source = self.source.load(Relaxed);
+        // Acquire: pairs with the Release in `set_source`; the word that it leads to has been made, in a
+        // chunk that may be younger than any that this thread has seen.
+        let source = self.source.load(Acquire);
         // Acquire: pairs with the Release in Core::announce [GP-3], directly or through the words of
         // those who have handed the number on.
         // SAFETY: `gp.ctr` or a word in the registry, which both live as long as this slot.
@@ -227,16 +244,18 @@ impl Slot {
         true
     }
 
-    /// What a predecessor has handed on, if it may be taken: it is online, and still the predecessor.
+    /// What a predecessor has handed on, if it may be taken: it is a number, and still the predecessor's.
     ///
     /// The links of a grace period are made before its number is announced, so whoever has acquired the
-    /// number sees them, Relaxed or not: if the source is the same as before, it is the right one [T-1].
+    /// number sees them: if the source is the same as before, it is the right one [T-1].
     fn relayed(&self, mut source: *mut AtomicU64, mut current: u64) -> Option<u64> {
         loop {
-            if word::nesting(current) == 0 {
-                return None; // it is offline, and the updater will pass it over
+            if word::nesting(current) != 1 {
+                // It is offline, and the updater will pass it over; or it has `ARRIVED`; or its slot is
+                // an ordinary reader's by now.
+                return None;
             }
-            let again = self.source.load(Relaxed);
+            let again = self.source.load(Acquire);
             if again == source || chaos::mutant(Mutant::NoSecondSource) {
                 return Some(current);
             }
@@ -248,17 +267,21 @@ impl Slot {
 
     /// A QSBR reader begins to hold references. Owner only, word quiescent.
     pub(crate) fn online(&self, gp: &AtomicU64, place: &'static Location<'static>) {
+        let relays = self.relays.get();
         let mut current = gp.load(Acquire); // [GP-3]
-        if self.relays.get() && !chaos::mutant(Mutant::OnlineAsPassed) {
-            // Any number but the current one: whoever copies from this reader is not to take it for one
-            // whose predecessors have passed [T-1].
-            current = word::entered(grace::Number(word::number(current).0.wrapping_sub(1)));
+        if relays && !chaos::mutant(Mutant::OnlineAsPassed) {
+            current = ARRIVED; // [T-1]
         }
         chaos::point(Point::EnterBeforeStore);
         self.began.store(std::ptr::from_ref(place).cast_mut(), Relaxed);
         self.word.store(current, Release); // as in `enter_outermost` [GP-2]
         // A full fence, so that updaters need no membarrier for QSBR readers [GP-8].
         fence::full();
+        if relays && !chaos::mutant(Mutant::OnlineForGood) {
+            // It holds no reference yet: a quiescent state. A reader that goes offline again and again,
+            // and has no other, hands the number on here.
+            self.renew();
+        }
     }
 
     /// Where the outermost section began, if it is known.
@@ -388,14 +411,15 @@ impl Slot {
     }
 
     pub(crate) fn source(&self) -> &AtomicU64 {
-        // SAFETY: as in `renew`; set by `adopt`.
+        // SAFETY: as in `renew`; set by `adopt`. Relaxed: the registry's lock orders it.
         unsafe { &*self.source.load(Relaxed) }
     }
 
     /// Says what the reader copies at quiescent states: something that lives as long as this slot.
+    /// Under the registry's lock.
     pub(crate) fn set_source(&self, source: &AtomicU64) {
-        // Relaxed: visible to whoever acquires a number that is announced later; see `relayed`.
-        self.source.store(std::ptr::from_ref(source).cast_mut(), Relaxed);
+        // Release: pairs with the Acquire in `renew`; the reader finds the word made.
+        self.source.store(std::ptr::from_ref(source).cast_mut(), Release);
     }
 
     /// Whether the fast path may use this slot: light fences are free here.
