@@ -57,6 +57,11 @@ pub struct Core {
     pub(crate) worker_ns: AtomicU64,
     /// The worker's share of a processor, where it has one.
     pub(crate) budget: Option<Budget>,
+    /// Until when the worker leaves grace periods here alone, as far as the budget goes, as
+    /// `clock::monotonic_ns`. Kept here, not by the worker, which forgets domains that want nothing.
+    pub(crate) rests_until_ns: AtomicU64,
+    /// What the worker is to do while a grace period is wanted here.
+    when_wanted: Attention,
 }
 
 // Not derived: it would look into the slots' cells, which belong to other threads.
@@ -119,6 +124,14 @@ impl Core {
                 sleeps: AtomicU64::new(0),
                 worker_ns: AtomicU64::new(0),
                 budget: settings.budget,
+                rests_until_ns: AtomicU64::new(0),
+                when_wanted: match settings.policy {
+                    // Callbacks ask for it, and they are looked after anyway; or whoever waits sees to
+                    // it.
+                    AnyPolicy::Adaptive(_) => Attention::None,
+                    AnyPolicy::Poll(_) => Attention::AtOnce,
+                    AnyPolicy::Tick(_) | AnyPolicy::Token(_) => Attention::AtTick,
+                },
             }
         }
     }
@@ -252,16 +265,13 @@ impl Core {
         }
     }
 
-    /// What the worker still has to do here, callbacks aside.
+    /// What the worker still has to do here, callbacks aside. Takes a lock, but for the default engine.
     #[cfg(not(loom))]
     pub(crate) fn attention(&self) -> Attention {
-        let state = sync::lock(&self.state);
-        match state.machine.policy() {
-            _ if !state.machine.is_wanted() => Attention::None,
-            // Callbacks ask for it, and they are looked after anyway; or whoever waits sees to it.
-            AnyPolicy::Adaptive(_) => Attention::None,
-            AnyPolicy::Poll(_) => Attention::AtOnce,
-            AnyPolicy::Tick(_) | AnyPolicy::Token(_) => Attention::AtTick,
+        if self.when_wanted != Attention::None && sync::lock(&self.state).machine.is_wanted() {
+            self.when_wanted
+        } else {
+            Attention::None
         }
     }
 
@@ -447,7 +457,6 @@ impl Core {
 }
 
 /// What a domain wants of the worker.
-#[cfg(not(loom))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Attention {
     /// Nothing.

@@ -101,8 +101,10 @@ impl Builder {
     /// are not counted.
     ///
     /// Holds under [`Engine::Adaptive`], unless somebody waits expedited
-    /// ([`Domain::synchronize_expedited`], [`Domain::barrier`]) or a thread's retired objects are near
-    /// their limit. The other engines cost what they cost.
+    /// ([`Domain::synchronize_expedited`], [`Domain::barrier`]) or 49,152 retired objects or closures of
+    /// one thread wait (three quarters of the objects' limit). Each turn is rested for when it has ended:
+    /// a share of one in a million means that callbacks wait for minutes, unless somebody waits. The
+    /// other engines cost what they cost.
     pub const fn worker_budget_ppm(mut self, share_ppm: u32) -> Self {
         self.budget = Budget::from_ppm(share_ppm);
         self
@@ -183,9 +185,9 @@ impl<K: Kind> Domain<K> {
     ///
     /// # Progress and cost
     /// Blocking: as long as the longest of those sections lasts. Spins for a few microseconds, then
-    /// sleeps on a futex that the last hold-out wakes. One heavy fence (one more if it sleeps) and one
-    /// pass over the readers; neither if no other thread is registered. Concurrent callers share
-    /// grace periods.
+    /// sleeps on a futex that the last hold-out wakes; under [`Engine::Tick`] and [`Engine::Token`] it
+    /// sleeps a tick at a time instead. One heavy fence (one more if it sleeps on the futex) and one pass
+    /// over the readers; neither if no other thread is registered. Concurrent callers share grace periods.
     ///
     /// # Panics
     /// If the calling thread is itself in a section of this domain, which would be waited for for
@@ -208,9 +210,11 @@ impl<K: Kind> Domain<K> {
     /// Asks for a full grace period, from now on, without waiting.
     ///
     /// The cookie is for [`poll`](Self::poll) and [`wait`](Self::wait). Does as much of the work as
-    /// can be done without waiting for readers, which may be a whole grace period, its fence included;
-    /// the rest is done by whoever updates or waits next, or by `poll` (and by the worker, under engines
-    /// other than [`Engine::Adaptive`]). May be called inside a section.
+    /// can be done without waiting, for readers or (under [`Engine::Tick`]) for the tick. That may be a
+    /// whole grace period, its fence included; the rest is done by whoever updates or waits next, or by
+    /// `poll`, and under engines other than [`Engine::Adaptive`] by the worker. In a child made by
+    /// `fork` the worker starts with the first call there, be it of `poll`. May be called inside a
+    /// section.
     pub fn start(&self) -> Cookie {
         let cookie = self.core().request(Urgency::Normal);
         self.advance();
@@ -218,12 +222,17 @@ impl<K: Kind> Domain<K> {
     }
 
     /// Does what can be done without waiting. Where the engine goes by the tick, the worker does the
-    /// rest.
+    /// rest; or the caller, if the system gives us no thread.
     fn advance(&self) {
         let core = self.core();
-        core.advance(Own::in_domain(core).me());
-        if core.attention() != Attention::None {
-            worker::announce(&self.kind.handle());
+        let me = Own::in_domain(core).me();
+        core.advance(me);
+        // Relaxed: a stale `true` is put right by the worker's own look under its lock, as for callbacks.
+        if !core.queues.announced.load(Relaxed)
+            && core.attention() != Attention::None
+            && !worker::announce(&self.kind.handle())
+        {
+            core.advance_at_tick(me);
         }
     }
 
@@ -234,7 +243,8 @@ impl<K: Kind> Domain<K> {
     }
 
     /// Whether the grace period of `cookie` is over. If it is in progress and nobody attends to it,
-    /// this does a step of it. Never waits.
+    /// this does a step of it; where the engine goes by the tick, it leaves that to the worker. Never
+    /// waits.
     ///
     /// # Panics
     /// If the cookie is another domain's.

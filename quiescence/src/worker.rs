@@ -11,10 +11,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Condvar, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use grace::Urgency;
-use grace::policy::Budget;
 
 use crate::core::{Attention, Core, Me};
 use crate::kind::{Handle, WeakHandle};
@@ -40,35 +39,33 @@ struct Task<H = WeakHandle> {
     domain: H,
     /// When it is looked at again, unless it wants that at once.
     tick_at: Instant,
-    /// Until when its grace periods are left alone, as far as the budget goes.
-    rest_until: Instant,
 }
 
 impl Task {
     fn upgrade(self) -> Option<Task<Handle>> {
-        let Self { domain, tick_at, rest_until } = self;
-        Some(Task { domain: domain.upgrade()?, tick_at, rest_until })
+        Some(Task { domain: self.domain.upgrade()?, tick_at: self.tick_at })
     }
 }
 
-/// Tells the worker that `handle` has callbacks.
-pub(crate) fn announce(handle: &Handle) {
+/// Tells the worker that `handle` has callbacks, or a grace period to attend to. Answers whether there is
+/// a worker.
+pub(crate) fn announce(handle: &Handle) -> bool {
     let mut state = sync::lock(&WORKER);
     if handle.queues.announced.swap(true, Relaxed) {
-        return;
+        return true;
     }
-    let now = Instant::now();
-    let task = Task { domain: handle.downgrade(), tick_at: now + sync::TICK, rest_until: now };
-    state.domains.push(task);
+    state.domains.push(Task { domain: handle.downgrade(), tick_at: Instant::now() + sync::TICK });
     let refused = if state.started {
         WORK.notify_one();
         Vec::new()
     } else {
         start(&mut state)
     };
+    let started = state.started;
     drop(state);
     // Where this was the last owner the domain ends here, and runs callbacks: without the lock.
     drop(refused);
+    started
 }
 
 /// Starts the thread. If the system gives none, the callbacks wait for their threads' next updates
@@ -101,12 +98,11 @@ fn run() {
         state = sync::lock(&WORKER);
         // Under the lock that `announce` takes: a callback added from now on announces again.
         next = Attention::AtTick;
-        for Task { domain, tick_at, rest_until } in &tasks {
+        for Task { domain, tick_at } in &tasks {
             let attention = attention_or_forget(domain);
             next = next.max(attention);
             if attention != Attention::None {
-                let (tick_at, rest_until) = (*tick_at, *rest_until);
-                state.domains.push(Task { domain: domain.downgrade(), tick_at, rest_until });
+                state.domains.push(Task { domain: domain.downgrade(), tick_at: *tick_at });
             }
         }
         drop(state);
@@ -147,8 +143,10 @@ fn tend(task: &mut Task<Handle>) {
     task.tick_at = now + sync::TICK;
     let queues = core.queues.all();
     queues.iter().for_each(|queue| queue.close(core, Urgency::Background));
-    if now >= task.rest_until || core.urgency() == Urgency::Expedited {
-        task.rest_until = now + advance(core);
+    // Relaxed: the worker's own.
+    let rests_until_ns = core.rests_until_ns.load(Relaxed);
+    if clock::monotonic_ns() >= rests_until_ns || core.urgency() == Urgency::Expedited {
+        advance(core);
     }
     for queue in &queues {
         for _ in 0..RUNS_PER_TURN {
@@ -160,15 +158,20 @@ fn tend(task: &mut Task<Handle>) {
     core.queues.forget_orphans();
 }
 
-/// Takes steps of a grace period; answers how long the domain's are to be left alone then.
-fn advance(core: &Core) -> Duration {
+/// Takes steps of a grace period, and notes how long the domain's are to be left alone from now on. What
+/// is owed already stays owed.
+fn advance(core: &Core) {
     let began_ns = clock::thread_cpu_ns();
     core.advance_at_tick(Me { quiescent_slots: 0 });
     let spent_ns = clock::thread_cpu_ns().saturating_sub(began_ns);
     // Relaxed: a statistic.
     core.worker_ns.fetch_add(spent_ns, Relaxed);
-    let rest_ns = |budget: Budget| budget.rest_ns(spent_ns, sync::TICK.as_nanos() as u64);
-    Duration::from_nanos(core.budget.map_or(0, rest_ns))
+    if let Some(budget) = core.budget {
+        let rest_ns = budget.rest_ns(spent_ns, sync::TICK.as_nanos() as u64);
+        let until_ns = clock::monotonic_ns().saturating_add(rest_ns);
+        // Relaxed: the worker's own.
+        core.rests_until_ns.fetch_max(until_ns, Relaxed);
+    }
 }
 
 /// The worker's lock, held across a `fork`.
@@ -184,5 +187,57 @@ impl Held {
     pub(crate) fn after_fork(&mut self) {
         self.0.started = false;
         self.0.domains.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::Kind;
+    use crate::queue::Callback;
+    use crate::{Domain, domain::Builder};
+
+    /// A domain in which a callback waits that the worker thread does not hear of.
+    fn with_callback(builder: Builder) -> Domain {
+        let domain = builder.build();
+        let core = domain.kind().core();
+        // SAFETY: takes any data, and does nothing.
+        let callback = unsafe { Callback::new(std::ptr::null_mut(), |_| ()) };
+        core.queues.add(1).add(core, callback);
+        domain
+    }
+
+    fn tend_as_newly_announced(domain: &Domain) -> u64 {
+        tend(&mut Task { domain: domain.kind().handle(), tick_at: Instant::now() });
+        domain.statistics().grace_periods
+    }
+
+    /// Nobody gets around the budget by wanting nothing for a moment, after which the domain is
+    /// announced anew.
+    #[test]
+    fn what_a_domain_owes_outlives_its_task() {
+        let domain = with_callback(Domain::builder());
+        let core = domain.kind().core();
+        core.rests_until_ns.store(u64::MAX, Relaxed);
+        assert_eq!(tend_as_newly_announced(&domain), 0, "it rests");
+        core.request(Urgency::Expedited);
+        assert_eq!(tend_as_newly_announced(&domain), 1, "but not where somebody is in a hurry");
+        assert_eq!(core.rests_until_ns.load(Relaxed), u64::MAX, "and then it still owes");
+        core.rests_until_ns.store(0, Relaxed);
+        core.request(Urgency::Background);
+        assert_eq!(tend_as_newly_announced(&domain), 2);
+    }
+
+    /// The rest begins when the turn ends: else a long turn eats it up.
+    #[test]
+    fn a_turn_is_no_more_than_its_share_of_turn_and_rest() {
+        let domain = with_callback(Domain::builder().worker_budget_ppm(1));
+        let core = domain.kind().core();
+        let began_ns = clock::monotonic_ns();
+        assert_eq!(tend_as_newly_announced(&domain), 1);
+        let spent_ns = core.worker_ns.load(Relaxed);
+        assert!(spent_ns > 0);
+        let rests_until_ns = core.rests_until_ns.load(Relaxed);
+        assert!(spent_ns * 1_000_000 <= rests_until_ns - began_ns, "{spent_ns}: {rests_until_ns}");
     }
 }

@@ -13,8 +13,8 @@ fn every_promise_names_tests_that_exist() {
     for name in names {
         let Some((path, test)) = name.split_once("::") else { continue };
         let (package, file) = path.split_once('/').unwrap();
-        let folder = if file == "loom_tests" { "src" } else { "tests" };
-        let source = root.join(package).join(folder).join(file).with_extension("rs");
+        let of = |folder| root.join(package).join(folder).join(file).with_extension("rs");
+        let source = if of("tests").exists() { of("tests") } else { of("src") };
         let text = fs::read_to_string(&source)
             .unwrap_or_else(|error| panic!("{name}: {}: {error}", source.display()));
         assert!(text.contains(&format!("fn {test}(")), "{name} does not exist");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use quiescence::{Domain, Fences, Rcu};
+use quiescence::{Domain, Engine, Fences, Rcu};
 
 /// Runs `f` in a child process made by `fork`; a panic there is a failure here.
 fn in_child(f: impl FnOnce()) {
@@ -189,12 +189,12 @@ fn the_environment_chooses_portable_fences() {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// From now on membarrier fails with EPERM in this process.
-fn forbid_membarrier() {
+/// From now on this system call fails with EPERM in this process.
+fn forbid(call: libc::c_long) {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let mut filter = [
         statement(0x20, 0), // load the number of the system call
-        libc::sock_filter { code: 0x15, jt: 0, jf: 1, k: libc::SYS_membarrier as u32 },
+        libc::sock_filter { code: 0x15, jt: 0, jf: 1, k: call as u32 },
         statement(0x06, 0x0005_0000 | libc::EPERM as u32), // fail
         statement(0x06, 0x7fff_0000),                      // allow
     ];
@@ -210,7 +210,7 @@ fn forbid_membarrier() {
 #[test]
 fn a_forbidden_membarrier_means_portable_fences() {
     if role().is_some() {
-        forbid_membarrier();
+        forbid(libc::SYS_membarrier);
         assert_eq!(quiescence::fences(), Fences::Portable);
         return exercise();
     }
@@ -222,7 +222,7 @@ fn a_forbidden_membarrier_means_portable_fences() {
 fn a_membarrier_that_is_forbidden_later_ends_the_process_with_the_reason() {
     if role().is_some() {
         if quiescence::fences() == Fences::Membarrier {
-            forbid_membarrier();
+            forbid(libc::SYS_membarrier);
             exercise();
         } else {
             eprintln!("QUIESCENCE_FENCES=portable"); // nothing to lose where it never was
@@ -234,6 +234,29 @@ fn a_membarrier_that_is_forbidden_later_ends_the_process_with_the_reason() {
     assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("QUIESCENCE_FENCES=portable"), "{said}");
+}
+
+/// Where there can be no worker, whoever asks does its part, under every engine.
+#[test]
+fn without_a_worker_polling_is_enough() {
+    if role().is_some() {
+        let reader = quiescence::reader(); // the first use of the library is whole
+        forbid(libc::SYS_clone3);
+        forbid(libc::SYS_clone);
+        assert!(thread::Builder::new().spawn(|| ()).is_err(), "no thread can be started");
+        for engine in Engine::ALL {
+            let domain = Domain::builder().engine(engine).build();
+            let reader = domain.qsbr();
+            let cookie = domain.start();
+            assert!(!domain.poll(cookie), "{engine}: a reader is inside");
+            let away = reader.offline();
+            while !domain.poll(cookie) {}
+            drop(away);
+        }
+        return drop(reader);
+    }
+    let output = again("without_a_worker_polling_is_enough", "alone", &[]);
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[test]
