@@ -53,7 +53,7 @@ struct State {
 enum Readers {
     /// Exact for up to 64 processors.
     Few(u64),
-    Many(Mask),
+    Many(Box<Mask>),
 }
 
 impl Readers {
@@ -120,7 +120,7 @@ impl Directory {
     }
 
     fn shared(cpus: usize) -> Readers {
-        if cpus <= 64 { Readers::Few(0) } else { Readers::Many(Mask::new(cpus)) }
+        if cpus <= 64 { Readers::Few(0) } else { Readers::Many(Box::new(Mask::new(cpus))) }
     }
 
     /// The line's place; nodes are made as they are named.

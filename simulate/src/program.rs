@@ -17,7 +17,7 @@ pub(crate) enum Program {
     /// Bursts of system calls, and sleeps in between.
     Server { busy: Busy, mean: Time, idle: Time, calls_ppm: u32, bytes: u32 },
     /// Rounds with a barrier at the end of each.
-    Rounds(Rounds),
+    Rounds(Box<Rounds>),
     /// Operations without end, each with a callback.
     Loop { busy: Busy, operation: Time, chunk: u32, calls_every: u32, since_call: u32, bytes: u32 },
     /// Long kernel loops, with user time before each.
@@ -91,7 +91,7 @@ impl Program {
         match workload.kind() {
             Kind::Idle => Self::Idle { every: us("wake_every_us"), busy: Busy::of(parameters) },
             Kind::Dbench => Self::server(parameters),
-            Kind::Dcachebench => Self::Rounds(Rounds::new(parameters, cpu, cpus)),
+            Kind::Dcachebench => Self::Rounds(Box::new(Rounds::new(parameters, cpu, cpus))),
             Kind::OpenClose | Kind::UpdateFlood | Kind::ReadMostly => Self::looping(parameters),
             Kind::ExitFiles if (cpu as u64).is_multiple_of(number("exits_on_every_cpus")) => {
                 Self::Exits {
