@@ -3,7 +3,8 @@
 use quiescence::{Domain, Engine, Rcu};
 
 fn main() {
-    // Old entries may live a few ticks longer; in exchange nobody ever spins or is interrupted for them.
+    // Old entries may live a few ticks longer; in exchange nobody ever spins for them, and many of them
+    // share one grace period.
     let background = Domain::builder().engine(Engine::Tick).build();
     let cache = Rcu::new_in(vec![1, 2, 3], background.clone());
     for generation in 0..10 {

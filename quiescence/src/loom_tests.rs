@@ -8,7 +8,7 @@ use std::panic::Location;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use grace::policy::{Adaptive, AnyPolicy, Tick, Token};
-use grace::{Start, Urgency};
+use grace::{Cookie, Start, Urgency};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicUsize;
@@ -64,6 +64,24 @@ impl World {
     fn replace(&self, new: usize) {
         let old = self.current.swap(new, AcqRel);
         self.core.synchronize(Urgency::Normal, STRANGER);
+        self.destroy(old);
+    }
+
+    /// Replaces the object and goes as far with the grace period as is possible without waiting.
+    fn begin_to_replace(&self, new: usize) -> (usize, Cookie) {
+        let old = self.current.swap(new, AcqRel);
+        let cookie = self.core.request(Urgency::Normal);
+        self.core.advance(STRANGER);
+        (old, cookie)
+    }
+
+    fn destroy_if_done(&self, old: usize, cookie: Cookie) {
+        if self.core.sequence().is_done(cookie) {
+            self.destroy(old);
+        }
+    }
+
+    fn destroy(&self, old: usize) {
         // SAFETY: a write; that no reader is near is what is tested.
         self.objects[old].with_mut(|object| unsafe { *object = 0xdead });
     }
@@ -264,13 +282,10 @@ fn a_grace_period_driven_in_steps() {
     model(|| {
         let world = World::new();
         let reader = spawn_reader(&world, 1, false);
-        let old = world.current.swap(1, AcqRel);
-        let cookie = world.core.request(Urgency::Normal);
-        world.core.advance(STRANGER);
+        let (old, cookie) = world.begin_to_replace(1);
         world.core.wait(cookie, Urgency::Normal, STRANGER);
         assert!(world.core.sequence().is_done(cookie));
-        // SAFETY: a write; that no reader is near is what is tested.
-        world.objects[old].with_mut(|object| unsafe { *object = 0xdead });
+        world.destroy(old);
         reader.join().unwrap();
     });
 }
@@ -316,14 +331,9 @@ fn a_relay_of_two() {
                 }
             })
         });
-        let old = world.current.swap(1, AcqRel);
-        let cookie = world.core.request(Urgency::Normal);
-        world.core.advance(STRANGER);
+        let (old, cookie) = world.begin_to_replace(1);
         world.core.advance_at_tick(STRANGER);
-        if world.core.sequence().is_done(cookie) {
-            // SAFETY: a write; that no reader is near is what is tested.
-            world.objects[old].with_mut(|object| unsafe { *object = 0xdead });
-        }
+        world.destroy_if_done(old, cookie);
         readers.into_iter().for_each(|reader| reader.join().unwrap());
     });
 }
@@ -366,15 +376,10 @@ fn a_relay_whose_first_goes_away() {
                 first.offline();
             }
         });
-        let old = world.current.swap(1, AcqRel);
-        let cookie = world.core.request(Urgency::Normal);
-        world.core.advance(STRANGER);
+        let (old, cookie) = world.begin_to_replace(1);
         last.renew();
         world.core.advance_at_tick(STRANGER);
-        if world.core.sequence().is_done(cookie) {
-            // SAFETY: a write; that no reader is near is what is tested.
-            world.objects[old].with_mut(|object| unsafe { *object = 0xdead });
-        }
+        world.destroy_if_done(old, cookie);
         away.join().unwrap();
         last.renew();
         world.core.advance_at_tick(STRANGER);
@@ -391,9 +396,7 @@ fn a_relay_of_one_that_only_comes_and_goes() {
     model(|| {
         let world = World::with(RELAY);
         let slot = qsbr(&world, true);
-        let old = world.current.swap(1, AcqRel);
-        let cookie = world.core.request(Urgency::Normal);
-        world.core.advance(STRANGER);
+        let (old, cookie) = world.begin_to_replace(1);
         let reader = thread::spawn({
             let world = Arc::clone(&world);
             move || {
@@ -404,10 +407,7 @@ fn a_relay_of_one_that_only_comes_and_goes() {
             }
         });
         world.core.advance_at_tick(STRANGER);
-        if world.core.sequence().is_done(cookie) {
-            // SAFETY: a write; that no reader is near is what is tested.
-            world.objects[old].with_mut(|object| unsafe { *object = 0xdead });
-        }
+        world.destroy_if_done(old, cookie);
         reader.join().unwrap();
         world.core.advance_at_tick(STRANGER);
         assert!(world.core.sequence().is_done(cookie));
@@ -430,9 +430,7 @@ fn a_relay_that_changes() {
         let renewer = thread::spawn(move || {
             last.renew();
         });
-        let old = world.current.swap(1, AcqRel);
-        let cookie = world.core.request(Urgency::Normal);
-        world.core.advance(STRANGER);
+        let (old, cookie) = world.begin_to_replace(1);
         middle.offline();
         world.core.unregister(middle);
         let newcomer = qsbr(&world, true);
@@ -440,10 +438,7 @@ fn a_relay_that_changes() {
         newcomer.renew();
         newcomer.offline();
         world.core.advance_at_tick(STRANGER);
-        if world.core.sequence().is_done(cookie) {
-            // SAFETY: a write; that no reader is near is what is tested.
-            world.objects[old].with_mut(|object| unsafe { *object = 0xdead });
-        }
+        world.destroy_if_done(old, cookie);
         reader.join().unwrap();
         renewer.join().unwrap();
     });

@@ -59,9 +59,9 @@ pub(crate) struct Slot {
 }
 
 // SAFETY: the atomics are for everybody; `core` is set once, before the slot is first handed out;
-// `references` is touched by the owning thread only; `index`, `owner`, `qsbr` and `station` are touched
-// under the registry's lock only, and so is `relays` until the slot is handed out, from when on it
-// is only read.
+// `references` is touched by the owning thread only; `index`, `owner`, `qsbr`, `relays` and `station` are
+// touched under the registry's lock only, but that the owner reads `qsbr` and `relays` without it:
+// those are written when the slot is handed out, and then not until the owner has given it back.
 unsafe impl Sync for Slot {}
 // SAFETY: as above; slots are created by one thread and owned by others in turn, each hand-over
 // going through the registry's lock.

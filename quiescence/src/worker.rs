@@ -37,7 +37,7 @@ struct State {
 #[derive(Debug)]
 struct Task<H = WeakHandle> {
     domain: H,
-    /// When it is looked at again, unless it wants that at once.
+    /// While another domain is looked at without pause: when it is this one's turn.
     tick_at: Instant,
 }
 
@@ -94,7 +94,7 @@ fn run() {
         let tasks = std::mem::take(&mut state.domains);
         drop(state);
         let mut tasks: Vec<Task<Handle>> = tasks.into_iter().filter_map(Task::upgrade).collect();
-        tasks.iter_mut().for_each(tend);
+        tasks.iter_mut().for_each(|task| tend(task, next));
         state = sync::lock(&WORKER);
         // Under the lock that `announce` takes: a callback added from now on announces again.
         next = Attention::AtTick;
@@ -133,11 +133,12 @@ fn attention_or_forget(handle: &Handle) -> Attention {
     attention
 }
 
-/// Does what can be done in a domain without waiting.
-fn tend(task: &mut Task<Handle>) {
+/// Does what can be done in a domain without waiting. `paused` is what the worker paused for before.
+fn tend(task: &mut Task<Handle>, paused: Attention) {
     let core: &Core = &task.domain;
     let now = Instant::now();
-    if now < task.tick_at && core.attention() != Attention::AtOnce {
+    let restless = paused == Attention::AtOnce;
+    if restless && now < task.tick_at && core.attention() != Attention::AtOnce {
         return; // another domain wants to be looked at without pause
     }
     task.tick_at = now + sync::TICK;
@@ -192,6 +193,8 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::kind::Kind;
     use crate::queue::Callback;
@@ -208,8 +211,22 @@ mod tests {
     }
 
     fn tend_as_newly_announced(domain: &Domain) -> u64 {
-        tend(&mut Task { domain: domain.kind().handle(), tick_at: Instant::now() });
+        tend_after(Attention::AtTick, domain)
+    }
+
+    fn tend_after(paused: Attention, domain: &Domain) -> u64 {
+        let tick_at = Instant::now() + Duration::from_secs(3_600);
+        tend(&mut Task { domain: domain.kind().handle(), tick_at }, paused);
         domain.statistics().grace_periods
+    }
+
+    /// Who is announced while the worker sleeps is looked at when it wakes; only a domain that keeps it
+    /// awake makes others wait for their tick.
+    #[test]
+    fn a_tick_is_everybodys() {
+        let domain = with_callback(Domain::builder());
+        assert_eq!(tend_after(Attention::AtOnce, &domain), 0);
+        assert_eq!(tend_after(Attention::AtTick, &domain), 1);
     }
 
     /// Nobody gets around the budget by wanting nothing for a moment, after which the domain is

@@ -135,8 +135,8 @@ fn nothing_is_freed_under_qsbr_readers_that_come_and_go() {
     }
 }
 
-/// A QSBR reader that is offline for good, and one that leaves in the middle of a grace period, hold up
-/// nobody who copies from them.
+/// A QSBR reader that is offline for good, one that leaves in the middle of a grace period, and one that
+/// only goes offline and comes back, hold up nobody who copies from them.
 #[test]
 fn a_relay_passes_over_whoever_is_away() {
     let domain = domain(Engine::Token);
@@ -150,6 +150,8 @@ fn a_relay_passes_over_whoever_is_away() {
                 registered.wait();
                 match number % 4 {
                     0 => {
+                        // Some have handed a number on by then, and some have not.
+                        (0..number * 50).for_each(|_| reader.quiescent_state());
                         let away = reader.offline();
                         while !stop.load(Relaxed) {
                             thread::yield_now();
@@ -157,6 +159,12 @@ fn a_relay_passes_over_whoever_is_away() {
                         drop(away);
                     }
                     1 => drop(reader),
+                    2 => {
+                        while !stop.load(Relaxed) {
+                            reader.while_offline(|| ());
+                            thread::yield_now(); // online: no driver meets it offline but by chance
+                        }
+                    }
                     _ => {
                         while !stop.load(Relaxed) {
                             reader.quiescent_state();
