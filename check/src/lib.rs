@@ -3,26 +3,27 @@
 //! The *real* [`grace::Machine`] is driven here as the runtime drives it, against step-by-step
 //! transcriptions of the readers, the updater and the driver (in `world`; each mirrors a file of
 //! `quiescence`, and `docs/ORDERINGS.md` shows them side by side). There are no threads and no
-//! clock: a state is a value, and [`explore`] takes every step that is possible in every state, breadth
-//! first, until there are no new ones. Memory is one of two [`Model`]s: store buffers, as on x86, or
-//! views, which also reorder loads and stores of different locations.
+//! clock: a state is a value, and [`explore`] takes every step that is possible in every state,
+//! breadth first, until there are no new ones. Memory is one of two [`Model`]s: store buffers, as
+//! on x86, or views, which also reorder loads and stores of different locations.
 //!
-//! It finds an object that is read after it was freed, freed while its read may still be under way, or
-//! read before it is initialised; an event that the machine refuses; and a state from which no end
-//! can be reached, such as a sleeper that nobody will wake. Each [`Mutant`], the protocol with
+//! It finds an object that is read after it was freed, freed while its read may still be under way,
+//! or read before it is initialised; an event that the machine refuses; and a state from which no
+//! end can be reached, such as a sleeper that nobody will wake. Each [`Mutant`], the protocol with
 //! one step removed or weakened, must be found: an explorer that finds nothing has shown nothing.
 //!
 //! # What it confirms
 //!
 //! **One heavy fence and one pass are enough**, while numbers are fresh, and the closing fence that
-//! liburcu executes is not needed. No transcription has one, and every scenario is safe: two sections
-//! against two grace periods in 5,113 states under TSO and 10,670 under the weak model; two readers in
-//! 15,734 and 18,682; two updaters whose requests come in mid grace period in 14,102 and 32,459.
+//! liburcu executes is not needed. No transcription has one, and every scenario is safe: two
+//! sections against two grace periods in 5,113 states under TSO and 10,670 under the weak model;
+//! two readers in 15,734 and 18,682; two updaters whose requests come in mid grace period in 14,102
+//! and 32,459.
 //!
-//! **With one condition on the weak model that a first version lacked:** *every* store to the word must
-//! be a release, that of lock included, not only that of unlock. A reader may unlock and lock again
-//! under the new number before the scan looks; the scan then acquires from lock's store. Where
-//! that is relaxed, nothing orders the section before it against the free
+//! **With one condition on the weak model that a first version lacked:** *every* store to the word
+//! must be a release, that of lock included, not only that of unlock. A reader may unlock and lock
+//! again under the new number before the scan looks; the scan then acquires from lock's store.
+//! Where that is relaxed, nothing orders the section before it against the free
 //! ([`Mutant::RelaxedLock`], [`Mutant::RelaxedNestedLock`]). On x86 a release store is a plain one.
 //!
 //! **Two passes once numbers have come round**, and one is not enough
@@ -30,34 +31,37 @@
 //!
 //! **What is not needed** is recorded too, as mutants that are [`Kind::Harmless`].
 //!
-//! **The litmus tests** ([`litmus`]) hold for eleven kinds of reader (ordinary, portable and QSBR ones;
-//! nested, late, online for one section only or between two quiescent states) under both models, and
-//! so does the rule behind them: of the 21 cycles of two threads and the 76 of three, those with at
-//! least as many grace periods as sections are never reached, and the others are. Two grace periods
-//! against two sections are 587,773 states under TSO and 938,394 under the weak model.
+//! **The litmus tests** ([`litmus`]) hold for eleven kinds of reader (ordinary, portable and QSBR
+//! ones; nested, late, online for one section only or between two quiescent states) under both
+//! models, and so does the rule behind them: of the 21 cycles of two threads, for each kind of
+//! reader, and the 76 of three, for ordinary ones, those with at least as many grace periods as
+//! sections are never reached, and the others are. Two grace periods against two sections are
+//! 587,773 states under TSO and 938,394 under the weak model. The relay of QSBR readers (engine
+//! `token`) is not transcribed here; loom runs it.
 //!
-//! **The engines over processors** ([`engines`]): each is safe and finishes on two processors with two
-//! callbacks and on three with one: `poll` in up to 146,160 states with one list and 80,856 with a list
-//! for each; `tick` in 182,488; `token` in 48,113 as published and some 220,000 reworked; `adaptive` in
-//! some 205,000 (706,000 where processors sleep); Tree RCU in 29,136 (3.15) to 3,527,512 (today's),
-//! always awake, and on two processors that sleep. Of their steps each one is unsafe or stuck when it is left out, or saves time only.
-//! Two need something of processors that Linux grants them, and are stuck without it: `token` reworked
-//! and `adaptive` run the callbacks of a processor that is awake on its ticks.
+//! **The engines over processors** ([`engines`]): each is safe and finishes on two processors with
+//! two callbacks and on three with one: `poll` in up to 146,160 states with one list and 80,856
+//! with a list for each; `tick` in 182,488; `token` in 48,113 as published and some 220,000
+//! reworked; `adaptive` in some 205,000 (706,000 where processors sleep); Tree RCU in 29,136 (3.15)
+//! to 3,527,512 (today's), always awake, and on two processors that sleep. Of their steps each one
+//! is unsafe or stuck when it is left out, or saves time only. Two need something of processors
+//! that Linux grants them, and are stuck without it: `token` reworked and `adaptive` run the
+//! callbacks of a processor that is awake on its ticks.
 //!
 //! # What it does not do
 //!
-//! Calls into an engine are atomic here, and processors' memory is sequentially consistent: who runs one
-//! on real processors has to order what they read of each other.
+//! Calls into an engine are atomic here, and processors' memory is sequentially consistent: who
+//! runs one on real processors has to order what they read of each other.
 //!
-//! The transcriptions are models: loom runs the code itself. Load buffering is out of scope. Scenarios
-//! are small: a fault that needs five threads is not found.
+//! The transcriptions are models: loom runs the code itself. Load buffering is out of scope.
+//! Scenarios are small: a fault that needs five threads is not found.
 //!
 //! # Running it
 //!
-//! `cargo test -p check` explores the scenarios of [`scenarios::quick`], the engines on few processors,
-//! and all mutants. `cargo run --release -p check --example exhaustive` also explores those of
-//! [`scenarios::exhaustive`], and more processors; with the names of a scenario and a mutant, or of an
-//! engine and a step of its, it prints the trace.
+//! `cargo test -p check` explores the scenarios of [`scenarios::quick`], the engines on few
+//! processors, and all mutants. `cargo run --release -p check --example exhaustive` also explores
+//! those of [`scenarios::exhaustive`], and more processors; with the names of a scenario and a
+//! mutant, or of an engine and a step of its, it prints the trace.
 //!
 //! ```
 //! use check::{Model, Mutant, Verdict, explore, scenarios};

@@ -13,8 +13,8 @@ pub(crate) enum Outcome {
     Violation(String),
 }
 
-/// Something whose states are to be explored. Steps have numbers; what a step does depends on nothing
-/// but the state and the answers of [`Choice`].
+/// Something whose states are to be explored. Steps have numbers; what a step does depends on
+/// nothing but the state and the answers of [`Choice`].
 pub(crate) trait System {
     type State: Clone + Hash;
 
@@ -48,8 +48,8 @@ pub(crate) trait System {
         None
     }
 
-    /// Whether the step happens sooner or later as long as it is possible. From every state an end must be
-    /// reachable by such steps alone.
+    /// Whether the step happens sooner or later as long as it is possible. From every state an end
+    /// must be reachable by such steps alone.
     fn is_due(&self, step: u16) -> bool {
         let _ = step;
         true

@@ -42,9 +42,9 @@ fn allowed_outcomes_are_reached() {
     }
 }
 
-/// The rule itself. With swapped accesses nothing but the rule can forbid a cycle, whatever the memory:
-/// it must be reached exactly if there are fewer grace periods than sections. In the other shapes
-/// memory or a fence may forbid it as well, so only one direction can be asked.
+/// The rule itself. With swapped accesses nothing but the rule can forbid a cycle, whatever the
+/// memory: it must be reached exactly if there are fewer grace periods than sections. In the other
+/// shapes memory or a fence may forbid it as well, so only one direction can be asked.
 fn the_rule_holds(cycle: &Cycle, reader: Reader, shape: Shape) {
     let scenario = cycle.scenario(reader, shape);
     if cycle.is_forbidden() {
@@ -80,10 +80,10 @@ fn forbidden(name: &str) -> Scenario {
     scenario.unwrap_or_else(|| panic!("{name} exists"))
 }
 
-/// The forbidden outcomes are forbidden by the grace period, not by the way the tests are written: for
-/// each kind of reader and each shape a mutant of the protocol reaches them. (Two grace periods are
-/// kept apart by the machine's lock as well as by fences; that memory alone would not is asked by
-/// `litmus-sb-nothing` among the allowed ones.)
+/// The forbidden outcomes are forbidden by the grace period, not by the way the tests are written:
+/// for each kind of reader and each shape a mutant of the protocol reaches them. (Two grace periods
+/// are kept apart by the machine's lock as well as by fences; that memory alone would not is asked
+/// by `litmus-sb-nothing` among the allowed ones.)
 #[test]
 fn with_a_fault_in_the_protocol_forbidden_outcomes_are_reached() {
     let mut faults = vec![

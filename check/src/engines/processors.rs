@@ -1,15 +1,16 @@
-//! Processors around an engine: what they may do, what the engine asked of them, and what must hold.
+//! Processors around an engine: what they may do, what the engine asked of them, and what must
+//! hold.
 //!
-//! A processor is in a section or not, awake or in an extended quiescent state; softirqs, passes through
-//! the scheduler and the timer that the engine asked for happen at some time, or never as long as a
-//! section is in the way. For each callback that waits, its processors whose section was open when it
-//! was queued and is so still are written down: when it runs there must be none. The same for each
-//! grace period.
+//! A processor is in a section or not, awake or in an extended quiescent state; softirqs, passes
+//! through the scheduler and the timer that the engine asked for happen at some time, or never as
+//! long as a section is in the way. For each callback that waits, the processors whose section was
+//! open when it was queued and is so still are written down: when it runs there must be none. The
+//! same for each grace period.
 //!
-//! The calls into the engine are atomic here, as they are under its locks. Where an engine reads other
-//! processors' lines without a lock it reads values that move one way only (counters, numbers that are
-//! shown) and that their owner writes at quiescent states; one look at all of them is taken as
-//! one moment.
+//! The calls into the engine are atomic here, as they are under its locks. Where an engine reads
+//! other processors' lines without a lock it reads values that move one way only (counters, numbers
+//! that are shown) and that their owner writes at quiescent states; one look at all of them is
+//! taken as one moment.
 
 use core::cell::RefCell;
 use core::hash::Hash;
@@ -35,7 +36,8 @@ pub struct Processors {
 }
 
 impl Processors {
-    /// So many callbacks on each of so many processors, in the background; all have ticks, and may sleep.
+    /// So many callbacks on each of so many processors, in the background; all have ticks, and may
+    /// sleep.
     pub const fn new(callbacks: &'static [u8]) -> Self {
         Self { callbacks, urgencies: &[Urgency::Background], may_sleep: true, tickless: 0 }
     }
@@ -391,8 +393,8 @@ impl<E: Engine + Clone + Hash> System for Around<E> {
         !state.outside.has_timer && state.outside.cpus.iter().all(is_quiet)
     }
 
-    /// Sections end, and processors do what they are asked to; those awake tick, and pass through their
-    /// schedulers; those asleep sleep on.
+    /// Sections end, and processors do what they are asked to; those awake tick, and pass through
+    /// their schedulers; those asleep sleep on.
     fn is_due(&self, step: u16) -> bool {
         use Step::{
             CondResched, Lock, Obey, Queue, Sleep, Softirq, Switch, Tick, Timer, Unlock, Wake,

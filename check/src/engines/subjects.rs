@@ -1,4 +1,5 @@
-//! Which engines are explored, on which processors, and what must come of leaving out each of their steps.
+//! Which engines are explored, on which processors, and what must come of leaving out each of their
+//! steps.
 
 use core::hash::Hash;
 
@@ -52,7 +53,8 @@ pub enum Finding {
 }
 
 impl Subject {
-    /// Explores every state on these processors, at most `limit` of them, possibly without one step.
+    /// Explores every state on these processors, at most `limit` of them, possibly without one
+    /// step.
     pub fn explore(&self, on: Processors, step: Option<&'static str>, limit: usize) -> Verdict {
         (self.explore)(on, step, limit)
     }
@@ -159,7 +161,8 @@ const fn is_harmless(step: &'static str, on: Processors, reason: &'static str) -
     Expected { step, finding: Finding::Harmless(reason), on }
 }
 
-/// Why forcing is not needed here: processors that are awake pass through their schedulers some time.
+/// Why forcing is not needed here: processors that are awake pass through their schedulers some
+/// time.
 const ONLY_SOONER: &str = "quiescent states come without it, later";
 /// Why nobody else need look.
 const TIMER: &str = "the timer looks too, later";
@@ -270,8 +273,8 @@ const TREE: &[Expected] = &[
 
 const TREE_STEPS: &[&[&str]] = &[tree::STEPS, tree::STEPS_FOR_SPEED];
 
-/// Every engine. The variants of Tree RCU differ in what they do about hold-outs, and share their steps,
-/// which are left out of the first.
+/// Every engine. The variants of Tree RCU differ in what they do about hold-outs, and share their
+/// steps, which are left out of the first.
 pub const SUBJECTS: &[Subject] = &[
     Subject {
         name: "poll-global",

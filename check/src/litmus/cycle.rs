@@ -1,14 +1,14 @@
 //! Cycles of grace periods and sections, all of them up to a size.
 //!
 //! Each thread of a cycle makes two accesses, with a grace period between them or a section around
-//! them. The second access of each thread and the first of the next one are to the same variable, and
-//! the outcome asked about is that the one came *before* the other, all the way round: it did not see
-//! the other's store ([`Edge::FromRead`]), the other saw its store ([`Edge::ReadsFrom`]), or the other's
-//! store replaced its own ([`Edge::Coherence`]). The names are those of Alglave, Maranget and
-//! Tautschnig (Herding Cats, TOPLAS 2014).
+//! them. The second access of each thread and the first of the next one are to the same variable,
+//! and the outcome asked about is that the one came *before* the other, all the way round: it did
+//! not see the other's store ([`Edge::FromRead`]), the other saw its store ([`Edge::ReadsFrom`]),
+//! or the other's store replaced its own ([`Edge::Coherence`]). The names are those of Alglave,
+//! Maranget and Tautschnig (Herding Cats, TOPLAS 2014).
 //!
-//! **The rule** (Alglave, Maranget, McKenney, Parri, Stern, ASPLOS 2018): that cannot happen exactly
-//! when there are at least as many grace periods as sections.
+//! **The rule** (Alglave, Maranget, McKenney, Parri, Stern, ASPLOS 2018): that cannot happen
+//! exactly when there are at least as many grace periods as sections.
 
 use super::section::{Reader, Shape, grace_period};
 use crate::scenario::Op::{Get, Set};

@@ -1,9 +1,9 @@
 //! Litmus tests: outcomes that grace periods and sections forbid, and outcomes that they allow.
 //!
 //! Accesses are relaxed, so that nothing but the grace periods and sections can order them.
-//! [`forbidden`] outcomes must never be reached; [`allowed`] ones must be, or the models would be too
-//! strong to show anything. Each is asked of every kind of [`Reader`] that the library has. Most are
-//! [`Cycle`]s, of which [`cycle`] makes every small one.
+//! [`forbidden`] outcomes must never be reached; [`allowed`] ones must be, or the models would be
+//! too strong to show anything. Each is asked of every kind of [`Reader`] that the library has.
+//! Most are [`Cycle`]s, of which [`cycle`] makes every small one.
 
 pub mod cycle;
 pub mod section;
@@ -43,8 +43,9 @@ pub fn forbidden_two_two() -> Vec<Scenario> {
     ]
 }
 
-/// Bigger ones, for the command: every cycle of three, for every kind of reader, in every shape that the
-/// rule forbids it in; and two grace periods against two sections of other kinds of reader.
+/// Bigger ones, for the command: every cycle of three, for every kind of reader, in every shape
+/// that the rule forbids it in; and two grace periods against two sections of other kinds of
+/// reader.
 pub fn forbidden_exhaustive() -> Vec<Scenario> {
     use Kind::{GracePeriod, Section};
     let turns = Cycle::unseen(&[GracePeriod, Section, GracePeriod, Section]);

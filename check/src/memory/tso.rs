@@ -1,9 +1,9 @@
 //! Total store order, as on x86: one memory, and a FIFO store buffer a thread.
 //!
-//! A load takes the newest of the thread's own buffered stores, else the memory's value. A full fence
-//! or a locked instruction drains the thread's own buffer. The heavy fence drains the caller's and
-//! then that of each registered reader, each at a moment of its own. Stores, loads and loads after
-//! loads keep their order, so acquire and release cost and mean nothing.
+//! A load takes the newest of the thread's own buffered stores, else the memory's value. A full
+//! fence or a locked instruction drains the thread's own buffer. The heavy fence drains the
+//! caller's and then that of each registered reader, each at a moment of its own. Stores, loads and
+//! loads after loads keep their order, so acquire and release cost and mean nothing.
 
 use core::sync::atomic::Ordering;
 

@@ -9,20 +9,21 @@
 //!
 //! The light fence is one for the compiler only: it does nothing here. The heavy fence is a
 //! sequentially consistent fence executed on behalf of each reader where it stands; and since the
-//! reader is interrupted and answers, it also orders what the caller did before the fence before what
-//! the reader does after it, and the other way round.
+//! reader is interrupted and answers, it also orders what the caller did before the fence before
+//! what the reader does after it, and the other way round.
 //!
-//! **Objects.** Accesses to objects are not atomic, so the model asks whether they are *ordered*, as
-//! C11 does: a view also counts the objects that the thread knows to be initialised, and the reads of
-//! each thread that it knows to be over. These clocks travel with release and acquire, locks and
-//! heavy fences, but not through the global view: two fences alone are no happens-before.
+//! **Objects.** Accesses to objects are not atomic, so the model asks whether they are *ordered*,
+//! as C11 does: a view also counts the objects that the thread knows to be initialised, and the
+//! reads of each thread that it knows to be over. These clocks travel with release and acquire,
+//! locks and heavy fences, but not through the global view: two fences alone are no happens-before.
 //! This is how a section's load that is delayed past a relaxed unlock is found, which is a store
 //! overtaking a load.
 //!
 //! **Out of scope:** load buffering (a load that returns a value whose store depends on that load),
-//! and, but for the variables of litmus tests ([`Memory::race`]), a store that takes a place *before*
-//! an earlier one of another thread in the order of its location. Every other location is written by
-//! one thread at a time, ordered by locks, or by read-modify-writes, so that cannot occur.
+//! and, but for the variables of litmus tests ([`Memory::race`]), a store that takes a place
+//! *before* an earlier one of another thread in the order of its location. Every other location is
+//! written by one thread at a time, ordered by locks, or by read-modify-writes, so that cannot
+//! occur.
 
 use core::sync::atomic::Ordering;
 

@@ -1,8 +1,8 @@
 //! The whole state: memory, machine, registry, threads; and whose step may come next.
 //!
 //! A step is what happens between two moments at which another thread could notice: one access to
-//! shared memory, one fence, or one section of a lock. Where a lock is held across several of those,
-//! it is held here as well.
+//! shared memory, one fence, or one section of a lock. Where a lock is held across several of
+//! those, it is held here as well.
 
 mod driver;
 mod reader;

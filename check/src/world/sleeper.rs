@@ -1,5 +1,5 @@
-//! The driver asleep: marks, second look, futex. The steps `Wait Sleep` of `driver`, which shows the
-//! transcription. Mirrors `Core::sleep` in `quiescence/src/core.rs`.
+//! The driver asleep: marks, second look, futex. The steps `Wait Sleep` of `driver`, which shows
+//! the transcription. Mirrors `Core::sleep` in `quiescence/src/core.rs`.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
