@@ -192,6 +192,10 @@ fn words(grace_period: &GracePeriod) -> String {
     match grace_period.last_holdout {
         None if grace_period.ended.is_some() => format!("{length}: nobody was waited for"),
         None => length,
+        // It went on to the end, as far as can be seen.
+        Some(held) if after(held.until) == length => {
+            format!("{length}: CPU {}, {}", held.cpu, name(held.doing))
+        }
         Some(held) => {
             format!("{length}: CPU {}, {}, until {}", held.cpu, name(held.doing), after(held.until))
         }

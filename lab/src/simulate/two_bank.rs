@@ -28,6 +28,9 @@ const RUNS_MAX: usize = 1_000;
 /// Virtual time that a run may take at most: it ends there even if calls are left.
 const LIMIT_NS_MAX: u64 = 3_600_000_000_000;
 
+/// Calls of the reports of 2022.
+const CALLS: u64 = 8_000;
+
 /// When the reader of `blocked_ns` enters: the loop is under way then.
 const BLOCKED_FROM_NS: u64 = 100_000_000;
 
@@ -221,47 +224,64 @@ fn vary<T>(
     Ok(bases.iter().flat_map(|base| values.iter().map(move |value| change(base, value))).collect())
 }
 
-/// Prints a line for each run.
+/// Prints a line for each run; settings that all share stand above the table.
 fn print(
     args: &WhatIfArgs,
     runs: &[Run],
     reports: &[Option<Report>],
     output: &mut Output,
 ) -> Result<(), Failure> {
-    const METRICS: [&str; 9] =
-        ["calls", "seconds", "p50", "p90", "p99", "max", "worker", "longest awake", "sleeps"];
-    output.heading("SRCU: expedited grace periods, one after the other")?;
-    let sets = args.set.iter().map(|set| set.name.as_str());
-    let names: Vec<&str> =
-        ["delay function", "Hz", "preemptible"].into_iter().chain(sets).collect();
+    const METRICS: [&str; 7] = ["seconds", "p50", "p99", "max", "worker", "awake", "sleeps"];
+    output.heading("SRCU: grace periods, one after the other")?;
+    let (with_hz, with_preempt) = (args.hz.len() > 1, args.preemptible.len() > 1);
+    if let Some(first) = runs.first() {
+        let hz = (!with_hz).then(|| format!("{} Hz", first.options.hz));
+        let kernel = (!with_preempt).then(|| kernel(first).to_owned());
+        let calls = format!("{} calls unless set otherwise", units::count(CALLS));
+        output
+            .line([Some(calls), hz, kernel].into_iter().flatten().collect::<Vec<_>>().join(", "))?;
+    }
+    let mut names = vec!["delay function"];
+    names.extend(with_hz.then_some("Hz"));
+    names.extend(with_preempt.then_some("kernel"));
+    names.extend(args.set.iter().map(|set| set.name.as_str()));
     let header: Vec<&str> = names.iter().copied().chain(METRICS).collect();
     let mut table = output::table(&header);
     output::numeric(&mut table, names.len()..header.len());
     let mut incomplete = Vec::new();
     for (run, report) in runs.iter().zip(reports) {
         let Some(report) = report else { continue };
-        let switch = if run.options.preempt { "on" } else { "off" };
-        let settings = [run.variant.clone(), run.options.hz.to_string(), switch.to_owned()];
-        let sets = run.sets.iter().map(|(_, value)| value.to_string());
-        table.add_row(settings.into_iter().chain(sets).chain(cells(report)));
+        let mut row = vec![run.variant.clone()];
+        row.extend(with_hz.then(|| run.options.hz.to_string()));
+        row.extend(with_preempt.then(|| kernel(run).to_owned()));
+        row.extend(run.sets.iter().map(|(_, value)| value.to_string()));
+        row.extend(cells(report));
+        table.add_row(row);
         if !report.is_complete() {
             incomplete.push(run.variant.as_str());
         }
     }
     output.table(table)?;
+    output.entries([
+        ("p50, p99, max", "latency of a call"),
+        ("worker", "its share of one processor"),
+        ("awake", "its longest time without sleeping"),
+    ])?;
     if !incomplete.is_empty() {
         output.note(format!("not all calls came back in time: {}", incomplete.join(", ")));
     }
     Ok(())
 }
 
-fn cells(report: &Report) -> [String; 9] {
+const fn kernel(run: &Run) -> &'static str {
+    if run.options.preempt { "preemptible" } else { "not preemptible" }
+}
+
+fn cells(report: &Report) -> [String; 7] {
     let time = |ns: u64| units::nanoseconds(ns as f64);
     [
-        units::count(u64::from(report.calls)),
         format!("{:.2}", report.elapsed_ns as f64 / 1e9),
         time(report.latency_p50_ns),
-        time(report.latency_p90_ns),
         time(report.latency_p99_ns),
         time(report.latency_max_ns),
         percent(report.worker_share_ppm()),
@@ -355,6 +375,7 @@ mod tests {
         let all = resolve(&args()).unwrap();
         let names: Vec<&str> = all.iter().map(|run| run.variant.as_str()).collect();
         assert_eq!(names, VARIANTS);
+        assert!(all.iter().all(|run| u64::from(run.options.calls) == CALLS));
         let one = WhatIfArgs { variant: vec!["final".to_owned()], ..args() };
         assert_eq!(resolve(&one).unwrap().len(), 1);
     }

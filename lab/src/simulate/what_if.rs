@@ -178,6 +178,13 @@ impl Shape {
         shape
     }
 
+    /// The same in words: `4 CPUs, poll`.
+    fn words(&self, run: &Run) -> String {
+        let settings = settings(run).into_iter();
+        let varying = settings.filter(|(name, ..)| self.varies.contains(name));
+        varying.map(|(_, _, words)| words).collect::<Vec<_>>().join(", ")
+    }
+
     /// The values of what varies, of this run.
     fn values(&self, run: &Run) -> Vec<String> {
         let settings = settings(run);
@@ -265,7 +272,7 @@ fn columns(
         .iter()
         .map(|(run, _)| match shape.varies.is_empty() {
             true => run.engine.name().to_owned(),
-            false => shape.values(run).join(", "),
+            false => shape.words(run),
         })
         .collect();
     let header: Vec<&str> = std::iter::once("").chain(names.iter().map(String::as_str)).collect();
@@ -346,6 +353,7 @@ mod tests {
         let shape = Shape::of(&runs);
         assert_eq!(shape.varies, ["Hz", "engine"]);
         assert_eq!(shape.values(&runs[1]), ["100", "tick"]);
+        assert_eq!(shape.words(&runs[1]), "100 Hz, tick");
         assert!(shape.shared.contains(&"2 CPUs".to_owned()), "{shape:?}");
         assert!(!shape.shared.iter().any(|words| words.contains("Hz")), "{shape:?}");
     }
