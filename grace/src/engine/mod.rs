@@ -118,8 +118,9 @@ pub trait Host {
 /// the tick that a grace period has ended. (In the kernel without ticks a few callbacks wait until the
 /// processor ticks or sleeps again.) [`tick::Tick`] needs ticks at every processor that is awake. The others
 /// need none. The explorer holds that this is so, and that nobody needs more.
-/// Every function is total, and constant in time
-/// unless it says otherwise. Processors are numbered from 0; one out of range is ignored.
+///
+/// Every function is total, and constant in time unless it says otherwise. Processors are numbered from
+/// 0; one out of range is ignored.
 pub trait Engine: core::fmt::Debug {
     /// A callback is queued on `cpu`, to be run after a grace period.
     fn queue(&mut self, cpu: usize, callback: Callback, host: &mut dyn Host);
