@@ -45,7 +45,7 @@ impl Job for Part {
 /// Replays everything and tells.
 pub(super) fn run(output: &mut Output) -> Result<Exit, Failure> {
     let results = pool::run(replay::PARTS, output)?;
-    let rows: Vec<Row> = results.into_iter().flatten().flatten().collect();
+    let rows = by_source(results.into_iter().flatten().flatten().collect());
     let broken: Vec<&Row> = rows.iter().filter(|row| is_broken(row, KNOWN_MISSES)).collect();
     let interrupted = output.interrupt().requested();
     output.json(&document(&rows, interrupted))?;
@@ -58,6 +58,19 @@ pub(super) fn run(output: &mut Output) -> Result<Exit, Failure> {
         (false, true) => Exit::Ok,
         (false, false) => Exit::Violation,
     })
+}
+
+/// Rows of one source together, the sources in the order in which they came first.
+fn by_source(mut rows: Vec<Row>) -> Vec<Row> {
+    let mut sources: Vec<&'static str> = Vec::new();
+    for row in &rows {
+        if !sources.contains(&row.source) {
+            sources.push(row.source);
+        }
+    }
+    // The sort is stable.
+    rows.sort_by_key(|row| sources.iter().position(|source| *source == row.source));
+    rows
 }
 
 /// Whether a row misses that did not when it was recorded.
@@ -302,6 +315,14 @@ mod tests {
         assert!(lines[0].contains("fits") && lines[0].contains("predicted"), "{text}");
         assert!(lines[1].contains("does not fit"), "{text}");
         assert!(lines[2].contains("input") && !lines[2].contains("fit"), "{text}");
+    }
+
+    #[test]
+    fn rows_of_a_source_stand_together() {
+        let row = |source, figure| Row::input(source, figure, (1.0, "s"), "p");
+        let rows = by_source(vec![row("b", "1"), row("a", "2"), row("b", "3"), row("a", "4")]);
+        let order: Vec<&str> = rows.iter().map(|row| row.figure.as_str()).collect();
+        assert_eq!(order, ["1", "3", "2", "4"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod costs;
 pub mod lwn2014;
 pub mod prefetch;
 pub mod semaphore;
+pub mod settings;
 pub mod srcu2022;
 pub mod usenix2003;
 
@@ -83,6 +84,7 @@ pub const PARTS: &[Part] = &[
     Part { source: "vajapan2005.wakeup", about_ms: 1, rows: prefetch::rows },
     Part { source: "lwn2014", about_ms: 10_000, rows: lwn2014::rows },
     Part { source: "lkml2022.srcu", about_ms: 10_000, rows: srcu2022::rows },
+    Part { source: "settings", about_ms: 1, rows: settings::rows },
 ];
 
 /// How a row compares.
