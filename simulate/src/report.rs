@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::cost::PICOS;
 use crate::cpu::Category;
 use crate::driver::Driver;
 use crate::events::Time;
@@ -88,6 +89,8 @@ pub struct CpuTime {
     pub idle_ns: u64,
     /// In the engine, and in interrupts and switches that would not be but for it.
     pub engine_ns: u64,
+    /// Of that, what was spent while no task waited: what the budget is for.
+    pub background_ns: u64,
     /// In callbacks.
     pub callback_ns: u64,
 }
@@ -205,6 +208,7 @@ impl Report {
                 kernel_ns: time(Category::Kernel),
                 idle_ns: time(Category::Idle),
                 engine_ns: time(Category::Engine),
+                background_ns: tally.background_picos / PICOS,
                 callback_ns: time(Category::Callback),
             },
             callbacks: Callbacks {

@@ -31,6 +31,8 @@ pub(crate) struct Tally {
     pub(crate) ticks: u64,
     pub(crate) softirqs: u64,
     pub(crate) thread_runs: u64,
+    /// Engine time while no task waited.
+    pub(crate) background_picos: u64,
     pub(crate) worker_awake_max: Time,
     pub(crate) events: u64,
     /// When the grace period of each began that is in progress.

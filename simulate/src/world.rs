@@ -57,7 +57,7 @@ struct Queued {
     waited_for: bool,
 }
 
-/// The processor time that the engine may have: fills with time, empties with work.
+/// The processor time that the engine may have in the background: fills with time, empties with work.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     /// Picoseconds of credit.
@@ -88,11 +88,15 @@ pub(crate) struct World {
     queues: Vec<VecDeque<Queued>>,
     waiting: u64,
     waiting_bytes: u64,
+    /// Tasks that wait for a callback of theirs.
+    tasks_waiting: u64,
     budget: Budget,
     /// Goes up with all that an engine must not confuse the order of.
     step: u64,
     /// Whose call of the engine is going on.
     current: usize,
+    /// Whether some task waited when it began.
+    is_waited_for: bool,
     /// What it has cost so far: the engine itself, and callbacks.
     spent: Picos,
     spent_callbacks: Picos,
@@ -113,6 +117,8 @@ impl World {
             queues: vec![VecDeque::new(); setup.cpus],
             waiting: 0,
             waiting_bytes: 0,
+            tasks_waiting: 0,
+            is_waited_for: false,
             budget: Budget { credit: 0, filled_at: 0 },
             step: 0,
             current: 0,
@@ -130,6 +136,7 @@ impl World {
     /// An engine's call begins on `cpu`.
     pub(crate) fn open(&mut self, cpu: usize, cost: Picos) {
         self.current = cpu;
+        self.is_waited_for = self.tasks_waiting != 0;
         self.spent = cost;
         self.spent_callbacks = 0;
     }
@@ -137,15 +144,29 @@ impl World {
     /// It has ended: the processor has spent the time.
     pub(crate) fn close(&mut self) {
         let cpu = &mut self.cpus[self.current];
+        let at = cpu.at;
         cpu.charge(Category::Engine, self.spent, self.window);
         cpu.charge(Category::Callback, self.spent_callbacks, self.window);
-        self.budget.credit -= i128::from(self.spent);
+        self.account(at, self.spent, self.is_waited_for || self.tasks_waiting != 0);
     }
 
     /// `cpu` works for the engine, outside of its calls.
     pub(crate) fn charge_engine(&mut self, cpu: usize, cost: Picos) {
+        let at = self.cpus[cpu].at;
         self.cpus[cpu].charge(Category::Engine, cost, self.window);
+        self.account(at, cost, self.tasks_waiting != 0);
+    }
+
+    /// Engine time is taken from the budget, unless some task waits: then it is that task's, as it would be
+    /// if the task did the work itself.
+    fn account(&mut self, at: Time, cost: Picos, is_waited_for: bool) {
+        if is_waited_for {
+            return;
+        }
         self.budget.credit -= i128::from(cost);
+        if self.is_counted(at) {
+            self.tally.background_picos += cost;
+        }
     }
 
     /// `cpu` works in the kernel besides what its task does.
@@ -164,6 +185,7 @@ impl World {
         self.step += 1;
         self.queues[cpu].push_back(Queued { at, count, bytes, step: self.step, waited_for });
         self.waiting += count;
+        self.tasks_waiting += u64::from(waited_for);
         self.waiting_bytes += count * u64::from(bytes);
         if self.is_counted(at) {
             self.tally.queued += count;
@@ -222,6 +244,7 @@ impl World {
             self.tally.migrated += if owner == self.current { 0 } else { count };
         }
         if queued.waited_for {
+            self.tasks_waiting = self.tasks_waiting.saturating_sub(count);
             self.spent_callbacks += self.setup.costs.wake_up;
             let sent = if owner == self.current { 0 } else { self.setup.costs.ipi_latency };
             self.events.at(self.now() + sent / PICOS, Event::Wake { cpu: owner as u32 });

@@ -11,9 +11,10 @@
 //! - Somebody waits: it begins at once, hold-outs are forced through their schedulers, the last one
 //!   to report ends it, and it does not wait for the callers' ticks. In a hurry (expedited) the
 //!   counters are looked at without pause, too.
-//! - Memory is near its limit: the same, in a hurry or not, over budget or not.
+//! - Memory is near its limit: the same, over budget or not.
 //!
-//! The budget holds unless somebody waits expedited, or memory is near its limit.
+//! The budget is for what is done in the background: whoever waits pays for the grace period, as in the
+//! library, where the thread that waits does the work.
 //!
 //! **Backlog.** No count is shared by all who queue: each processor tells how much it holds when that
 //! has changed by its share of a quarter of the limit. All they have not told is a quarter at most, so

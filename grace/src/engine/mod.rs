@@ -103,7 +103,8 @@ pub trait Host {
     fn timer_off(&mut self) {}
     /// A line of the engine's is used.
     fn touch(&mut self, line: Line, access: Access);
-    /// Whether the engine has lately had more than its share of processor time.
+    /// Whether the engine has lately had more than its share of processor time, for work that nobody
+    /// waited for.
     fn is_over_budget(&self) -> bool;
     /// A grace period begins; `of` tells those of different processors apart, where each has its own.
     fn began(&mut self, of: usize);

@@ -59,7 +59,7 @@ pub struct Demand {
     pub urgency: Urgency,
     /// The backlog has reached three quarters of a limit.
     pub is_near_limit: bool,
-    /// The engine has lately had more than its share of processor time.
+    /// The engine has lately had more than its share of processor time, for work that nobody waited for.
     pub is_over_budget: bool,
     /// The age of the grace period in progress; 0 if there is none.
     pub age_jiffies: u32,
@@ -68,12 +68,8 @@ pub struct Demand {
 impl Demand {
     /// Whether hold-outs are forced, and nothing is put off.
     pub const fn is_pressing(&self) -> bool {
-        match self.urgency {
-            _ if self.is_near_limit => true,
-            Urgency::Expedited => true,
-            Urgency::Normal => !self.is_over_budget,
-            Urgency::Background => false,
-        }
+        // Whoever waits pays for it: the budget is for work in the background.
+        self.is_near_limit || !matches!(self.urgency, Urgency::Background)
     }
 }
 
@@ -112,10 +108,8 @@ pub const fn look_again(demand: &Demand, parameters: &Parameters) -> LookAgain {
     let forces = demand.is_pressing() || demand.age_jiffies >= parameters.force_after_jiffies;
     let pause_jiffies = match demand.urgency {
         Urgency::Expedited => 0,
-        _ if demand.is_over_budget && !demand.is_near_limit => {
-            at_least_1(parameters.back_off_jiffies)
-        }
         _ if demand.is_pressing() => at_least_1(parameters.look_jiffies),
+        _ if demand.is_over_budget => at_least_1(parameters.back_off_jiffies),
         // What has taken so long takes a little longer.
         _ => at_least_1(parameters.look_jiffies).saturating_add(demand.age_jiffies / 4),
     };
