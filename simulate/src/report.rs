@@ -208,7 +208,8 @@ impl Report {
                 kernel_ns: time(Category::Kernel),
                 idle_ns: time(Category::Idle),
                 engine_ns: time(Category::Engine),
-                background_ns: tally.background_picos / PICOS,
+                // Rounded on each processor there, and once here.
+                background_ns: (tally.background_picos / PICOS).min(time(Category::Engine)),
                 callback_ns: time(Category::Callback),
             },
             callbacks: Callbacks {

@@ -191,8 +191,8 @@ fn print(judged: &[Judged], output: &mut Output) -> Result<(), Failure> {
         ),
         (
             "budget",
-            "share of its budget that it uses, unless somebody waits in a hurry or memory is near \
-             its limit: at most 1"
+            "share of its budget that it uses while nobody waits, unless memory is near its limit: \
+             at most 1"
                 .to_owned(),
         ),
     ])?;
