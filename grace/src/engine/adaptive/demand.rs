@@ -29,7 +29,7 @@ impl Parameters {
     /// looks cost an eighth. 25 to force: 100 ms at 250 Hz, the kernel's own measure. A million objects,
     /// 256 MiB.
     ///
-    /// 300 callbacks, or 1/32 of them: entering a softirq costs about as much as a callback. The kernel's
+    /// 500 callbacks, or 1/32 of them: entering a softirq costs about as much as a callback. The kernel's
     /// 10, and 1/128, cost a tenth of the callbacks' own time; these cost less than a hundredth, and
     /// take some tens of microseconds. (A driver can let others in within [`Host::invoke`].)
     ///
@@ -39,7 +39,7 @@ impl Parameters {
         look_jiffies: 1,
         back_off_jiffies: 8,
         force_after_jiffies: 25,
-        callbacks_at_once_min: 300,
+        callbacks_at_once_min: 500,
         callbacks_at_once_shift: 5,
         backlog_objects_max: 1 << 20,
         backlog_bytes_max: 256 << 20,
