@@ -23,16 +23,9 @@ const VERSION: u32 = 1;
 
 /// Aims that were not reached when they were recorded: case and aim, of either size of the suite.
 const KNOWN_MISSES: &[(&str, Aim)] = &[
-    // A tenth more than tick, of two hundredths of a per cent of all processor time.
-    ("exit-files/16", Aim::Processor),
-    // Memory is near its limit there, so it hurries; tick lets it grow.
+    // A ninth more than tick, which lets sixteen times as much memory pile up: ours is near its limit.
     ("update-flood/64", Aim::Processor),
-    // Somebody waits all the time, in no hurry: the budget wins, and some waits are long.
-    ("waiter/8", Aim::LatencyMean),
-    ("waiter/64", Aim::LatencyMean),
-    ("mixed/16", Aim::LatencyMean),
-    ("mixed/16", Aim::LatencyP99),
-    // poll runs what the flooding processors queue on an idle one; but its waits are 30 times as long.
+    // poll runs what the flooding processors queue on an idle one; but its waits are 140 times as long.
     ("mixed/64", Aim::Throughput),
 ];
 
