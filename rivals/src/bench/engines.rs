@@ -122,8 +122,8 @@ struct Reader<'b> {
     qsbr: Qsbr<Private>,
     /// Paths that nobody changes.
     paths: Vec<(Vec<&'b str>, Id)>,
-    /// Files that this thread alone changes, and the state each is in.
-    own: Vec<(Id, State)>,
+    /// Files that this thread alone changes.
+    own: Vec<OwnFile>,
     next_path: usize,
     next_own: usize,
     /// Whether a callback of this thread is on its way.
@@ -141,8 +141,19 @@ enum State {
     Unlinked,
 }
 
-/// The other name. No entry of a real tree is called so.
-const OTHER: &str = "\u{1}renamed";
+/// A file that one thread alone changes.
+struct OwnFile {
+    id: Id,
+    /// The name that it has when it is renamed: no entry of a real tree is called so, nor any other file.
+    other: String,
+    state: State,
+}
+
+impl OwnFile {
+    fn new(id: Id) -> Self {
+        Self { id, other: format!("\u{1}renamed {id}"), state: State::Named }
+    }
+}
 
 impl<'b> Reader<'b> {
     fn new(bench: &'b Bench<'_>, number: usize) -> Self {
@@ -156,7 +167,7 @@ impl<'b> Reader<'b> {
             bench,
             qsbr: bench.domain.qsbr(),
             paths: untouched.map(|id| (bench.tree.path(*id), *id)).collect(),
-            own: own.map(|id| (*id, State::Named)).collect(),
+            own: own.map(|id| OwnFile::new(*id)).collect(),
             next_path: number * 7_919,
             next_own: 0,
             calling: Arc::new(AtomicBool::new(false)),
@@ -204,21 +215,22 @@ impl<'b> Reader<'b> {
 
     fn change(&mut self) {
         let count = self.own.len();
-        let Some((id, state)) = self.own.get_mut(self.next_own % count.max(1)) else { return };
+        let Some(file) = self.own.get_mut(self.next_own % count.max(1)) else { return };
         self.next_own += 1;
-        let (parent, name) = self.bench.tree.entry(*id);
+        let (id, other) = (file.id, file.other.as_str());
+        let (parent, name) = self.bench.tree.entry(id);
         let (cache, section) = (&self.bench.cache, self.qsbr.read());
-        *state = match *state {
+        file.state = match file.state {
             State::Named => {
-                cache.rename(&section, parent, [name, OTHER], *id);
+                cache.rename(&section, parent, [name, other], id);
                 State::Renamed
             }
             State::Renamed => {
-                assert!(cache.unlink(&section, parent, OTHER), "it was renamed to that");
+                assert!(cache.unlink(&section, parent, other), "it was renamed to that");
                 State::Unlinked
             }
             State::Unlinked => {
-                cache.link(&section, parent, name, *id);
+                cache.link(&section, parent, name, id);
                 State::Named
             }
         };
@@ -264,7 +276,8 @@ mod tests {
 
     #[test]
     fn every_engine_looks_up_what_is_there_and_ends_grace_periods() {
-        let tree = Tree::read(Path::new(env!("CARGO_MANIFEST_DIR")), 1_000).expect("our sources");
+        // So small that each file is renamed, unlinked and linked again many times.
+        let tree = Tree::read(Path::new(env!("CARGO_MANIFEST_DIR")), 40).expect("our sources");
         for engine in Engine::ALL {
             let seen = measure(engine, &tree, 2, Duration::from_millis(30));
             assert!(seen.ns_per_iteration > 0.0, "{engine}");
