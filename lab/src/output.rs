@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, TableStyle};
+use comfy_table::{
+    Cell, CellAlignment, Column, ColumnConstraint, ContentArrangement, Table, TableStyle, Width,
+};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
@@ -84,6 +86,11 @@ impl Output {
         })
     }
 
+    /// Whether JSON is asked for.
+    pub(crate) fn has_json(&self) -> bool {
+        self.json.is_some()
+    }
+
     /// The flag of Ctrl-C.
     pub(crate) fn interrupt(&self) -> &Interrupt {
         &self.interrupt
@@ -138,6 +145,7 @@ impl Output {
     /// Writes a table, fitted to the width of the window.
     pub(crate) fn table(&mut self, mut table: Table) -> Result<(), Failure> {
         table.set_width(self.width);
+        keep_words_whole(&mut table, self.width);
         // Colours are taken out where they do not belong when the text is written.
         table.enforce_styling();
         let text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
@@ -253,6 +261,54 @@ pub(crate) fn numeric(table: &mut Table, columns: impl IntoIterator<Item = usize
     }
 }
 
+/// Cells of at most so many characters are a number with its unit: one word.
+const FIGURE_CHARACTERS: usize = 9;
+
+/// Makes every column wide enough for its words, and for a number beside its unit, as long as the
+/// window has room for that: half a number on a line is another number.
+fn keep_words_whole(table: &mut Table, width: u16) {
+    // Narrow windows lose blanks between columns first, then units beside numbers.
+    let attempts = [(FIGURE_CHARACTERS, 1), (FIGURE_CHARACTERS, 0), (0, 1), (0, 0)];
+    for (figure_characters, left) in attempts {
+        table.column_iter_mut().for_each(|column| {
+            column.set_padding((left, 1));
+        });
+        let least = least_widths(table, figure_characters);
+        // Between two columns there is a line, which is blank in our tables.
+        let total: usize = least.iter().map(|(width, padding)| width + padding + 1).sum();
+        if total > usize::from(width) + 1 {
+            continue;
+        }
+        for (column, (width, padding)) in table.column_iter_mut().zip(least) {
+            if column.constraint().is_none() {
+                let width = Width::Fixed(u16::try_from(width + padding).unwrap_or(u16::MAX));
+                column.set_constraint(ColumnConstraint::LowerBoundary(width));
+            }
+        }
+        return;
+    }
+}
+
+/// How wide each column has to be, and the padding beside it.
+fn least_widths(table: &Table, figure_characters: usize) -> Vec<(usize, usize)> {
+    let characters = |text: &str| text.chars().count();
+    let words = |text: &str| text.split_whitespace().map(characters).max().unwrap_or(0);
+    let lines = |text: &str| text.lines().map(characters).max().unwrap_or(0);
+    let least = |column: &Column, number: usize| {
+        let is_whole = column.constraint() == Some(&ColumnConstraint::ContentWidth);
+        let head = table.header().and_then(|header| header.cell_iter().nth(number));
+        let head = head.map(Cell::content).unwrap_or_default();
+        let cell = |text: String| match lines(&text) {
+            length if is_whole || length <= figure_characters => length,
+            _ => words(&text),
+        };
+        let body = table.column_cells_iter(number).flatten().map(|each| cell(each.content())).max();
+        let head = if is_whole { lines(&head) } else { words(&head) };
+        (head.max(body.unwrap_or(0)), usize::from(column.padding_width()))
+    };
+    table.column_iter().enumerate().map(|(number, column)| least(column, number)).collect()
+}
+
 /// Breaks `text` between words so that no line is wider than `width`. The first line begins with
 /// `label`; every line's text begins at column `indent`.
 fn wrap(label: &str, text: &str, indent: usize, width: usize) -> String {
@@ -354,6 +410,33 @@ mod tests {
     fn text_wraps_between_words_under_its_own_start() {
         assert_eq!(wrap("", "one two three", 0, 8), "one two\nthree\n");
         assert_eq!(wrap("key", "one two three", 5, 12), "key  one two\n     three\n");
+    }
+
+    #[test]
+    fn neither_words_nor_numbers_are_broken_while_there_is_room() {
+        let lines = |width: u16| -> Vec<String> {
+            let mut table = table(&["", "locks taken", "of them contended", "p50"]);
+            table.add_row(["adaptive", "1,612,571", "48,084", "19.73 µs"]);
+            table.add_row(["a name that is long", "a sentence of some length", "0", "–"]);
+            table.set_width(width);
+            keep_words_whole(&mut table, width);
+            table.lines().collect()
+        };
+        for width in [56, 60, 80] {
+            let lines = lines(width);
+            assert!(lines.iter().all(|line| line.chars().count() <= width.into()), "{lines:?}");
+            for whole in ["1,612,571", "contended", "sentence", "19.73 µs", "a name that is long"]
+            {
+                assert!(lines.iter().any(|line| line.contains(whole)), "{whole} in {lines:?}");
+            }
+        }
+        // Without room for blanks, and then for a unit beside its number, words are still whole.
+        assert!(lines(53).iter().any(|line| line.contains("19.73 µs")), "{:?}", lines(53));
+        for width in [53, 50, 49] {
+            let lines = lines(width);
+            assert!(lines.iter().any(|line| line.contains("19.73 ")), "{lines:?}");
+            assert!(lines.iter().any(|line| line.contains("contended")), "{lines:?}");
+        }
     }
 
     #[test]
