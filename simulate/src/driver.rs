@@ -106,6 +106,7 @@ impl Driver {
             cpu.run_until(end, self.world.window);
             if let Some(since) = cpu.worker_since {
                 // Whoever never came to rest must not look as if he had never been awake.
+                let since = since.max(self.world.window.from);
                 *longest = (*longest).max(end.saturating_sub(since));
             }
         }

@@ -120,6 +120,7 @@ impl Driver {
     fn was_awake(&mut self, since: Time, to: Time) {
         if self.world.is_counted(to) {
             let longest = &mut self.world.tally.worker_awake_max;
+            let since = since.max(self.world.window.from);
             *longest = (*longest).max(to.saturating_sub(since));
         }
     }

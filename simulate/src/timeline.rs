@@ -34,7 +34,9 @@ pub struct Holdout {
     pub since: Time,
     /// When it was found to be quiescent.
     pub until: Time,
-    /// What it was doing then.
+    /// What it was doing when the grace period began: that is what a grace period has to wait for.
+    pub doing_at_first: Doing,
+    /// What it was doing when it was found to be quiescent, which may be something else by then.
     pub doing: Doing,
 }
 
@@ -76,6 +78,8 @@ struct Open {
     holdouts: Mask,
     /// When each was quiescent last, as the grace period began.
     since: Vec<Time>,
+    /// What each was doing then.
+    doing_at_first: Vec<Doing>,
     /// Began in the engine's call that is going on: it has not been asked for the hold-outs yet.
     new: bool,
     /// When it was last asked for all of them.
@@ -106,6 +110,7 @@ impl Timeline {
             shown: self.shown.len(),
             holdouts: Mask::new(cpus.len()),
             since: cpus.iter().map(|cpu| cpu.quiescent_at).collect(),
+            doing_at_first: cpus.iter().map(doing).collect(),
             new: true,
             asked_at: now,
         });
@@ -180,7 +185,13 @@ impl Open {
         cpus: &[Cpu],
     ) -> Option<Holdout> {
         let cpu = passed.max_by_key(|&cpu| cpus[cpu].quiescent_at)?;
-        Some(Holdout { cpu, since: self.since[cpu], until: now, doing: doing(&cpus[cpu]) })
+        Some(Holdout {
+            cpu,
+            since: self.since[cpu],
+            until: now,
+            doing_at_first: self.doing_at_first[cpu],
+            doing: doing(&cpus[cpu]),
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use grace::engine::{Start, Without, adaptive, poll, tick, token, tree};
 use proptest::prelude::*;
 use simulate::cost::Costs;
 use simulate::setup::{MILLISECOND, SECOND};
+use simulate::timeline::Doing;
 use simulate::{EngineKind, Report, Setup, Workload, run, run_engine, run_with_progress};
 
 fn setup(cpus: usize, milliseconds: u64) -> Setup {
@@ -201,6 +202,9 @@ fn a_long_reader_is_shown_as_the_hold_out() {
         // tick is still what held the grace period up.
         let by_reader = long.iter().filter(|holdout| holdout.cpu == 0).count();
         assert!(by_reader * 10 >= long.len() * 9, "{engine}: {long:?}");
+        // It read when they began; when it was found it may long have done something else.
+        let read = long.iter().filter(|holdout| holdout.doing_at_first == Doing::Reading).count();
+        assert!(read * 10 >= long.len() * 7, "{engine}: {long:?}");
         assert!(long.iter().all(|holdout| holdout.since < holdout.until));
     }
 }
@@ -260,4 +264,13 @@ fn the_same_bytes_on_every_machine() {
         digest(&serde_json::to_vec(&report).unwrap())
     });
     assert_eq!(found, [0x3789_80b3_92b6_c13c, 0x4975_6b01_0cc5_2a7a], "{found:x?}");
+}
+
+#[test]
+fn a_worker_that_never_rests_is_awake_all_the_time_that_is_counted() {
+    let setup = Setup { warm_up: 50 * MILLISECOND, ..setup(4, 100) };
+    let awake = |engine| named(&setup, engine, "update-flood").worker_awake_max_ns;
+    assert!(awake("poll") > 90 * MILLISECOND, "{}", awake("poll"));
+    assert!(awake("poll") <= setup.duration, "the warm-up is not counted: {}", awake("poll"));
+    assert!(awake("tree-today") < 90 * MILLISECOND, "{}", awake("tree-today"));
 }

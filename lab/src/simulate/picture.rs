@@ -3,22 +3,24 @@
 //! A lane for each grace period, one below the other in the order they began. The coloured part is
 //! the time until the last hold-out was found to be quiescent, with a thin line from where that one
 //! had been quiescent before; the grey part is what the engine took from there to the end. The colour
-//! says what the hold-out was doing when it was found, and so does the text to the right.
+//! says what the hold-out was doing when the grace period began, which is what a grace period has to
+//! wait for; the text to the right says so too, and what it was doing when it was found, if that is
+//! something else.
 
 use maud::{Markup, PreEscaped, html};
 use simulate::timeline::{Doing, GracePeriod};
 
 use crate::units;
 
-const WIDTH: f64 = 1000.0;
+const WIDTH: f64 = 1210.0;
 /// Room for names on the left and for the hold-outs in words on the right.
 const NAMES: f64 = 96.0;
-const WORDS: f64 = 300.0;
+const WORDS: f64 = 530.0;
 const LANE: f64 = 18.0;
 const HEAD: f64 = 62.0;
 const FOOT: f64 = 34.0;
 /// Characters of this size that fit into the whole width.
-const TITLE_CHARACTERS: usize = 130;
+const TITLE_CHARACTERS: usize = 140;
 
 const STYLE: &str = "\
 svg { color-scheme: light dark; background: #fcfcfb; color: #1d2126; \
@@ -175,9 +177,9 @@ impl Panel {
                 line class="open" x1=(figure(rest)) x2=(figure(ended)) y1=(middle) y2=(middle) {}
             }
             @if let Some((held, since, until)) = held {
-                line class=(format!("before {}", class(held.doing))) x1=(figure(since))
+                line class=(format!("before {}", class(held.doing_at_first))) x1=(figure(since))
                     x2=(figure(began)) y1=(middle) y2=(middle) {}
-                rect class=(class(held.doing)) x=(figure(began)) y=(figure(top + 4.0)) height="10"
+                rect class=(class(held.doing_at_first)) x=(figure(began)) y=(figure(top + 4.0)) height="10"
                     width=(figure((until - began).max(0.6))) {}
             }
             text x=(figure(WIDTH - WORDS + 10.0)) y=(figure(top + 13.0)) { (words(grace_period)) }
@@ -192,12 +194,16 @@ fn words(grace_period: &GracePeriod) -> String {
     match grace_period.last_holdout {
         None if grace_period.ended.is_some() => format!("{length}: nobody was waited for"),
         None => length,
-        // It went on to the end, as far as can be seen.
-        Some(held) if after(held.until) == length => {
-            format!("{length}: CPU {}, {}", held.cpu, name(held.doing))
-        }
         Some(held) => {
-            format!("{length}: CPU {}, {}, until {}", held.cpu, name(held.doing), after(held.until))
+            let mut words = format!("{length}: CPU {}, {}", held.cpu, name(held.doing_at_first));
+            if held.doing != held.doing_at_first {
+                words = format!("{words}, then {}", name(held.doing));
+            }
+            // Otherwise it went on to the end, as far as can be seen.
+            if after(held.until) != length {
+                words = format!("{words}, until {}", after(held.until));
+            }
+            words
         }
     }
 }
@@ -219,7 +225,7 @@ fn legend() -> Markup {
 }
 
 /// What the hold-out did, in words.
-pub(super) const fn name(doing: Doing) -> &'static str {
+const fn name(doing: Doing) -> &'static str {
     match doing {
         Doing::Idle => "idle",
         Doing::User => "in user mode",
@@ -261,7 +267,13 @@ mod tests {
     use super::*;
 
     fn panel(title: &str) -> Panel {
-        let held = Holdout { cpu: 3, since: 900, until: 1_600, doing: Doing::Reading };
+        let held = Holdout {
+            cpu: 3,
+            since: 900,
+            until: 1_600,
+            doing_at_first: Doing::Reading,
+            doing: Doing::User,
+        };
         let grace_period =
             |began, ended, last_holdout| GracePeriod { of: 0, began, ended, last_holdout };
         let grace_periods = vec![
@@ -329,12 +341,30 @@ mod tests {
         assert_eq!(
             words,
             [
-                "1.00 µs: CPU 3, reading, until 600 ns",
+                "1.00 µs: CPU 3, reading, then in user mode, until 600 ns",
                 "500 ns: nobody was waited for",
                 "not over yet",
             ]
         );
-        assert!(draw(&[panel]).contains("CPU 3, reading, until 600 ns"));
+        assert!(draw(&[panel]).contains("CPU 3, reading, then in user mode, until 600 ns"));
+    }
+
+    #[test]
+    fn the_longest_words_fit_beside_the_lanes() {
+        /// The widest of the fonts that are asked for has letters of about this width.
+        const LETTER: f64 = 7.0;
+        let held = Holdout {
+            cpu: 4_095,
+            since: 0,
+            until: 123_400_000,
+            doing_at_first: Doing::Calls,
+            doing: Doing::User,
+        };
+        let longest = GracePeriod { of: 0, began: 0, ended: None, last_holdout: Some(held) };
+        let words = words(&longest);
+        let expected = "not over yet: CPU 4095, in system calls, then in user mode, until 123 ms";
+        assert_eq!(words, expected);
+        assert!(words.chars().count() as f64 * LETTER <= WORDS - 10.0);
     }
 
     #[test]
