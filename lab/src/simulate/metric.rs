@@ -100,6 +100,9 @@ fn time(count: u64, ns: u64) -> String {
 /// So many in the run, as so many a second.
 fn rate(report: &Report, count: u64) -> String {
     let milli = report.per_second_milli(count);
+    if milli == 0 {
+        return "0".to_owned();
+    }
     if milli >= 1_000_000 {
         units::count(milli / 1_000)
     } else {

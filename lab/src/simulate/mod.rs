@@ -27,18 +27,24 @@ use crate::output::Output;
 /// Runs `rcu simulate`.
 pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Failure> {
     if args.list {
+        if output.has_json() {
+            return Err(Failure::Usage("--list is text; it has no JSON".to_owned()));
+        }
         list::print(output)?;
         return Ok(Exit::Ok);
     }
-    if args.published {
-        return published::run(output);
-    }
-    if args.suite {
-        return suite::run(args.quick, output);
-    }
     let what_if = &args.what_if;
-    if what_if.engine.iter().any(|name| name == two_bank::NAME) {
-        return two_bank::run(what_if, output);
+    let exit = if args.published {
+        published::run(output)
+    } else if args.suite {
+        suite::run(args.quick, output)
+    } else if what_if.engine.iter().any(|name| name == two_bank::NAME) {
+        two_bank::run(what_if, output)
+    } else {
+        what_if::run(what_if, output)
+    }?;
+    if exit == Exit::Interrupted {
+        output.note("interrupted: what was not simulated to its end is left out");
     }
-    what_if::run(what_if, output)
+    Ok(exit)
 }

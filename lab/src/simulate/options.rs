@@ -21,7 +21,7 @@ at fault; 2 usage; 130 interrupted, what was simulated to its end is written.";
 
 /// Replays published figures, and simulates what-if machines.
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub(crate) struct SimulateArgs {
     /// Print every published figure beside what the model gives
     #[arg(long, conflicts_with_all = ["WhatIfArgs", "suite", "list"])]
@@ -65,7 +65,8 @@ pub(super) struct WhatIfArgs {
     /// [default: modern]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(super) costs: Vec<String>,
-    /// How long things are counted, in virtual time: 500us, 20ms, 10s [default: 1s]
+    /// How long things are counted, in virtual time: 500us, 20ms, 10s [default: 1s; two-bank: until
+    /// all calls are made]
     #[arg(long, value_name = "TIME")]
     pub(super) duration: Option<Span>,
     /// How long the machine runs before that [default: a tenth of a second]

@@ -166,12 +166,28 @@ fn known(sets: &[Set], base: &Base) -> Result<(), Failure> {
     names.dedup();
     match sets.iter().find(|set| !names.contains(&set.name.as_str())) {
         Some(set) => Err(Failure::Usage(format!(
-            "nothing here has a number called {:?}; there are {}",
+            "nothing that is to run has a number called {:?}{}; there are {}",
             set.name,
+            match owners(&set.name).as_slice() {
+                [] => String::new(),
+                owners => format!(", only {} would", owners.join(", ")),
+            },
             names.join(", ")
         ))),
         None => Ok(()),
     }
+}
+
+/// Who has a number of this name, of all that could be run.
+fn owners(name: &str) -> Vec<&'static str> {
+    let engines = EngineKind::all().into_iter().filter_map(|engine| {
+        engine.parameters().iter().any(|each| each.name == name).then_some(engine.name())
+    });
+    let workloads = Workload::all().into_iter().filter_map(|workload| {
+        workload.parameters().iter().any(|each| each.name == name).then_some(workload.name())
+    });
+    let two_bank = super::two_bank::NUMBERS.iter().any(|(own, ..)| *own == name);
+    engines.chain(workloads).chain(two_bank.then_some(super::two_bank::NAME)).collect()
 }
 
 impl Run {
@@ -199,7 +215,15 @@ impl Run {
                 self.sets.push((name, value));
             }
         }
-        Ok(())
+        let numbers = self.workload.parameters();
+        let waiters = numbers.iter().find(|each| each.name == "waiters").map(|each| each.value);
+        let cpus = self.setup.cpus;
+        match waiters.filter(|&waiters| cpus > 0 && waiters > cpus as u64) {
+            Some(waiters) => Err(Failure::Usage(format!(
+                "waiters = {waiters}: there are {cpus} CPUs, and each has one at most"
+            ))),
+            None => Ok(()),
+        }
     }
 }
 

@@ -237,9 +237,9 @@ fn print(
     if let Some(first) = runs.first() {
         let hz = (!with_hz).then(|| format!("{} Hz", first.options.hz));
         let kernel = (!with_preempt).then(|| kernel(first).to_owned());
-        let calls = format!("{} calls unless set otherwise", units::count(CALLS));
-        output
-            .line([Some(calls), hz, kernel].into_iter().flatten().collect::<Vec<_>>().join(", "))?;
+        let is_set = args.set.iter().any(|set| set.name == "calls");
+        let calls = (!is_set).then(|| format!("{} calls", units::count(CALLS)));
+        output.line([calls, hz, kernel].into_iter().flatten().collect::<Vec<_>>().join(", "))?;
     }
     let mut names = vec!["delay function"];
     names.extend(with_hz.then_some("Hz"));

@@ -110,15 +110,19 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
     Ok(if faults(&done).is_empty() { Exit::Ok } else { Exit::Violation })
 }
 
-/// Engines at fault: those that wanted callbacks run that nobody had queued.
+/// Engines at fault: those that wanted callbacks run too early, or that nobody had queued.
 fn faults(done: &[(&Run, &Report)]) -> Vec<String> {
     let of = |(run, report): &(&Run, &Report)| {
-        let beyond = report.callbacks.invoked_beyond_queue;
-        (beyond > 0).then(|| {
-            format!("{}: {beyond} callbacks were to run that nobody had queued", Job::name(*run))
-        })
+        let seen = &report.callbacks;
+        let faults = [
+            (seen.invoked_beyond_queue, "callbacks were to run that nobody had queued"),
+            (seen.early_batches, "batches were run before every CPU had been quiescent"),
+        ];
+        let name = Job::name(*run);
+        let found = faults.into_iter().filter(|(count, _)| *count > 0);
+        found.map(|(count, what)| format!("{name}: {count} {what}")).collect::<Vec<_>>()
     };
-    done.iter().filter_map(of).collect()
+    done.iter().flat_map(of).collect()
 }
 
 /// A file for the picture, opened before anything is run.
@@ -246,10 +250,13 @@ fn print(shape: &Shape, done: &[(&Run, &Report)], output: &mut Output) -> Result
     };
     let setup = &first.setup;
     output.paragraph(format!(
-        "{}; {} of virtual time after {}.",
+        "{}; {} of virtual time{}.",
         shape.shared.join(", "),
         units::nanoseconds(setup.duration as f64),
-        units::nanoseconds(setup.warm_up as f64)
+        match setup.warm_up {
+            0 => String::new(),
+            warm_up => format!(", after {} to warm up", units::nanoseconds(warm_up as f64)),
+        }
     ))?;
     for group in metric::GROUPS {
         output.heading(group.title)?;
