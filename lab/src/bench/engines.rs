@@ -10,6 +10,7 @@ use rivals::bench::path_cache::Tree;
 use super::rounds::{Case, Metric, Sample, Series, Session, Unit};
 use super::{Bench, Options};
 use crate::exit::Failure;
+use crate::units;
 
 /// What table 3 of the paper has, and what the engines trade against it.
 const METRICS: &[Metric] = &[
@@ -89,9 +90,12 @@ fn measure(
         disturbed: 0,
     };
     session.output.note(format_args!(
-        "a tree of {} entries, {} of them files; {threads} threads",
+        "a tree of {} entries, {} of them files; {threads} threads. An iteration is {} look-ups of a \
+         thread; CPU is of all processors; a callback takes from call() to being run, a waiter as \
+         long as synchronize()",
         tree.len(),
-        tree.files().len()
+        tree.files().len(),
+        units::count(engines::LOOK_UPS as u64)
     ));
     session.interleave(case, duration, |number| {
         let seen = engines::measure(*engines[number], tree, threads, duration);

@@ -58,7 +58,7 @@ pub(crate) struct Options {
     /// Measure only these rivals
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Compare with this rival [default: liburcu-memb where it is compiled in]
+    /// Compare with this rival [default: liburcu-memb where it is compiled in; engines: tick]
     #[arg(long, value_name = "RIVAL")]
     pub(crate) base: Option<String>,
 }
@@ -115,7 +115,8 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
         What::Update(options) => (options, update::prepare(options)?),
         What::Engines(engines) => (&engines.options, engines::prepare(engines)?),
     };
-    if !rivals::bench::HAS_LIBURCU {
+    // Engines are ours: liburcu would be none of the rivals.
+    if !rivals::bench::HAS_LIBURCU && !matches!(args.what, What::Engines(_)) {
         output.note(WITHOUT_LIBURCU);
     }
     let progress = output.progress(bench.duration);

@@ -188,11 +188,12 @@ fn print(judged: &[Judged], output: &mut Output) -> Result<(), Failure> {
              at most 1"
                 .to_owned(),
         ),
+        ("aims", "whether all that the line is asked for is met".to_owned()),
     ])?;
     let all = judged.iter().flat_map(|judged| &judged.targets);
     let (reached, not): (Vec<&Target>, Vec<&Target>) = all.partition(|target| target.reached);
     output.heading("Together")?;
-    output.paragraph(format!("{} aims are met, {} are missed.", reached.len(), not.len()))?;
+    output.paragraph(format!("Aims that are met: {}; missed: {}.", reached.len(), not.len()))?;
     for judged in judged {
         for target in judged.targets.iter().filter(|target| !target.reached) {
             output.line(miss(judged, target))?;
@@ -216,7 +217,7 @@ fn miss(judged: &Judged, target: &Target) -> String {
 
 fn table(judged: &[Judged]) -> comfy_table::Table {
     let names = ["workload/CPUs", "best fixed"];
-    let header: Vec<&str> = names.into_iter().chain(AIMS.map(column)).chain([""]).collect();
+    let header: Vec<&str> = names.into_iter().chain(AIMS.map(column)).chain(["aims"]).collect();
     let mut table = output::table(&header);
     output::numeric(&mut table, names.len()..names.len() + AIMS.len());
     for judged in judged {

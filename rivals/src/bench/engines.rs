@@ -20,7 +20,7 @@ use super::crew::{Presence, StopOnDrop};
 use super::path_cache::{Id, PathCache, Tree};
 
 /// Look-ups in one iteration.
-const LOOK_UPS: usize = 4_000;
+pub const LOOK_UPS: usize = 4_000;
 /// Look-ups between two changes of a thread: dcachebench's renames and unlinks beside look-ups.
 const LOOK_UPS_PER_CHANGE: usize = 50;
 /// Look-ups between two quiescent states.
