@@ -40,7 +40,7 @@ pub(super) struct Run {
 pub(super) const MACHINE: [(&str, &str); 2] = [
     (
         "budget_ppm",
-        "processor time that an engine may use where nobody is in a hurry, in millionths",
+        "what an engine may use of all processor time while no task waits, in millionths",
     ),
     ("slice_us", "how long ksoftirqd and the task on its processor run in turn"),
 ];
