@@ -7,9 +7,9 @@
 use grace::Urgency;
 use grace::two_bank::{Action, AnyDelay, Cookie, Event, Machine, Phase, Sequence};
 
-use super::explore::{Outcome, System};
 use super::world::Omission;
 use crate::choice::Choice;
+use crate::system::Outcome;
 
 /// What to explore. Few of each, or there are very many states.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,11 +47,11 @@ pub(super) struct Alone {
     ended: u8,
 }
 
-impl System for Alone {
-    type Setup = Asked;
-    type Step = Step;
+impl Alone {
+    /// All steps that may be possible.
+    pub(super) const STEPS: [Step; 3] = [Step::Request, Step::Tick, Step::Driver];
 
-    fn new(asked: &Asked) -> Self {
+    pub(super) fn new(asked: &Asked) -> Self {
         Self {
             machine: Machine::with_steps(asked.delay, asked.start, Omission(asked.omitted)),
             queued: false,
@@ -63,14 +63,10 @@ impl System for Alone {
         }
     }
 
-    fn steps(&self) -> Vec<Step> {
-        vec![Step::Request, Step::Tick, Step::Driver]
-    }
-
-    fn take(
+    /// Takes a step; `told` is given what it did.
+    pub(super) fn take(
         &mut self,
         step: Step,
-        _: &Asked,
         choice: &mut Choice,
         told: Option<&mut String>,
     ) -> Outcome {
@@ -105,15 +101,14 @@ impl System for Alone {
         self.follow(was)
     }
 
-    fn is_end(&self) -> bool {
+    /// Whether all is done.
+    pub(super) fn is_end(&self) -> bool {
         let done = |(cookie, _): &(Cookie, u8)| self.machine.sequence().is_done(*cookie);
         self.requests == 0
             && self.machine.pending() == Action::Idle
             && self.cookies.iter().all(done)
     }
-}
 
-impl Alone {
     fn drive(&mut self, choice: &mut Choice) -> Option<Event> {
         let event = match self.machine.pending() {
             Action::Idle => return None,

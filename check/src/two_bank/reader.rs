@@ -12,11 +12,11 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use super::explore::Outcome;
 use super::fault::Mutant;
 use super::scenario::Task;
 use super::world::{INDEX, Turn, World, lock_count, unlock_count};
 use crate::memory::{Location, Lock, Memory};
+use crate::system::Outcome;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum ReaderAt {

@@ -19,12 +19,12 @@ use grace::Urgency;
 use grace::engine::Steps;
 use grace::two_bank::{Action, AnyDelay, Cookie, Event, Machine, Sequence};
 
-use super::explore::{Outcome, System};
 use super::fault::Mutant;
 use super::reader::Reader;
 use super::scenario::Scenario;
 use crate::choice::Choice;
 use crate::memory::{LOCATIONS, Layout, Location, Lock, Memory, OBJECTS};
+use crate::system::Outcome;
 
 /// Processors that run readers; the worker's and the other updater's come after them.
 pub(super) const CPUS: usize = 2;
@@ -146,11 +146,20 @@ fn layout() -> Layout {
     Layout { threads: OTHER + 1, initial, loaders }
 }
 
-impl<M: Memory> System for World<M> {
-    type Setup = Setup;
-    type Step = Move;
+impl Move {
+    /// All moves that may be possible.
+    pub(super) fn all(setup: &Setup) -> Vec<Self> {
+        let readers = 0..setup.scenario.readers.len() as u8;
+        let mut moves: Vec<Self> = readers.clone().map(Self::Reader).collect();
+        moves.extend(readers.map(Self::Migrate));
+        moves.extend([Self::Worker, Self::OtherUpdater]);
+        moves.extend((0..=OTHER as u8).map(Self::Drain));
+        moves
+    }
+}
 
-    fn new(setup: &Setup) -> Self {
+impl<M: Memory> World<M> {
+    pub(super) fn new(setup: &Setup) -> Self {
         let Setup { scenario, mutant } = setup;
         let omission = match mutant {
             Some(Mutant::Omitted(step)) => Omission(Some(*step)),
@@ -170,23 +179,16 @@ impl<M: Memory> System for World<M> {
         }
     }
 
-    fn steps(&self) -> Vec<Move> {
-        let readers = 0..self.readers.len() as u8;
-        let mut moves: Vec<Move> = readers.clone().map(Move::Reader).collect();
-        moves.extend(readers.map(Move::Migrate));
-        moves.extend([Move::Worker, Move::OtherUpdater]);
-        moves.extend((0..=OTHER as u8).map(Move::Drain));
-        moves
-    }
-
-    fn is_end(&self) -> bool {
+    /// Whether all is done.
+    pub(super) fn is_end(&self) -> bool {
         self.readers.iter().all(Reader::is_done)
             && Self::is_done(&self.worker)
             && Self::is_done(&self.other)
             && self.machine.pending() == Action::Idle
     }
 
-    fn take(
+    /// Takes a step; `told` is given what it did.
+    pub(super) fn take(
         &mut self,
         step: Move,
         setup: &Setup,
