@@ -164,12 +164,7 @@ impl EngineKind {
     /// # Errors
     /// If there is none: the reason lists those there are.
     pub fn named(name: &str) -> Result<Self, Impossible> {
-        Self::all().into_iter().find(|engine| engine.name == name).ok_or_else(|| {
-            Impossible(format!(
-                "no engine is called {name}; there are {}",
-                Self::names().join(", ")
-            ))
-        })
+        parameter::named("engine", Self::all(), name, Self::name)
     }
 
     /// Its name.

@@ -27,6 +27,22 @@ pub(crate) const fn parameter(
     Parameter { name, value, min, max, what }
 }
 
+/// The one of this name among `all`, which are called `what`.
+///
+/// # Errors
+/// If there is none: the reason lists those there are.
+pub(crate) fn named<T>(
+    what: &str,
+    all: Vec<T>,
+    name: &str,
+    name_of: impl Fn(&T) -> &'static str,
+) -> Result<T, Impossible> {
+    let names: Vec<_> = all.iter().map(&name_of).collect();
+    all.into_iter().find(|one| name_of(one) == name).ok_or_else(|| {
+        Impossible(format!("no {what} is called {name}; there are {}", names.join(", ")))
+    })
+}
+
 /// Changes the one of this name.
 ///
 /// # Errors

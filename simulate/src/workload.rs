@@ -114,12 +114,7 @@ impl Workload {
     /// # Errors
     /// If there is none: the reason lists those there are.
     pub fn named(name: &str) -> Result<Self, Impossible> {
-        Self::all().into_iter().find(|workload| workload.name == name).ok_or_else(|| {
-            Impossible(format!(
-                "no workload is called {name}; there are {}",
-                Self::names().join(", ")
-            ))
-        })
+        parameter::named("workload", Self::all(), name, Self::name)
     }
 
     /// Its name.
