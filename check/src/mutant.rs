@@ -3,6 +3,7 @@
 //! The machine stays the real one. A fault that would be the machine's is made by driving it
 //! wrongly.
 
+use crate::explore::{Model, Verdict};
 use crate::scenario::{Op, Scenario};
 
 macro_rules! mutants {
@@ -68,6 +69,22 @@ pub enum Models {
     WeakOnly,
     /// Under none, being harmless.
     Neither,
+}
+
+impl Models {
+    /// Whether an exploration under `model` has found of a fault of this kind just what is recorded.
+    pub fn agree(self, kind: Kind, model: Model, verdict: &Verdict) -> bool {
+        let expected = match (self, model) {
+            (Self::Both, _) | (Self::WeakOnly, Model::Weak) => Some(kind),
+            _ => None,
+        };
+        match verdict {
+            Verdict::Violation { .. } => expected == Some(Kind::Unsafe),
+            Verdict::Stuck { .. } => expected == Some(Kind::Stuck),
+            Verdict::Safe { .. } => expected.is_none(),
+            Verdict::LimitReached => false,
+        }
+    }
 }
 
 mutants! {

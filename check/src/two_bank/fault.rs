@@ -1,6 +1,6 @@
 //! Faults: SRCU with one fence, one rule or one step of its machine left out, and what comes of it.
 
-use crate::mutant::Models;
+use crate::mutant::{Kind, Models};
 
 /// What is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,17 +29,6 @@ pub enum Mutant {
     EachCpuByItself,
     /// A reader counts itself out of the bank that it did not count itself into.
     UnlockOtherBank,
-}
-
-/// What comes of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// An object is freed under a reader.
-    Unsafe,
-    /// Somebody waits for ever.
-    Stuck,
-    /// Nothing in any scenario.
-    Harmless,
 }
 
 /// What is known about a mutant.

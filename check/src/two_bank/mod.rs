@@ -39,5 +39,5 @@ mod world;
 
 pub use alone::Asked;
 pub use explore::{explore, explore_alone};
-pub use fault::{FAULTS, Fault, Kind, Mutant};
+pub use fault::{FAULTS, Fault, Mutant};
 pub use scenario::{Scenario, Task, named, scenarios};
