@@ -11,7 +11,7 @@
 //! is total: whatever is called in whatever state, nothing panics and no invariant breaks.
 //!
 //! Reading order: [`sequence`] (grace periods have numbers, requests have cookies), [`word`] (what a
-//! reader writes down), [`policy`] (when to look again), [`machine`].
+//! reader writes down), [`policy`] (when to look again), [`machine`], [`segments`] (who waits for which).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -20,11 +20,13 @@ extern crate alloc;
 pub mod engine;
 pub mod machine;
 pub mod policy;
+pub mod segments;
 pub mod sequence;
 pub mod two_bank;
 pub mod word;
 
 pub use machine::{Action, Event, Machine, Refused, Start};
 pub use policy::{AnyPolicy, Begin, Hint, Policy, Urgency};
+pub use segments::Segments;
 pub use sequence::{Cookie, Sequence};
 pub use word::Number;

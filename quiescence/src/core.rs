@@ -25,6 +25,7 @@ use crate::queue::Queues;
 use crate::registry::Registry;
 use crate::relay::Relay;
 use crate::slot::Slot;
+use crate::tuning;
 
 /// Keeps what readers load away from what updaters store.
 #[repr(align(128))]
@@ -44,6 +45,7 @@ pub struct Core {
     completed: AtomicU64,
     registry: Mutex<Registry>,
     pub(crate) queues: Queues,
+    pub(crate) tuning: tuning::Kept,
     /// Whether `os::fork` knows of this domain.
     pub(crate) known: AtomicBool,
     /// What cookies know a domain by that may end; 0 in one that lives for ever. See
@@ -118,6 +120,7 @@ impl Core {
                     _ => None,
                 })),
                 queues: Queues::new(),
+                tuning: tuning::Kept::new(),
                 known: AtomicBool::new(false),
                 number: 0,
                 fences: AtomicU64::new(0),

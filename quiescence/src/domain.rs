@@ -16,6 +16,7 @@ use crate::kind::{self, Global, Kind, Private};
 use crate::local::Own;
 use crate::qsbr::Qsbr;
 use crate::statistics::Statistics;
+use crate::tuning::Tuning;
 use crate::worker;
 
 /// A domain: its readers hold up its own grace periods and no others.
@@ -81,11 +82,17 @@ pub struct Builder {
     engine: Engine,
     budget: Budget,
     start: Start,
+    tuning: Option<Tuning>,
 }
 
 impl Default for Builder {
     fn default() -> Self {
-        Self { engine: Engine::default(), budget: Budget::DEFAULT, start: Start::ZERO }
+        Self {
+            engine: Engine::default(),
+            budget: Budget::DEFAULT,
+            start: Start::ZERO,
+            tuning: None,
+        }
     }
 }
 
@@ -110,6 +117,12 @@ impl Builder {
         self
     }
 
+    /// What the domain's deferral may take; the default unless said otherwise.
+    pub const fn tuning(mut self, tuning: Tuning) -> Self {
+        self.tuning = Some(tuning);
+        self
+    }
+
     /// Has the domain's counters begin at `start`: tests begin right before they wrap.
     #[doc(hidden)]
     pub const fn starting_at(mut self, start: Start) -> Self {
@@ -124,6 +137,9 @@ impl Builder {
         let mut core = Core::new(self.start, Settings::of(self.engine, self.budget));
         // Relaxed: a number of its own is all that is wanted. Odd: see `Core::identity`.
         core.number = NUMBERS.fetch_add(2, Relaxed);
+        if let Some(tuning) = self.tuning {
+            core.tuning.set(tuning);
+        }
         Domain { kind: Private(Arc::new(core)) }
     }
 }
@@ -330,6 +346,17 @@ impl<K: Kind> Domain<K> {
              queue the work with call() instead"
         );
         defer::barrier(core, || may_wait(core, "barrier", place).me());
+    }
+
+    /// What deferral may take in this domain, as it is set now.
+    pub fn tuning(&self) -> Tuning {
+        self.core().tuning.get()
+    }
+
+    /// Sets what deferral may take in this domain, from now on. Where more waits already than a new
+    /// limit allows, nothing is lost: whoever retires next waits.
+    pub fn tune(&self, tuning: Tuning) {
+        self.core().tuning.set(tuning);
     }
 
     /// Counts of what has happened in this domain.

@@ -59,6 +59,8 @@ mod slot;
 mod relay;
 mod registry;
 mod engine;
+mod tuning;
+mod trace;
 mod core;
 mod queue;
 mod os;
@@ -98,6 +100,7 @@ pub use crate::{
     qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     rcu::{Rcu, RcuOption, Unlinked},
     statistics::Statistics,
+    tuning::Tuning,
 };
 
 /// The example of the README, which is to compile as well.

@@ -28,16 +28,15 @@ mod force;
 mod invoke;
 mod nodes;
 pub mod options;
-mod segments;
 
 use alloc::vec::Vec;
 
 use super::mask::Mask;
 use super::{Access, Callback, Engine, Host, Intact, Line, Mode, Steps};
+use crate::segments::Segments;
 use crate::sequence::{Cookie, Sequence};
 use nodes::Nodes;
 pub use options::{Options, Variant};
-use segments::Segments;
 
 /// A callback queued in mid grace period asks for the next one, not for the end of this one.
 const FULL: &str = "full-grace-period";
@@ -381,7 +380,7 @@ impl<S: Steps> Engine for Tree<S> {
         let Some(own) = self.cpus.get_mut(cpu) else { return };
         host.touch(Line::Cpu(cpu), Access::Write);
         let is_first = !own.callbacks.has_untagged();
-        own.callbacks.push();
+        own.callbacks.push(1);
         let is_excess = own.callbacks.len() > own.checked_at.saturating_add(self.options.qhimark);
         if own.is_extended || self.tickless.contains(cpu) {
             self.sleepers.insert(cpu);

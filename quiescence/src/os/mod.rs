@@ -9,6 +9,7 @@ pub(crate) mod fence;
 #[cfg(not(loom))]
 pub(crate) mod fork;
 pub(crate) mod futex;
+pub(crate) mod memory;
 #[cfg(not(loom))]
 pub(crate) mod signals;
 pub(crate) mod sync;

@@ -1,4 +1,5 @@
-//! A processor's callbacks in segments, by the grace period that they wait for. Counts only.
+//! A list of callbacks in segments, by the grace period that they wait for. Counts only: the callbacks
+//! themselves are their owner's.
 //!
 //! The kernel's `rcu_segcblist`: *done* (its grace period is over), *wait* and *next-ready* (tagged
 //! with the cookie of theirs), *next* (not tagged yet). Two tagged segments are enough, since at
@@ -14,9 +15,23 @@ struct Tagged {
     cookie: Cookie,
 }
 
-/// The callbacks of a processor, the oldest in front.
+/// A list of callbacks, the oldest in front. Fixed in size, whatever it counts.
+///
+/// ```
+/// use grace::{Segments, Sequence};
+///
+/// let mut sequence = Sequence::after(0);
+/// let mut list = Segments::new(sequence);
+/// list.push(3);
+/// list.accelerate(sequence.snapshot());
+/// sequence = sequence.begin().end();
+/// list.advance(sequence);
+/// assert_eq!(list.ready(), 3);
+/// list.take(2);
+/// assert_eq!(list.len(), 1);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Segments {
+pub struct Segments {
     done: u64,
     /// *wait* and *next-ready*; the first has the older cookie.
     tagged: [Tagged; 2],
@@ -25,46 +40,57 @@ pub(super) struct Segments {
 
 impl Segments {
     /// No callbacks.
-    pub(super) const fn new(sequence: Sequence) -> Self {
+    pub const fn new(sequence: Sequence) -> Self {
         let empty = Tagged { count: 0, cookie: Cookie::done_at(sequence) };
         Self { done: 0, tagged: [empty; 2], next: 0 }
     }
 
     /// How many there are.
-    pub(super) fn len(&self) -> u64 {
+    pub const fn len(&self) -> u64 {
         self.done + self.tagged[0].count + self.tagged[1].count + self.next
     }
 
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// How many can be run.
-    pub(super) const fn ready(&self) -> u64 {
+    pub const fn ready(&self) -> u64 {
         self.done
     }
 
     /// Whether some wait for a grace period that nobody has asked for yet.
-    pub(super) const fn has_untagged(&self) -> bool {
+    pub const fn has_untagged(&self) -> bool {
         self.next != 0
     }
 
-    /// One more.
-    pub(super) fn push(&mut self) {
-        self.next = self.next.saturating_add(1);
+    /// So many more.
+    pub fn push(&mut self, count: u64) {
+        self.next = self.next.saturating_add(count);
     }
 
     /// So many of the ready ones have been run.
-    pub(super) fn take(&mut self, count: u64) {
+    pub fn take(&mut self, count: u64) {
         self.done = self.done.saturating_sub(count);
     }
 
     /// Those whose grace period is over are ready.
-    pub(super) fn advance(&mut self, sequence: Sequence) {
+    pub fn advance(&mut self, sequence: Sequence) {
         while self.tagged[0].count != 0 && sequence.is_done(self.tagged[0].cookie) {
             self.done += self.tagged[0].count;
             self.tagged = [self.tagged[1], Tagged { count: 0, ..self.tagged[1] }];
         }
     }
 
-    /// Everything is ready, whatever it waits for. A mutant's.
-    pub(super) fn advance_all(&mut self) {
+    /// The cookie of the grace period that the oldest of those that are not ready wait for; none if there
+    /// are none, or nobody has asked for it.
+    pub fn awaited(&self) -> Option<Cookie> {
+        self.tagged.iter().find(|one| one.count != 0).map(|one| one.cookie)
+    }
+
+    /// Everything is ready, whatever it waits for: a mutant's, or where there is no reader any more.
+    pub fn advance_all(&mut self) {
         self.done = self.len();
         self.tagged[0].count = 0;
         self.tagged[1].count = 0;
@@ -75,7 +101,7 @@ impl Segments {
     /// whether there was anything to tag: then the grace period has to be asked for. If both
     /// segments wait for older grace periods there is no room, and the untagged stay so until one
     /// has ended.
-    pub(super) fn accelerate(&mut self, cookie: Cookie) -> bool {
+    pub fn accelerate(&mut self, cookie: Cookie) -> bool {
         let is_older = |one: &Tagged| one.count != 0 && !one.cookie.is_at_or_after(cookie);
         let place = self.tagged.iter().rposition(is_older).map_or(0, |older| older + 1);
         let rest = &self.tagged[place..];
@@ -110,13 +136,13 @@ mod tests {
         // Two grace periods before the counter wraps.
         let mut sequence = Sequence::after((u64::MAX >> 1) - 1);
         let mut segments = Segments::new(sequence);
-        segments.push();
+        segments.push(1);
         assert!(segments.accelerate(sequence.snapshot()));
         sequence = sequence.begin();
-        segments.push();
-        segments.push();
+        segments.push(1);
+        segments.push(1);
         assert!(segments.accelerate(sequence.snapshot()));
-        segments.push();
+        segments.push(1);
         assert!(segments.accelerate(sequence.snapshot()), "one more for the next grace period");
         segments.advance(sequence);
         assert_eq!((segments.ready(), segments.len()), (0, 4));
@@ -135,11 +161,11 @@ mod tests {
         let mut sequence = Sequence::after(0);
         let mut segments = Segments::new(sequence);
         for _ in 0..2 {
-            segments.push();
+            segments.push(1);
             assert!(segments.accelerate(sequence.snapshot()));
             sequence = sequence.begin().end();
         }
-        segments.push();
+        segments.push(1);
         assert!(!segments.accelerate(sequence.snapshot()) && segments.has_untagged());
         segments.advance(sequence);
         assert_eq!(segments.ready(), 2);

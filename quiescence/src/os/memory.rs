@@ -1,0 +1,64 @@
+//! How much memory this process may have.
+
+/// Bytes of memory of the machine, or of the process's control group if that is less; a guess of 1 GiB
+/// where the system does not say.
+pub(crate) fn available_bytes() -> u64 {
+    let machine = imp::machine_bytes().unwrap_or(1 << 30);
+    imp::group_bytes().map_or(machine, |group| group.min(machine))
+}
+
+#[cfg(target_os = "linux")]
+mod imp {
+    use std::fs;
+    use std::path::Path;
+
+    pub(super) fn machine_bytes() -> Option<u64> {
+        let info = rustix::system::sysinfo();
+        info.totalram.checked_mul(u64::from(info.mem_unit)).filter(|bytes| *bytes != 0)
+    }
+
+    /// The limit of the control group that this process is in, or of a group around it: version 2, or
+    /// the memory controller of version 1, where they are usually mounted.
+    pub(super) fn group_bytes() -> Option<u64> {
+        let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+        groups.lines().filter_map(limit_of).min()
+    }
+
+    /// The least limit on the way from a group, as a line of /proc/self/cgroup names it, to the root.
+    fn limit_of(line: &str) -> Option<u64> {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let (root, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => return None,
+        };
+        let path = Path::new(path.trim_start_matches('/'));
+        let limits = path.ancestors().filter_map(|group| {
+            let limit = fs::read_to_string(Path::new(root).join(group).join(file)).ok()?;
+            limit.trim().parse().ok() // "max" is no limit
+        });
+        limits.min()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod imp {
+    pub(super) fn machine_bytes() -> Option<u64> {
+        None
+    }
+
+    pub(super) fn group_bytes() -> Option<u64> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_system_says_how_much() {
+        assert!(super::available_bytes() > 1 << 20);
+    }
+}
