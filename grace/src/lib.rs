@@ -11,13 +11,15 @@
 //! is total: whatever is called in whatever state, nothing panics and no invariant breaks.
 //!
 //! Reading order: [`sequence`] (grace periods have numbers, requests have cookies), [`word`] (what a
-//! reader writes down), [`policy`] (when to look again), [`machine`], [`segments`] (who waits for which).
+//! reader writes down), [`policy`] (when to look again), [`machine`], [`segments`] (who waits for which),
+//! [`limit`] (how much may wait).
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 pub mod engine;
+pub mod limit;
 pub mod machine;
 pub mod policy;
 pub mod segments;

@@ -17,6 +17,8 @@ pub use poll::Poll;
 pub use tick::Tick;
 pub use token::Token;
 
+use crate::limit;
+
 /// How much somebody wants the grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Urgency {
@@ -41,7 +43,7 @@ impl Urgency {
     /// assert_eq!(Urgency::of_backlog(49_152, 256, 65_536), Urgency::Expedited);
     /// ```
     pub const fn of_backlog(waiting: u64, batch: u64, limit: u64) -> Self {
-        if waiting >= limit - limit / 4 {
+        if limit::presses(waiting, limit) {
             Self::Expedited
         } else if waiting >= batch {
             Self::Normal

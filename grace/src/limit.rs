@@ -1,0 +1,321 @@
+//! Bounded memory: what may wait for grace periods, and what happens where no more may. Numbers only:
+//! the words that threads share, and the waiting, are the driver's.
+//!
+//! A limit counter with allowances (McKenney, *Is Parallel Programming Hard*, "Limit Counters"). A
+//! domain has been *charged* so much, never more than its limit. A thread has an [`Allowance`], taken
+//! from the domain a [`chunk`] at a time, out of which it admits objects; so it touches what others
+//! touch once in many objects. What waits is at most what is charged:
+//!
+//! ```text
+//! retire:  allowance.take(object)?                         it is admitted; else
+//!          wanted = allowance.shortfall(object, chunk); charge(wanted)? grant, take; else
+//!          wanted = allowance.shortfall(object, NONE);  charge(wanted)? grant, take; else remedy()
+//! charge:  seen.objects = objects.fetch_add(wanted.objects)
+//!          seen.bytes = bytes.fetch_add(wanted.bytes)
+//!          admit(seen, limit, wanted)? else subtract both again
+//! freed:   by its owner: what allowance.give_back(finished, chunk) answers is subtracted
+//!          by anybody else: all of it is subtracted
+//! exit:    what allowance.empty() answers is subtracted
+//! ```
+//!
+//! Two words that are added to one after the other bound each number by itself: of all charges that
+//! were let stand, the last to add to a word has seen the others in it. A charge that is taken back
+//! again may make another fail for no reason, and lets none through.
+//!
+//! Where there is no room, [`remedy`] says what to do. Inside a section nobody may wait, nor free; so
+//! one object is admitted over the limit. The thread *owes* it to the domain, and admits no second one
+//! until it has paid: [`Allowance::borrow`].
+
+/// So many objects, and so many bytes. Arithmetic stops at the ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Amount {
+    /// Objects.
+    pub objects: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Amount {
+    /// Nothing.
+    pub const NONE: Self = Self { objects: 0, bytes: 0 };
+
+    /// What an object is counted as, at most: more than a process can have, and far from where
+    /// counters end, though many threads add to one before any finds that there is no room.
+    pub const BYTES_OF_OBJECT_MAX: u64 = 1 << 48;
+
+    /// One object of so many bytes.
+    pub const fn object(bytes: u64) -> Self {
+        Self { objects: 1, bytes: min(bytes, Self::BYTES_OF_OBJECT_MAX) }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            objects: self.objects.saturating_add(other.objects),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+
+    /// What is left without the other; of each number nothing if there was less.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self {
+            objects: self.objects.saturating_sub(other.objects),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+
+    /// Of each number the smaller one.
+    #[must_use]
+    pub const fn common(self, other: Self) -> Self {
+        Self { objects: min(self.objects, other.objects), bytes: min(self.bytes, other.bytes) }
+    }
+
+    /// Whether neither number is above the limit's.
+    pub const fn fits(self, limit: Self) -> bool {
+        self.objects <= limit.objects && self.bytes <= limit.bytes
+    }
+
+    /// Whether both numbers are 0.
+    pub const fn is_none(self) -> bool {
+        self.objects == 0 && self.bytes == 0
+    }
+}
+
+/// How near a domain is to its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Zone {
+    /// Far enough: grace periods may take their time.
+    Free,
+    /// From three quarters on: they are wanted expedited.
+    Expedite,
+    /// No object fits any more, be it in objects or in bytes.
+    Full,
+}
+
+/// Which zone a charge is in.
+///
+/// ```
+/// use grace::limit::{Amount, Zone, zone};
+///
+/// let limit = Amount { objects: 100, bytes: 4096 };
+/// assert_eq!(zone(Amount { objects: 74, bytes: 100 }, limit), Zone::Free);
+/// assert_eq!(zone(Amount { objects: 10, bytes: 3072 }, limit), Zone::Expedite);
+/// assert_eq!(zone(Amount { objects: 100, bytes: 100 }, limit), Zone::Full);
+/// ```
+pub const fn zone(charged: Amount, limit: Amount) -> Zone {
+    if charged.objects >= limit.objects || charged.bytes >= limit.bytes {
+        Zone::Full
+    } else if presses(charged.objects, limit.objects) || presses(charged.bytes, limit.bytes) {
+        Zone::Expedite
+    } else {
+        Zone::Free
+    }
+}
+
+/// Whether so much is three quarters of the limit, or more. (The unit is the caller's.)
+pub const fn presses(waiting: u64, limit: u64) -> bool {
+    waiting >= limit - limit / 4
+}
+
+/// A thread takes one part in so many of the limit at once, or less.
+const PARTS: u64 = 256;
+
+/// How much a thread takes from the domain at once, if it has room, and keeps twice of at most, where
+/// `threads` have allowances, this one included. Nothing if the limit is small: then each object is
+/// charged by itself.
+///
+/// One part in 256, and less from 32 threads on: then as the inverse square of their number, so that
+/// what idle threads keep, each by the number of threads in its own time, is never more than half
+/// the limit. (Were it the inverse, the threads that came first would in time keep all of it.)
+///
+/// ```
+/// use grace::limit::{Amount, chunk};
+///
+/// let limit = Amount { objects: 65_536, bytes: 16 << 20 };
+/// assert_eq!(chunk(limit, 1), Amount { objects: 256, bytes: 65_536 });
+/// assert_eq!(chunk(limit, 64), Amount { objects: 64, bytes: 16_384 });
+/// ```
+pub const fn chunk(limit: Amount, threads: u64) -> Amount {
+    let parts = threads.saturating_mul(threads) / 4;
+    let parts = if parts < PARTS { PARTS } else { parts };
+    Amount { objects: limit.objects / parts, bytes: limit.bytes / parts }
+}
+
+/// The charge with `wanted` in it, if it may be charged: if it fits, or if nothing else is charged,
+/// since an object that is larger than the limit could never be retired otherwise. (A thread that
+/// has such an object gives its allowance back first.)
+pub const fn admit(charged: Amount, limit: Amount, wanted: Amount) -> Option<Amount> {
+    let with = charged.plus(wanted);
+    if with.fits(limit) || charged.is_none() { Some(with) } else { None }
+}
+
+/// What a thread may admit without asking, and what it owes. All of it is charged to the domain.
+///
+/// ```
+/// use grace::limit::{Allowance, Amount, admit, chunk};
+///
+/// let limit = Amount { objects: 1024, bytes: 1 << 20 };
+/// let (mut charged, object) = (Amount::NONE, Amount::object(64));
+/// let mut allowance = Allowance::EMPTY;
+/// assert!(!allowance.take(object));
+/// let wanted = allowance.shortfall(object, chunk(limit, 1));
+/// charged = admit(charged, limit, wanted).expect("there is room");
+/// allowance.grant(wanted);
+/// assert!(allowance.take(object));
+/// assert!(allowance.take(object), "without asking");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Allowance {
+    left: Amount,
+    owed: Amount,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl Allowance {
+    /// Of a thread that has not asked for any.
+    pub const EMPTY: Self = Self { left: Amount::NONE, owed: Amount::NONE };
+
+    /// What can be admitted without asking.
+    pub const fn left(&self) -> Amount {
+        self.left
+    }
+
+    /// What was admitted over the limit and is not paid.
+    pub const fn owed(&self) -> Amount {
+        self.owed
+    }
+
+    /// Whether something is owed.
+    pub const fn owes(&self) -> bool {
+        !self.owed.is_none()
+    }
+
+    /// Admits an object, if enough is left.
+    pub const fn take(&mut self, object: Amount) -> bool {
+        let fits = object.fits(self.left);
+        if fits {
+            self.left = self.left.minus(object);
+        }
+        fits
+    }
+
+    /// What to ask the domain for, so that the object can be admitted: of each number nothing, if
+    /// enough of it is left; else a chunk, or what is missing if that is more. With a chunk of
+    /// [`Amount::NONE`] it is just what is missing.
+    pub const fn shortfall(&self, object: Amount, chunk: Amount) -> Amount {
+        Amount {
+            objects: lack(self.left.objects, object.objects, chunk.objects),
+            bytes: lack(self.left.bytes, object.bytes, chunk.bytes),
+        }
+    }
+
+    /// So much more, which was charged to the domain.
+    pub const fn grant(&mut self, charged: Amount) {
+        self.left = self.left.plus(charged);
+    }
+
+    /// So much more, which was added to the domain's charge though it did not fit. It is owed.
+    pub const fn borrow(&mut self, charged: Amount) {
+        self.left = self.left.plus(charged);
+        self.owed = self.owed.plus(charged);
+    }
+
+    /// What this thread's objects, freed by itself, were counted as. It is used to pay what is owed;
+    /// the rest stays here, unless that makes more than two chunks: then one chunk stays. Answers what
+    /// to subtract from the domain's charge. (With nothing finished: what is left is used to pay.)
+    #[must_use = "it has to be subtracted from the domain's charge"]
+    pub const fn give_back(&mut self, finished: Amount, chunk: Amount) -> Amount {
+        self.left = self.left.plus(finished);
+        let paid = self.left.common(self.owed);
+        self.owed = self.owed.minus(paid);
+        self.left = self.left.minus(paid);
+        let surplus = Amount {
+            objects: surplus(self.left.objects, chunk.objects),
+            bytes: surplus(self.left.bytes, chunk.bytes),
+        };
+        self.left = self.left.minus(surplus);
+        paid.plus(surplus)
+    }
+
+    /// Nothing is owed any more where the domain's charge is within its limit: others have freed
+    /// what was. Answers whether something is still owed.
+    pub const fn still_owes(&mut self, charged: Amount, limit: Amount) -> bool {
+        if charged.fits(limit) {
+            self.owed = Amount::NONE;
+        }
+        self.owes()
+    }
+
+    /// The thread ends, or has an object that is larger than the limit. Answers what to subtract from the
+    /// domain's charge. What is owed stays so: a thread that ends has to see to that before.
+    #[must_use = "it has to be subtracted from the domain's charge"]
+    pub const fn empty(&mut self) -> Amount {
+        self.give_back(Amount::NONE, Amount::NONE)
+    }
+}
+
+/// Where an object is retired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// In no section and no callback.
+    Outside,
+    /// In a section, of whatever domain; in a callback too, perhaps.
+    Section,
+    /// In a callback.
+    Callback,
+}
+
+/// What to do with an object that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Remedy {
+    /// Wait for a grace period, and run this thread's own callbacks that are ready. Is there room now?
+    /// If there is not, free the object: its grace period is over.
+    WaitAndRun,
+    /// Wait for a grace period, and free the object.
+    WaitAndFree,
+    /// Admit it over the limit, and owe it. As the outermost section ends: wait for a grace period,
+    /// run this thread's own callbacks that are ready, and pay with them.
+    Borrow,
+    /// The caller gets the object back.
+    Refuse,
+}
+
+/// What to do with an object that does not fit. Needs nobody else's progress but that of sections.
+///
+/// ```
+/// use grace::limit::{Allowance, Amount, Place, Remedy, remedy};
+///
+/// let mut allowance = Allowance::EMPTY;
+/// assert_eq!(remedy(Place::Outside, &allowance), Remedy::WaitAndRun);
+/// assert_eq!(remedy(Place::Section, &allowance), Remedy::Borrow);
+/// allowance.borrow(Amount::object(64));
+/// assert_eq!(remedy(Place::Section, &allowance), Remedy::Refuse);
+/// ```
+pub const fn remedy(place: Place, allowance: &Allowance) -> Remedy {
+    match place {
+        Place::Outside => Remedy::WaitAndRun,
+        Place::Callback => Remedy::WaitAndFree,
+        Place::Section if allowance.owes() => Remedy::Refuse,
+        Place::Section => Remedy::Borrow,
+    }
+}
+
+const fn lack(left: u64, wanted: u64, chunk: u64) -> u64 {
+    let missing = wanted.saturating_sub(left);
+    if missing == 0 || missing > chunk { missing } else { chunk }
+}
+
+const fn surplus(left: u64, chunk: u64) -> u64 {
+    if left > chunk.saturating_mul(2) { left - chunk } else { 0 }
+}
+
+const fn min(one: u64, other: u64) -> u64 {
+    if one < other { one } else { other }
+}
