@@ -61,6 +61,8 @@ mod registry;
 mod engine;
 mod tuning;
 mod trace;
+#[allow(dead_code, unused_imports)]
+mod retired;
 mod core;
 mod queue;
 mod os;

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, Once};
 use crate::core;
 use crate::kind::{Handle, WeakHandle};
 use crate::os::{fence, sync};
-use crate::{local, queue, worker};
+use crate::{local, queue, retired, worker};
 
 /// The domains in use, so that a fork finds them.
 static DOMAINS: Mutex<Vec<WeakHandle>> = Mutex::new(Vec::new());
@@ -38,6 +38,7 @@ struct Held {
     domains_held: Vec<DomainHeld>,
     domains: MutexGuard<'static, Vec<WeakHandle>>,
     worker: worker::Held,
+    retired: retired::Held,
 }
 
 struct DomainHeld {
@@ -65,8 +66,9 @@ extern "C" fn prepare() {
     let domains = sync::lock(&DOMAINS);
     let handles: Vec<Handle> = domains.iter().filter_map(WeakHandle::upgrade).collect();
     let domains_held = handles.into_iter().map(DomainHeld::hold).collect();
+    let retired = retired::hold();
     // SAFETY: all locks are ours, see `Place`.
-    unsafe { *HELD.0.get() = Some(Held { domains_held, domains, worker }) };
+    unsafe { *HELD.0.get() = Some(Held { domains_held, domains, worker, retired }) };
 }
 
 /// After the fork, in the parent.
@@ -97,7 +99,8 @@ impl Held {
     /// Gives all locks back. If meanwhile a domain has come to have no other owner, it ends
     /// afterwards: the callbacks it runs then may need the locks.
     fn let_go(self) {
-        let Self { domains_held, domains, worker } = self;
+        let Self { domains_held, domains, worker, retired } = self;
+        drop(retired);
         let handles: Vec<Handle> = domains_held.into_iter().map(|domain| domain.handle).collect();
         drop(domains);
         drop(worker);
