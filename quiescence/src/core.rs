@@ -17,6 +17,8 @@ use grace::{Action, Event, Hint, Machine, Number, Sequence, Start, Urgency, word
 
 use crate::chaos::{self, Mutant, Point};
 use crate::engine::Settings;
+#[cfg(not(loom))]
+use crate::os::clock;
 use crate::os::sync::{
     self, AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, const_unless_loom,
 };
@@ -25,7 +27,8 @@ use crate::queue::Queues;
 use crate::registry::Registry;
 use crate::relay::Relay;
 use crate::slot::Slot;
-use crate::tuning;
+use crate::statistics::{Counters, Current};
+use crate::{trace, tuning};
 
 /// Keeps what readers load away from what updaters store.
 #[repr(align(128))]
@@ -51,6 +54,8 @@ pub struct Core {
     /// What cookies know a domain by that may end; 0 in one that lives for ever. See
     /// [`identity`](Self::identity).
     pub(crate) number: usize,
+    /// What is counted by [`trace`].
+    pub(crate) counters: Counters,
     /// Heavy fences executed.
     pub(crate) fences: AtomicU64,
     /// Times that a driver went to sleep for hold-outs.
@@ -77,6 +82,8 @@ impl std::fmt::Debug for Core {
 #[derive(Debug)]
 pub(crate) struct State {
     machine: Machine<AnyPolicy>,
+    /// What is known of the grace period in progress.
+    current: Current,
     driven: bool,
     /// Threads that sleep on `turn`.
     sleepers: usize,
@@ -110,6 +117,7 @@ impl Core {
                 wake: Line(AtomicU32::new(0)),
                 state: Mutex::new(State {
                     machine: Machine::new(settings.policy, start),
+                    current: Current::NONE,
                     driven: false,
                     sleepers: 0,
                 }),
@@ -123,6 +131,7 @@ impl Core {
                 tuning: tuning::Kept::new(),
                 known: AtomicBool::new(false),
                 number: 0,
+                counters: Counters::new(),
                 fences: AtomicU64::new(0),
                 sleeps: AtomicU64::new(0),
                 worker_ns: AtomicU64::new(0),
@@ -225,6 +234,7 @@ impl Core {
         let mut state = sync::lock(&self.state);
         let cookie = self.request_locked(&mut state, urgency);
         self.wait_locked(state, cookie, me);
+        trace::deliver();
     }
 
     /// Waits until `cookie` is done, driving the machine if nobody does.
@@ -232,6 +242,7 @@ impl Core {
         let mut state = sync::lock(&self.state);
         state.machine.require(cookie, urgency);
         self.wait_locked(state, cookie, me);
+        trace::deliver();
     }
 
     fn wait_locked<'a>(&'a self, mut state: MutexGuard<'a, State>, cookie: grace::Cookie, me: Me) {
@@ -265,6 +276,7 @@ impl Core {
             && state.machine.is_wanted()
         {
             drop(self.drive(state, Until::MustWait { tick }, me));
+            trace::deliver();
         }
     }
 
@@ -299,13 +311,17 @@ impl Core {
         loop {
             let event = match state.machine.poll() {
                 Action::Idle => break,
-                Action::Fence => match self.fence_needed(me) {
-                    None => Event::Alone,
-                    Some(fence) => {
-                        state = self.unlocked(state, || self.fence(fence));
-                        Event::Fenced
+                Action::Fence => {
+                    let needed = self.fence_needed(me);
+                    self.begin(&mut state, needed.is_some());
+                    match needed {
+                        None => Event::Alone,
+                        Some(fence) => {
+                            state = self.unlocked(state, || self.fence(fence));
+                            Event::Fenced
+                        }
                     }
-                },
+                }
                 Action::Announce(number) => {
                     self.announce(number);
                     Event::Announced
@@ -317,6 +333,7 @@ impl Core {
                     Event::Scanned { holdouts }
                 }
                 Action::Wait(hint) => {
+                    state.current.expedited |= state.machine.urgency() == Urgency::Expedited;
                     match until {
                         Until::Done(_) => state = self.unlocked(state, || self.pause(hint)),
                         // The tick that it waits for is this one.
@@ -370,6 +387,18 @@ impl Core {
         } else {
             Some(Needed::Full)
         }
+    }
+
+    /// Notes that a grace period begins. Where nobody else is registered it is over sooner than a clock
+    /// could be looked at twice, and is not timed.
+    fn begin(&self, state: &mut State, is_timed: bool) {
+        let urgency = state.machine.urgency();
+        #[cfg(not(loom))]
+        let began_ns = is_timed.then(clock::monotonic_ns);
+        #[cfg(loom)]
+        let began_ns = is_timed.then_some(0);
+        state.current = Current { began_ns, expedited: urgency == Urgency::Expedited };
+        trace::grace_period_began(self, state.machine.sequence(), urgency);
     }
 
     /// Orders what was unlinked before against what sections load after.
@@ -456,6 +485,12 @@ impl Core {
         if state.sleepers != 0 {
             self.turn.notify_all();
         }
+        let Current { began_ns, expedited } = state.current;
+        #[cfg(not(loom))]
+        let latency_ns = began_ns.map(|began_ns| clock::monotonic_ns().saturating_sub(began_ns));
+        #[cfg(loom)]
+        let latency_ns = began_ns;
+        trace::grace_period_ended(self, sequence, latency_ns, expedited);
     }
 }
 

@@ -60,6 +60,7 @@ mod relay;
 mod registry;
 mod engine;
 mod tuning;
+mod statistics;
 mod trace;
 #[allow(dead_code, unused_imports)]
 mod retired;
@@ -84,8 +85,6 @@ mod domain;
 #[cfg(not(loom))]
 mod rcu;
 #[cfg(not(loom))]
-mod statistics;
-#[cfg(not(loom))]
 mod global;
 
 #[cfg(all(test, loom))]
@@ -101,7 +100,7 @@ pub use crate::{
     os::fence::Fences,
     qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     rcu::{Rcu, RcuOption, Unlinked},
-    statistics::Statistics,
+    statistics::{Latency, Statistics},
     tuning::Tuning,
 };
 
