@@ -85,6 +85,8 @@ mod domain;
 #[cfg(not(loom))]
 mod rcu;
 #[cfg(not(loom))]
+pub mod raw;
+#[cfg(not(loom))]
 mod global;
 
 #[cfg(all(test, loom))]

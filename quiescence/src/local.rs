@@ -187,6 +187,14 @@ pub(crate) fn implicit_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Sl
     })
 }
 
+/// The slot of the thread's ordinary sections in a domain, if it is registered there.
+pub(crate) fn existing_slot(core: &Core) -> Option<&Slot> {
+    let locals = Table::existing()?.locals.borrow();
+    let local = locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core))?;
+    // SAFETY: not null only while registered with the domain, which is alive (`core`).
+    unsafe { local.slot.as_ref() }
+}
+
 /// Puts the slot where the fast path of the global domain finds it.
 pub(crate) fn make_fast(slot: &'static Slot) {
     if slot.is_fast() && !Table::get().exiting.get() {
