@@ -214,6 +214,17 @@ impl Counters {
     }
 }
 
+/// What the queues know of the callbacks of a domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Callbacks {
+    /// Ever queued.
+    pub(crate) queued: u64,
+    /// Ever run; never more than `queued`, if they are counted first.
+    pub(crate) run: u64,
+    /// What waits now.
+    pub(crate) bytes_waiting: u64,
+}
+
 /// A count that threads add to one at a time, and others look at.
 #[derive(Debug)]
 pub(crate) struct Count(AtomicU64);
