@@ -244,10 +244,11 @@ impl Allowance {
         paid.plus(surplus)
     }
 
-    /// Nothing is owed any more where the domain's charge is within its limit: others have freed
-    /// what was. Answers whether something is still owed.
-    pub const fn still_owes(&mut self, charged: Amount, limit: Amount) -> bool {
-        if charged.fits(limit) {
+    /// Others may have freed what is owed: nothing is where none of this thread's objects wait, or the
+    /// domain's charge is within its limit. Answers whether something is still owed; to be asked
+    /// before [`remedy`].
+    pub const fn still_owes(&mut self, own_waiting: u64, charged: Amount, limit: Amount) -> bool {
+        if own_waiting == 0 || charged.fits(limit) {
             self.owed = Amount::NONE;
         }
         self.owes()

@@ -47,7 +47,8 @@ impl Segments {
 
     /// How many there are.
     pub const fn len(&self) -> u64 {
-        self.done + self.tagged[0].count + self.tagged[1].count + self.next
+        let tagged = self.tagged[0].count.saturating_add(self.tagged[1].count);
+        self.done.saturating_add(tagged).saturating_add(self.next)
     }
 
     /// Whether there are none.
@@ -65,7 +66,7 @@ impl Segments {
         self.next != 0
     }
 
-    /// So many more.
+    /// So many more. (Counts stop at the greatest number.)
     pub fn push(&mut self, count: u64) {
         self.next = self.next.saturating_add(count);
     }
@@ -78,7 +79,7 @@ impl Segments {
     /// Those whose grace period is over are ready.
     pub fn advance(&mut self, sequence: Sequence) {
         while self.tagged[0].count != 0 && sequence.is_done(self.tagged[0].cookie) {
-            self.done += self.tagged[0].count;
+            self.done = self.done.saturating_add(self.tagged[0].count);
             self.tagged = [self.tagged[1], Tagged { count: 0, ..self.tagged[1] }];
         }
     }
@@ -108,7 +109,7 @@ impl Segments {
         if rest.is_empty() {
             return false;
         }
-        let count = rest.iter().map(|one| one.count).sum::<u64>() + self.next;
+        let count = rest.iter().fold(self.next, |count, one| count.saturating_add(one.count));
         if count == 0 {
             return false;
         }

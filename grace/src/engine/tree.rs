@@ -457,7 +457,7 @@ impl<S: Steps> Engine for Tree<S> {
         let Some(own) = self.cpus.get_mut(cpu) else { return };
         (own.is_extended, own.has_moved) = (true, true);
         host.touch(Line::Cpu(cpu), Access::Atomic);
-        if own.callbacks.len() != 0 {
+        if !own.callbacks.is_empty() {
             self.sleepers.insert(cpu);
             if self.is_pending(cpu) {
                 host.raise(cpu);

@@ -1,0 +1,380 @@
+//! Bounded memory: laws of amounts, zones and chunks, and a domain with some threads, in which every
+//! object is either within the limit or owed, whatever the order of things.
+
+use std::collections::VecDeque;
+
+use grace::Urgency;
+use grace::limit::{Allowance, Amount, Place, Remedy, Zone, admit, chunk, remedy, zone};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![0..10u64, 0..100_000u64, any::<u64>(), Just(u64::MAX)]
+}
+
+fn amount() -> impl Strategy<Value = Amount> {
+    (number(), number()).prop_map(|(objects, bytes)| Amount { objects, bytes })
+}
+
+/// Of each number, something of `what`.
+fn each(one: Amount, other: Amount, what: impl Fn(u64, u64) -> bool) -> bool {
+    what(one.objects, other.objects) && what(one.bytes, other.bytes)
+}
+
+proptest! {
+    #[test]
+    fn amounts_add_up_or_stop_at_the_ends(one in amount(), other in amount()) {
+        let sum = one.plus(other);
+        prop_assert_eq!(sum, other.plus(one));
+        prop_assert!(one.fits(sum) && other.fits(sum));
+        prop_assert!(one.minus(other).fits(one));
+        prop_assert_eq!(one.minus(other).plus(one.common(other)), one);
+        prop_assert!(one.minus(one).is_none() && one.common(Amount::NONE).is_none());
+        prop_assert_eq!(one.fits(other), one.minus(other).is_none());
+        let saturates = |sum| sum == u64::MAX;
+        let is_sum = |one: u64, other: u64, sum| {
+            one.checked_add(other).map_or(saturates(sum), |exact| exact == sum)
+        };
+        prop_assert!(is_sum(one.objects, other.objects, sum.objects));
+        prop_assert!(is_sum(one.bytes, other.bytes, sum.bytes));
+    }
+
+    #[test]
+    fn an_object_is_one_and_its_bytes_are_within_reason(bytes in number()) {
+        let object = Amount::object(bytes);
+        prop_assert_eq!(object.objects, 1);
+        prop_assert_eq!(object.bytes, bytes.min(1 << 48));
+    }
+
+    #[test]
+    fn zones_begin_at_three_quarters_and_at_the_limit(charged in amount(), limit in amount()) {
+        let share = |charged: u64, limit: u64| match u128::from(charged) {
+            charged if charged >= u128::from(limit) => Zone::Full,
+            // A quarter is rounded down, so that there is one zone only where there is no quarter.
+            charged if charged >= u128::from(limit) - u128::from(limit / 4) => Zone::Expedite,
+            _ => Zone::Free,
+        };
+        let worse = share(charged.objects, limit.objects).max(share(charged.bytes, limit.bytes));
+        prop_assert_eq!(zone(charged, limit), worse);
+        let urgency = Urgency::of_backlog(charged.objects, u64::MAX, limit.objects);
+        let presses = share(charged.objects, limit.objects) >= Zone::Expedite;
+        prop_assert_eq!(urgency == Urgency::Expedited, presses, "one copy of three quarters");
+    }
+
+    #[test]
+    fn a_chunk_is_a_small_share(limit in amount(), threads in number()) {
+        let threads = threads % (1 << 32);
+        let chunk = chunk(limit, threads);
+        let share = |chunk: u64, limit: u64| {
+            u128::from(chunk) * 4 * u128::from(threads.max(1)) <= u128::from(limit)
+        };
+        prop_assert!(each(chunk, limit, share));
+    }
+
+    #[test]
+    fn what_idle_threads_keep_is_half_the_limit_at_most(limit in amount(), many in 0..3_000u64) {
+        let keeps = |sum: (u128, u128), threads| {
+            let chunk = chunk(limit, threads);
+            (sum.0 + 2 * u128::from(chunk.objects), sum.1 + 2 * u128::from(chunk.bytes))
+        };
+        let (objects, bytes) = (1..=many).fold((0, 0), keeps);
+        prop_assert!(2 * objects <= u128::from(limit.objects));
+        prop_assert!(2 * bytes <= u128::from(limit.bytes));
+    }
+
+    #[test]
+    fn an_allowance_loses_nothing(left in amount(), object in amount(), chunk in amount()) {
+        let mut allowance = Allowance::EMPTY;
+        allowance.grant(left);
+        let wanted = allowance.shortfall(object, chunk);
+        prop_assert_eq!(allowance.take(object), wanted.is_none());
+        if !wanted.is_none() {
+            prop_assert_eq!(allowance.left(), left, "a refusal takes nothing");
+            allowance.grant(wanted);
+            prop_assert!(allowance.take(object), "what was missing is enough");
+        }
+        // Twice a chunk is kept, and one if it is more; what is given back is the rest.
+        let before = allowance.left();
+        let surplus = allowance.give_back(object, chunk);
+        prop_assert_eq!(allowance.left(), before.plus(object).minus(surplus));
+        let keeps = |left: u64, chunk: u64| left <= chunk.saturating_mul(2);
+        prop_assert!(each(allowance.left(), chunk, keeps));
+        let all = allowance.left();
+        prop_assert_eq!(allowance.empty(), all);
+        prop_assert_eq!(allowance, Allowance::EMPTY);
+    }
+
+    #[test]
+    fn what_is_owed_is_paid_first(owed in amount(), first in amount(), chunk in amount()) {
+        let mut allowance = Allowance::EMPTY;
+        allowance.borrow(owed);
+        prop_assert_eq!(allowance.owes(), !owed.is_none());
+        prop_assert!(allowance.take(owed), "for what it was borrowed");
+        let paid = allowance.give_back(first, chunk);
+        prop_assert!(first.common(owed).fits(paid));
+        prop_assert_eq!(allowance.owed(), owed.minus(first));
+        prop_assert!(owed.minus(first).fits(allowance.give_back(owed.minus(first), chunk)));
+        prop_assert!(!allowance.owes());
+    }
+}
+
+/// One of three threads does something.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    Begin(usize),
+    /// Settles what it owes, where its own objects can be freed.
+    End(usize),
+    Retire(usize, u64),
+    /// The owner frees so many of its objects.
+    Run(usize, usize),
+    /// The worker frees the oldest of somebody.
+    Worker(usize),
+    Exit(usize),
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let bytes = prop_oneof![0..40u64, Just(64), 100..200u64];
+    let one = prop_oneof![
+        2 => (0..3usize).prop_map(Move::Begin),
+        2 => (0..3usize).prop_map(Move::End),
+        8 => (0..3usize, bytes).prop_map(|(thread, bytes)| Move::Retire(thread, bytes)),
+        2 => (0..3usize, 1..9usize).prop_map(|(thread, count)| Move::Run(thread, count)),
+        1 => (0..3usize).prop_map(Move::Worker),
+        1 => (0..3usize).prop_map(Move::Exit),
+    ];
+    proptest::collection::vec(one, 0..200)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// What was freed goes to the owner's allowance and to the domain.
+    GiveBackTwice,
+    /// A debt is forgotten as the section ends.
+    ForgetDebt,
+    /// The allowance goes with its thread.
+    KeepAllowance,
+    /// What was borrowed is granted.
+    GrantLoan,
+    /// What does not fit is charged.
+    AdmitAll,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    allowance: Allowance,
+    in_section: bool,
+    waiting: VecDeque<Amount>,
+}
+
+#[derive(Debug)]
+struct Domain {
+    charged: Amount,
+    limit: Amount,
+    threads: [Thread; 3],
+    fault: Fault,
+}
+
+impl Domain {
+    fn new(limit: Amount, fault: Fault) -> Self {
+        Self { charged: Amount::NONE, limit, threads: Default::default(), fault }
+    }
+
+    fn chunk(&self) -> Amount {
+        // As if there were fewer parts: a limit that is small enough for a test has no chunks.
+        Amount { objects: self.limit.objects / 8, bytes: self.limit.bytes / 8 }
+    }
+
+    fn charge(&mut self, wanted: Amount) -> bool {
+        let admitted = admit(self.charged, self.limit, wanted);
+        let admits = admitted.is_some() || self.fault == Fault::AdmitAll;
+        if admits {
+            self.charged = self.charged.plus(wanted);
+        }
+        admits
+    }
+
+    fn retire(&mut self, me: usize, object: Amount) {
+        for chunk in [self.chunk(), Amount::NONE] {
+            let wanted = self.threads[me].allowance.shortfall(object, chunk);
+            if wanted.is_none() || self.charge(wanted) {
+                self.threads[me].allowance.grant(wanted);
+                return self.push(me, object);
+            }
+        }
+        self.still_owes(me);
+        let place = if self.threads[me].in_section { Place::Section } else { Place::Outside };
+        match remedy(place, &self.threads[me].allowance) {
+            Remedy::Borrow => {
+                let wanted = self.threads[me].allowance.shortfall(object, Amount::NONE);
+                self.charged = self.charged.plus(wanted);
+                match self.fault {
+                    Fault::GrantLoan => self.threads[me].allowance.grant(wanted),
+                    _ => self.threads[me].allowance.borrow(wanted),
+                }
+                self.push(me, object);
+            }
+            // It is freed on the spot, not having been charged.
+            Remedy::WaitAndRun => self.run(me, usize::MAX),
+            Remedy::WaitAndFree | Remedy::Refuse => {}
+        }
+    }
+
+    fn still_owes(&mut self, me: usize) -> bool {
+        let thread = &mut self.threads[me];
+        let own_waiting = thread.waiting.len() as u64;
+        thread.allowance.still_owes(own_waiting, self.charged, self.limit)
+    }
+
+    fn push(&mut self, me: usize, object: Amount) {
+        assert!(self.threads[me].allowance.take(object), "what was asked for is enough");
+        self.threads[me].waiting.push_back(object);
+    }
+
+    fn run(&mut self, me: usize, count: usize) {
+        let chunk = self.chunk();
+        let thread = &mut self.threads[me];
+        let count = count.min(thread.waiting.len());
+        let finished = thread.waiting.drain(..count).fold(Amount::NONE, Amount::plus);
+        let mut release = thread.allowance.give_back(finished, chunk);
+        if self.fault == Fault::GiveBackTwice {
+            release = finished;
+        }
+        self.charged = self.charged.minus(release);
+    }
+
+    fn take(&mut self, step: Move) {
+        match step {
+            Move::Begin(me) => self.threads[me].in_section = true,
+            Move::Retire(me, bytes) => self.retire(me, Amount::object(bytes)),
+            Move::Run(me, count) if !self.threads[me].in_section => self.run(me, count),
+            Move::End(me) => {
+                self.threads[me].in_section = false;
+                if self.fault == Fault::ForgetDebt {
+                    self.threads[me].allowance.still_owes(0, self.charged, self.limit);
+                } else if self.still_owes(me) {
+                    self.run(me, usize::MAX);
+                }
+            }
+            Move::Worker(owner) => {
+                let freed = self.threads[owner].waiting.pop_front().unwrap_or(Amount::NONE);
+                self.charged = self.charged.minus(freed);
+            }
+            Move::Exit(me) => {
+                self.take(Move::End(me));
+                let release = self.threads[me].allowance.empty();
+                if self.fault != Fault::KeepAllowance {
+                    self.charged = self.charged.minus(release);
+                }
+                self.threads[me].allowance = Allowance::EMPTY;
+            }
+            Move::Run(..) => {}
+        }
+    }
+
+    fn waiting(&self) -> Amount {
+        let all = self.threads.iter().flat_map(|thread| &thread.waiting);
+        all.fold(Amount::NONE, |sum, object| sum.plus(*object))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let left = self.threads.iter().map(|thread| thread.allowance.left());
+        let held = left.fold(self.waiting(), Amount::plus);
+        if held != self.charged {
+            return Err(format!("charged {:?}, held {held:?}", self.charged));
+        }
+        // An object of a size of its own may wait alone; or one is owed by each thread.
+        let largest = self.threads.iter().flat_map(|thread| &thread.waiting).map(|one| one.bytes);
+        let bound = self.limit.bytes.max(largest.max().unwrap_or(0));
+        let bound = Amount { bytes: bound, ..self.limit };
+        let owed = self.threads.iter().map(|thread| thread.allowance.owed());
+        if !self.waiting().fits(owed.clone().fold(bound, Amount::plus)) {
+            return Err("more waits than the limit and what is owed".into());
+        }
+        let is_one = |owed: Amount| owed.objects <= 1;
+        if !owed.into_iter().all(is_one) {
+            return Err("a thread owes more than one object".into());
+        }
+        for thread in &self.threads {
+            if thread.allowance.owes() && !thread.in_section && !thread.waiting.is_empty() {
+                return Err("a thread outside of sections owes though it could pay".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn follow(limit: Amount, moves: &[Move], fault: Fault) -> Result<(), String> {
+    let mut domain = Domain::new(limit, fault);
+    for step in moves {
+        domain.take(*step);
+        domain.check()?;
+    }
+    // Nothing is stranded: when all have gone and all is freed, nothing is charged.
+    for me in 0..domain.threads.len() {
+        domain.take(Move::End(me));
+        domain.run(me, usize::MAX);
+        domain.take(Move::Exit(me));
+    }
+    match domain.charged.is_none() {
+        true => Ok(()),
+        false => Err(format!("in the end {:?} are charged", domain.charged)),
+    }
+}
+
+fn limits() -> impl Strategy<Value = Amount> {
+    (1..40u64, 1..400u64).prop_map(|(objects, bytes)| Amount { objects, bytes })
+}
+
+proptest! {
+    #[test]
+    fn what_waits_is_within_the_limit_or_owed(limit in limits(), moves in moves()) {
+        let outcome = follow(limit, &moves, Fault::None);
+        prop_assert!(outcome.is_ok(), "{outcome:?}");
+    }
+
+    #[test]
+    fn no_number_panics(
+        charged in amount(), limit in amount(), wanted in amount(), threads in number()
+    ) {
+        let mut allowance = Allowance::EMPTY;
+        allowance.grant(charged);
+        allowance.borrow(wanted);
+        allowance.grant(limit);
+        let chunk = chunk(limit, threads);
+        let _ = allowance.shortfall(wanted, chunk);
+        let _ = allowance.give_back(wanted, chunk);
+        prop_assert_eq!(admit(charged, limit, wanted).is_some(),
+            charged.plus(wanted).fits(limit) || charged.is_none());
+        prop_assert!(!allowance.still_owes(1, limit, limit));
+        let _ = allowance.empty();
+        prop_assert!(allowance.left().is_none());
+    }
+}
+
+/// Always the same cases, and none is written down: they are meant to fail.
+fn runner() -> TestRunner {
+    let config = Config { failure_persistence: None, ..Config::default() };
+    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
+}
+
+#[test]
+fn each_fault_of_a_driver_is_found() {
+    for (fault, what) in [
+        (Fault::GiveBackTwice, "held"),
+        (Fault::ForgetDebt, "more waits than the limit"),
+        (Fault::KeepAllowance, "are charged"),
+        (Fault::GrantLoan, "more waits than the limit"),
+        (Fault::AdmitAll, "more waits than the limit"),
+    ] {
+        let mut runner = runner();
+        let found = runner.run(&(limits(), moves()), |(limit, moves)| {
+            let outcome = follow(limit, &moves, fault);
+            prop_assert!(outcome.is_ok(), "{}", outcome.unwrap_err());
+            Ok(())
+        });
+        let told = found.expect_err("the fault is found").to_string();
+        println!("{fault:?}: {told}");
+        assert!(told.contains(what), "{fault:?}: {told}");
+    }
+}
