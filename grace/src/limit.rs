@@ -9,7 +9,8 @@
 //! ```text
 //! retire:  allowance.take(object)?                         it is admitted; else
 //!          wanted = allowance.shortfall(object, chunk); charge(wanted)? grant, take; else
-//!          wanted = allowance.shortfall(object, NONE);  charge(wanted)? grant, take; else remedy()
+//!          wanted = allowance.shortfall(object, NONE);  charge(wanted)? grant, take; else
+//!          allowance.still_owes(), remedy()
 //! charge:  seen.objects = objects.fetch_add(wanted.objects)
 //!          seen.bytes = bytes.fetch_add(wanted.bytes)
 //!          admit(seen, limit, wanted)? else subtract both again

@@ -187,6 +187,19 @@ proptest! {
     }
 
     #[test]
+    fn an_old_cookie_hurries_nobody(ended in ended(), apart in 1..5u64) {
+        let sequence = Sequence::after(ended);
+        let later = Sequence::after(ended.wrapping_add(apart));
+        let mut list = Segments::new(sequence);
+        list.push(1);
+        list.accelerate(later.snapshot());
+        prop_assert!(list.accelerate(sequence.snapshot()), "it joins those that are older");
+        prop_assert_eq!(list.awaited(), Some(later.snapshot()));
+        list.advance(later);
+        prop_assert_eq!(list.ready(), 0);
+    }
+
+    #[test]
     fn no_count_panics(
         ended in ended(),
         counts in proptest::collection::vec(prop_oneof![any::<u64>(), Just(u64::MAX)], 1..9),
