@@ -245,14 +245,19 @@ impl Allowance {
         paid.plus(surplus)
     }
 
-    /// Others may have freed what is owed: nothing is where none of this thread's objects wait, or the
-    /// domain's charge is within its limit. Answers whether something is still owed; to be asked
-    /// before [`remedy`].
-    pub const fn still_owes(&mut self, own_waiting: u64, charged: Amount, limit: Amount) -> bool {
-        if own_waiting == 0 || charged.fits(limit) {
+    /// Nothing is owed where the domain's charge is within its limit: others have freed enough. Answers
+    /// whether something is still owed.
+    pub const fn still_owes(&mut self, charged: Amount, limit: Amount) -> bool {
+        if charged.fits(limit) {
             self.owed = Amount::NONE;
         }
         self.owes()
+    }
+
+    /// Nothing is owed where none of this thread's objects waits: others have freed what was. (The charge
+    /// may be over the limit all the same, for an object that is larger or what others owe.)
+    pub const fn forgive(&mut self) {
+        self.owed = Amount::NONE;
     }
 
     /// The thread ends, or has an object that is larger than the limit. Answers what to subtract from the

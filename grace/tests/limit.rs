@@ -222,8 +222,10 @@ impl Domain {
 
     fn still_owes(&mut self, me: usize) -> bool {
         let thread = &mut self.threads[me];
-        let own_waiting = thread.waiting.len() as u64;
-        thread.allowance.still_owes(own_waiting, self.charged, self.limit)
+        if thread.waiting.is_empty() {
+            thread.allowance.forgive();
+        }
+        thread.allowance.still_owes(self.charged, self.limit)
     }
 
     fn push(&mut self, me: usize, object: Amount) {
@@ -251,7 +253,7 @@ impl Domain {
             Move::End(me) => {
                 self.threads[me].in_section = false;
                 if self.fault == Fault::ForgetDebt {
-                    self.threads[me].allowance.still_owes(0, self.charged, self.limit);
+                    self.threads[me].allowance.forgive();
                 } else if self.still_owes(me) {
                     self.run(me, usize::MAX);
                 }
@@ -346,7 +348,7 @@ proptest! {
         let _ = allowance.give_back(wanted, chunk);
         prop_assert_eq!(admit(charged, limit, wanted).is_some(),
             charged.plus(wanted).fits(limit) || charged.is_none());
-        prop_assert!(!allowance.still_owes(1, limit, limit));
+        prop_assert!(!allowance.still_owes(limit, limit));
         let _ = allowance.empty();
         prop_assert!(allowance.left().is_none());
     }
