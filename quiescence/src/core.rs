@@ -17,8 +17,6 @@ use grace::{Action, Event, Hint, Machine, Number, Sequence, Start, Urgency, word
 
 use crate::chaos::{self, Mutant, Point};
 use crate::engine::Settings;
-#[cfg(not(loom))]
-use crate::os::clock;
 use crate::os::sync::{
     self, AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, const_unless_loom,
 };
@@ -313,7 +311,7 @@ impl Core {
                 Action::Idle => break,
                 Action::Fence => {
                     let needed = self.fence_needed(me);
-                    self.begin(&mut state, needed.is_some());
+                    self.begin(&mut state, needed);
                     match needed {
                         None => Event::Alone,
                         Some(fence) => {
@@ -333,7 +331,8 @@ impl Core {
                     Event::Scanned { holdouts }
                 }
                 Action::Wait(hint) => {
-                    state.current.expedited |= state.machine.urgency() == Urgency::Expedited;
+                    let urgency = state.machine.urgency();
+                    state.current.must_wait(urgency);
                     match until {
                         Until::Done(_) => state = self.unlocked(state, || self.pause(hint)),
                         // The tick that it waits for is this one.
@@ -389,15 +388,11 @@ impl Core {
         }
     }
 
-    /// Notes that a grace period begins. Where nobody else is registered it is over sooner than a clock
-    /// could be looked at twice, and is not timed.
-    fn begin(&self, state: &mut State, is_timed: bool) {
+    /// Notes that a grace period begins. Only where a heavy fence follows is the clock looked at now: else it
+    /// would take longer than the grace period, if there are no hold-outs.
+    fn begin(&self, state: &mut State, needed: Option<Needed>) {
         let urgency = state.machine.urgency();
-        #[cfg(not(loom))]
-        let began_ns = is_timed.then(clock::monotonic_ns);
-        #[cfg(loom)]
-        let began_ns = is_timed.then_some(0);
-        state.current = Current { began_ns, expedited: urgency == Urgency::Expedited };
+        state.current = Current::beginning(urgency, matches!(needed, Some(Needed::Heavy)));
         trace::grace_period_began(self, state.machine.sequence(), urgency);
     }
 
@@ -485,12 +480,8 @@ impl Core {
         if state.sleepers != 0 {
             self.turn.notify_all();
         }
-        let Current { began_ns, expedited } = state.current;
-        #[cfg(not(loom))]
-        let latency_ns = began_ns.map(|began_ns| clock::monotonic_ns().saturating_sub(began_ns));
-        #[cfg(loom)]
-        let latency_ns = began_ns;
-        trace::grace_period_ended(self, sequence, latency_ns, expedited);
+        let current = state.current;
+        trace::grace_period_ended(self, sequence, current.latency_ns(), current.expedited);
     }
 }
 

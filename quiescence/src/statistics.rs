@@ -1,12 +1,14 @@
 //! Counts of what has happened in a domain: where they are kept, and how they are shown.
 //!
 //! Counting costs less than what is counted: what happens under a lock is counted by a plain load and
-//! store, and a grace period that finds nobody else registered does not look at the clock.
+//! store, and a grace period that needs no heavy fence looks at the clock only if it has to wait.
 
 use std::fmt;
 // The standard library's, in loom's build too: counts order nothing, and loom need not explore them.
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+
+use grace::Urgency;
 
 #[cfg(not(loom))]
 use crate::core::Core;
@@ -101,9 +103,10 @@ const BUCKETS: usize = 48;
 
 /// How long grace periods took, by powers of two: a histogram.
 ///
-/// A grace period's latency is the time from when it begins (before its fence; a wait for the tick before
-/// that is not counted) to its end. **Grace periods that found no other reader registered are not in it**:
-/// they take less time than looking at the clock twice would.
+/// A grace period's latency is the time from when it begins (before its heavy fence; a wait for the tick
+/// before that is not counted) to its end. **Not in it are grace periods that found no other reader registered,
+/// or QSBR readers only and none of them to wait for**: they take less time than looking at the clock twice
+/// would. Where all readers are QSBR, the latency counts from the first look that finds somebody to wait for.
 ///
 /// ```
 /// let domain = quiescence::Domain::new();
@@ -253,18 +256,48 @@ impl Buckets {
     }
 }
 
-/// The grace period in progress, as far as statistics go. Under the machine's lock.
+/// The grace period in progress, as far as its time goes. Under the machine's lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Current {
-    /// When it began; `None` if nobody else was registered.
-    pub(crate) began_ns: Option<u64>,
+    /// Since when it is timed.
+    began_ns: Option<u64>,
+    /// When it had to wait for the first time: whoever holds it up was in a section then.
+    pub(crate) waits_since_ns: Option<u64>,
     /// Whether somebody in a hurry has wanted it so far.
     pub(crate) expedited: bool,
 }
 
 impl Current {
     /// No grace period.
-    pub(crate) const NONE: Self = Self { began_ns: None, expedited: false };
+    pub(crate) const NONE: Self = Self { began_ns: None, waits_since_ns: None, expedited: false };
+
+    /// A grace period that begins now, and is timed from now on or from when it has to wait.
+    pub(crate) fn beginning(urgency: Urgency, is_timed: bool) -> Self {
+        let expedited = urgency == Urgency::Expedited;
+        Self { began_ns: is_timed.then(now_ns), waits_since_ns: None, expedited }
+    }
+
+    /// Hold-outs were found.
+    pub(crate) fn must_wait(&mut self, urgency: Urgency) {
+        self.expedited |= urgency == Urgency::Expedited;
+        if self.waits_since_ns.is_none() {
+            self.waits_since_ns = Some(now_ns());
+            self.began_ns = self.began_ns.or(self.waits_since_ns);
+        }
+    }
+
+    /// How long it has taken, if it is timed.
+    pub(crate) fn latency_ns(&self) -> Option<u64> {
+        self.began_ns.map(|began_ns| now_ns().saturating_sub(began_ns))
+    }
+}
+
+/// The time. Loom has none.
+fn now_ns() -> u64 {
+    #[cfg(not(loom))]
+    return crate::os::clock::monotonic_ns();
+    #[cfg(loom)]
+    0
 }
 
 #[cfg(all(test, not(loom)))]
