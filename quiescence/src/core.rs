@@ -10,6 +10,8 @@
 //!
 //! Lock order, outer first: worker, domains, queues, queue, machine, registry.
 
+#[cfg(not(loom))]
+use std::borrow::Cow;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use grace::policy::{AnyPolicy, Budget};
@@ -25,8 +27,11 @@ use crate::queue::Queues;
 use crate::registry::Registry;
 use crate::relay::Relay;
 use crate::slot::Slot;
+use crate::stall::watch::Watch;
 use crate::statistics::{Counters, Current};
 use crate::{trace, tuning};
+
+mod watch;
 
 /// Keeps what readers load away from what updaters store.
 #[repr(align(128))]
@@ -52,6 +57,10 @@ pub struct Core {
     /// What cookies know a domain by that may end; 0 in one that lives for ever. See
     /// [`identity`](Self::identity).
     pub(crate) number: usize,
+    /// The name that the domain is declared by; see [`label`](Self::label).
+    declared_name: Option<&'static str>,
+    /// The name that it was given when it was made.
+    pub(crate) given_name: Option<String>,
     /// What is counted by [`trace`].
     pub(crate) counters: Counters,
     /// Heavy fences executed.
@@ -82,6 +91,8 @@ pub(crate) struct State {
     machine: Machine<AnyPolicy>,
     /// What is known of the grace period in progress.
     current: Current,
+    /// What has been told of it.
+    watch: Watch,
     driven: bool,
     /// Threads that sleep on `turn`.
     sleepers: usize,
@@ -116,6 +127,7 @@ impl Core {
                 state: Mutex::new(State {
                     machine: Machine::new(settings.policy, start),
                     current: Current::NONE,
+                    watch: Watch::NEW,
                     driven: false,
                     sleepers: 0,
                 }),
@@ -129,6 +141,8 @@ impl Core {
                 tuning: tuning::Kept::new(),
                 known: AtomicBool::new(false),
                 number: 0,
+                declared_name: None,
+                given_name: None,
                 counters: Counters::new(),
                 fences: AtomicU64::new(0),
                 sleeps: AtomicU64::new(0),
@@ -143,6 +157,25 @@ impl Core {
                     AnyPolicy::Tick(_) | AnyPolicy::Token(_) => Attention::AtTick,
                 },
             }
+        }
+    }
+
+    /// A domain that lives for ever and is known by a name.
+    #[cfg(not(loom))]
+    pub(crate) const fn declared(name: &'static str) -> Self {
+        let mut core = Self::new(Start::ZERO, Settings::DEFAULT);
+        core.declared_name = Some(name);
+        core
+    }
+
+    /// What people know the domain by: its name, or else its number among those made at run time.
+    #[cfg(not(loom))]
+    pub(crate) fn label(&self) -> Cow<'_, str> {
+        match (self.declared_name, &self.given_name) {
+            (Some(name), _) => name.into(),
+            (None, Some(name)) => name.into(),
+            // The numbers are odd; see `identity`.
+            (None, None) => format!("#{}", self.number.div_ceil(2)).into(),
         }
     }
 
@@ -182,6 +215,17 @@ impl Core {
     pub(crate) fn waiters(&self) -> usize {
         let state = sync::lock(&self.state);
         state.sleepers + usize::from(state.driven)
+    }
+
+    /// Who reads here. Locked for a look, never for a wait.
+    pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
+        sync::lock(&self.registry)
+    }
+
+    /// The number that readers record now.
+    pub(crate) fn announced(&self) -> Number {
+        // Relaxed: it is only told, or compared under the registry's lock.
+        word::number(self.gp.0.load(Relaxed))
     }
 
     /// How many readers are registered.
@@ -249,9 +293,7 @@ impl Core {
                 if chaos::mutant(Mutant::NoSharing) {
                     return;
                 }
-                state.sleepers += 1;
-                state = sync::wait(&self.turn, state);
-                state.sleepers -= 1;
+                state = self.await_turn(state);
             } else {
                 state = self.drive(state, Until::Done(cookie), me);
             }
@@ -328,17 +370,21 @@ impl Core {
                     let mut holdouts = 0;
                     state = self.unlocked(state, || holdouts = self.scan(number));
                     looked = true;
+                    state.watch.holdouts = holdouts;
                     Event::Scanned { holdouts }
                 }
                 Action::Wait(hint) => {
                     let urgency = state.machine.urgency();
                     state.current.must_wait(urgency);
                     match until {
-                        Until::Done(_) => state = self.unlocked(state, || self.pause(hint)),
+                        Until::Done(_) => state = self.pause(state, hint),
                         // The tick that it waits for is this one.
                         Until::MustWait { .. } if hint == Hint::Tick && tick => tick = false,
                         // Whoever comes next looks again: the machine stays at this step.
-                        Until::MustWait { .. } if hint == Hint::Tick || looked => break,
+                        Until::MustWait { .. } if hint == Hint::Tick || looked => {
+                            state = self.watched(state).0;
+                            break;
+                        }
                         Until::MustWait { .. } => {}
                     }
                     Event::Woken
@@ -392,6 +438,7 @@ impl Core {
     /// would take longer than the grace period, if there are no hold-outs.
     fn begin(&self, state: &mut State, needed: Option<Needed>) {
         let urgency = state.machine.urgency();
+        state.watch = Watch::NEW;
         state.current = Current::beginning(urgency, matches!(needed, Some(Needed::Heavy)));
         trace::grace_period_began(self, state.machine.sequence(), urgency);
     }
@@ -431,11 +478,14 @@ impl Core {
     }
 
     /// Looks away for a moment, or sleeps until the last hold-out has left or the tick comes.
-    fn pause(&self, hint: Hint) {
+    fn pause<'a>(&'a self, state: MutexGuard<'a, State>, hint: Hint) -> MutexGuard<'a, State> {
         match hint {
-            Hint::Again => sync::relax(),
-            Hint::Sleep => self.sleep(),
-            Hint::Tick => sync::tick(),
+            Hint::Again => self.unlocked(state, sync::relax),
+            Hint::Sleep => self.unlocked(state, || self.sleep()),
+            Hint::Tick => {
+                let (state, _) = self.watched(state);
+                self.unlocked(state, sync::tick)
+            }
         }
     }
 
@@ -468,7 +518,7 @@ impl Core {
             // Acquire: pairs with the decrements [GP-7].
             match self.wake.0.load(Acquire) {
                 0 => break,
-                left => futex::wait(&self.wake.0, left),
+                left => futex::wait(&self.wake.0, left, self.watched_asleep()),
             }
         }
     }

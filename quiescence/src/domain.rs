@@ -83,6 +83,7 @@ pub struct Builder {
     budget: Budget,
     start: Start,
     tuning: Option<Tuning>,
+    name: Option<String>,
 }
 
 impl Default for Builder {
@@ -92,6 +93,7 @@ impl Default for Builder {
             budget: Budget::DEFAULT,
             start: Start::ZERO,
             tuning: None,
+            name: None,
         }
     }
 }
@@ -123,6 +125,12 @@ impl Builder {
         self
     }
 
+    /// The name that reports of stalls and statistics know the domain by; without one, a number.
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+
     /// Has the domain's counters begin at `start`: tests begin right before they wrap.
     #[doc(hidden)]
     pub const fn starting_at(mut self, start: Start) -> Self {
@@ -137,6 +145,7 @@ impl Builder {
         let mut core = Core::new(self.start, Settings::of(self.engine, self.budget));
         // Relaxed: a number of its own is all that is wanted. Odd: see `Core::identity`.
         core.number = NUMBERS.fetch_add(2, Relaxed);
+        core.given_name = self.name;
         if let Some(tuning) = self.tuning {
             core.tuning.set(tuning);
         }

@@ -10,7 +10,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 use crate::core::Core;
-use crate::engine::Settings;
 
 /// Names a domain. Implemented by [`Global`], [`Private`] and the types that
 /// [`domain!`](crate::domain!) declares.
@@ -114,7 +113,7 @@ pub(crate) fn known<K: Kind>(kind: &K) -> &Core {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Global;
 
-pub(crate) static GLOBAL: Core = Core::new(grace::Start::ZERO, Settings::DEFAULT);
+pub(crate) static GLOBAL: Core = Core::declared("global");
 
 // SAFETY: one static.
 unsafe impl Kind for Global {
@@ -181,7 +180,7 @@ macro_rules! domain {
         $vis struct $name;
 
         const _: () = {
-            static CORE: $crate::__private::Core = $crate::__private::new_core();
+            static CORE: $crate::__private::Core = $crate::__private::new_core(stringify!($name));
 
             // SAFETY: one static.
             unsafe impl $crate::Kind for $name {

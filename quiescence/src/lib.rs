@@ -60,6 +60,7 @@ mod relay;
 mod registry;
 mod engine;
 mod tuning;
+mod stall;
 mod statistics;
 mod trace;
 #[allow(dead_code, unused_imports)]
@@ -100,8 +101,12 @@ pub use crate::{
     guard::{Guard, Reader, Section, read},
     kind::{Global, Kind, Private},
     os::fence::Fences,
+    os::stack::StackMissing,
+    os::thread::ThreadState,
     qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     rcu::{Rcu, RcuOption, Unlinked},
+    stall::hook::{StallHook, set_stall_hook, take_stall_hook},
+    stall::report::{Holdout, StackFrame, StallReport},
     statistics::{Latency, Statistics},
     tuning::Tuning,
 };
@@ -120,7 +125,7 @@ pub mod __private {
     pub use crate::kind::Handle;
 
     /// A domain for a static.
-    pub const fn new_core() -> Core {
-        Core::new(grace::Start::ZERO, crate::engine::Settings::DEFAULT)
+    pub const fn new_core(name: &'static str) -> Core {
+        Core::declared(name)
     }
 }

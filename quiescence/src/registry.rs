@@ -158,7 +158,16 @@ impl Registry {
         self.holdouts.iter().map(|slot| unsafe { &**slot })
     }
 
-    /// In a child process: only `owner`'s readers are left.
+    /// Who holds up the grace period under `number`, as of the last scan and of now: readers in sections
+    /// that began before, and those that the relay waits for.
+    #[cfg(not(loom))]
+    pub(crate) fn holding_up(&self, number: Number) -> impl Iterator<Item = &Slot> {
+        // SAFETY: see `register`.
+        let resting = self.relay.iter().flat_map(move |relay| unsafe { relay.resting(number) });
+        self.holdouts().filter(move |slot| slot.is_holdout(number)).chain(resting)
+    }
+
+    /// In a child process: only `owner`'s readers are left, who calls.
     #[cfg(not(loom))]
     pub(crate) fn keep_only(&mut self, owner: usize) {
         self.holdouts.clear();
@@ -170,6 +179,13 @@ impl Registry {
             // SAFETY: see `register`.
             .filter(|slot| unsafe { &**slot }.owner() != owner)
             .collect();
+        for reader in self.readers.iter() {
+            // SAFETY: see `register`.
+            let reader = unsafe { &**reader };
+            if reader.owner() == owner {
+                reader.note_thread(); // it has another id here
+            }
+        }
         for slot in gone {
             // SAFETY: see `register`.
             let slot = unsafe { &*slot };

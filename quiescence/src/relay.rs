@@ -114,6 +114,25 @@ impl Relay {
             .count()
     }
 
+    /// For each chain that the token has not run through, the reader that has it next, as far as can be
+    /// seen without doing anything.
+    ///
+    /// # Safety
+    /// The stations are slots that live.
+    #[cfg(not(loom))]
+    pub(crate) unsafe fn resting(&self, number: Number) -> impl Iterator<Item = &Slot> {
+        self.next.iter().enumerate().filter_map(move |(chain, next)| {
+            let end = ((chain + 1) * CHAIN).min(self.stations.len());
+            self.stations.get(*next..end)?.iter().find_map(|slot| {
+                // SAFETY: the caller's word.
+                let slot = unsafe { slot.as_ref() }?;
+                // Relaxed: it is told, and decides nothing.
+                let is_online = word::nesting(slot.word().load(Relaxed)) != 0;
+                (is_online && !has_passed(slot, number)).then_some(slot)
+            })
+        })
+    }
+
     /// Whether the token has run through this chain. Passes over who is offline, and sees to it that
     /// the first who is not can go on.
     ///

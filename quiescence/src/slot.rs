@@ -45,6 +45,8 @@ pub(crate) struct Slot {
     index: Cell<usize>,
     /// Whose slot it is; see [`crate::local::token`]. Under the registry's lock.
     owner: Cell<usize>,
+    /// The id of that thread in the system; see `os::thread`. Under the registry's lock.
+    thread: Cell<u32>,
     /// Whether this is a QSBR reader: it executes full fences where it comes online. Under the
     /// registry's lock.
     qsbr: Cell<bool>,
@@ -59,7 +61,7 @@ pub(crate) struct Slot {
 }
 
 // SAFETY: the atomics are for everybody; `core` is set once, before the slot is first handed out;
-// `references` is touched by the owning thread only; `index`, `owner`, `qsbr`, `relays` and `station` are
+// `references` is touched by the owning thread only; `index`, `owner`, `thread`, `qsbr`, `relays` and `station` are
 // touched under the registry's lock only, but that the owner reads `qsbr` and `relays` without it:
 // those are written when the slot is handed out, and then not until the owner has given it back.
 unsafe impl Sync for Slot {}
@@ -97,6 +99,7 @@ impl Slot {
                 references: Cell::new(0),
                 index: Cell::new(0),
                 owner: Cell::new(0),
+                thread: Cell::new(0),
                 qsbr: Cell::new(false),
                 source: AtomicPtr::new(std::ptr::null_mut()),
                 relays: Cell::new(false),
@@ -350,6 +353,7 @@ impl Slot {
         }
         self.index.set(index);
         self.owner.set(owner);
+        self.note_thread();
         self.qsbr.set(qsbr);
         self.relays.set(relays);
         self.station.set(usize::MAX);
@@ -392,6 +396,17 @@ impl Slot {
 
     pub(crate) fn owner(&self) -> usize {
         self.owner.get()
+    }
+
+    /// The owner's id in the system; 0 where there is none.
+    pub(crate) fn thread(&self) -> u32 {
+        self.thread.get()
+    }
+
+    /// The calling thread is the owner, and has this id now.
+    pub(crate) fn note_thread(&self) {
+        #[cfg(not(loom))]
+        self.thread.set(crate::os::thread::id());
     }
 
     pub(crate) fn is_qsbr(&self) -> bool {

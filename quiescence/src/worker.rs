@@ -157,6 +157,7 @@ fn tend(task: &mut Task<Handle>, paused: Attention) {
         }
     }
     core.queues.forget_orphans();
+    core.look_for_stall();
 }
 
 /// Takes steps of a grace period, and notes how long the domain's are to be left alone from now on. What

@@ -39,6 +39,7 @@ struct Held {
     domains: MutexGuard<'static, Vec<WeakHandle>>,
     worker: worker::Held,
     retired: retired::Held,
+    reporter: crate::stall::reporter::Held,
 }
 
 struct DomainHeld {
@@ -67,8 +68,9 @@ extern "C" fn prepare() {
     let handles: Vec<Handle> = domains.iter().filter_map(WeakHandle::upgrade).collect();
     let domains_held = handles.into_iter().map(DomainHeld::hold).collect();
     let retired = retired::hold();
+    let reporter = crate::stall::reporter::hold();
     // SAFETY: all locks are ours, see `Place`.
-    unsafe { *HELD.0.get() = Some(Held { domains_held, domains, worker, retired }) };
+    unsafe { *HELD.0.get() = Some(Held { domains_held, domains, worker, retired, reporter }) };
 }
 
 /// After the fork, in the parent.
@@ -88,6 +90,9 @@ extern "C" fn child() {
     fence::register_after_fork();
     let owner = local::token();
     held.worker.after_fork();
+    held.reporter.after_fork();
+    super::thread::after_fork();
+    super::stack::after_fork();
     for domain in &mut held.domains_held {
         domain.queues.after_fork(&mut domain.queue_inners, owner);
         domain.handle.after_fork(&mut domain.core, owner);
@@ -99,7 +104,8 @@ impl Held {
     /// Gives all locks back. If meanwhile a domain has come to have no other owner, it ends
     /// afterwards: the callbacks it runs then may need the locks.
     fn let_go(self) {
-        let Self { domains_held, domains, worker, retired } = self;
+        let Self { domains_held, domains, worker, retired, reporter } = self;
+        drop(reporter);
         drop(retired);
         let handles: Vec<Handle> = domains_held.into_iter().map(|domain| domain.handle).collect();
         drop(domains);
@@ -123,6 +129,16 @@ impl DomainHeld {
             .collect();
         Self { core: core.hold(), queue_inners, queues, handle }
     }
+}
+
+/// The domain at this address, if it is still the one with this identity.
+pub(crate) fn find(core: *const core::Core, identity: usize) -> Option<Handle> {
+    let domains = sync::lock(&DOMAINS);
+    let found = domains.iter().find(|domain| std::ptr::eq(domain.as_ptr(), core));
+    let handle = found.and_then(WeakHandle::upgrade);
+    // Before the handle may go, which may be the last, and run callbacks.
+    drop(domains);
+    handle.filter(|handle| handle.identity() == identity)
 }
 
 #[cfg(unix)]

@@ -3,11 +3,13 @@
 //! The twin (other systems, and loom) keeps one lock and one condition variable for all words; a
 //! wake-up rouses every sleeper, who looks at its own word again.
 
+use std::time::Duration;
+
 use super::sync::AtomicU32;
 
-/// Sleeps while `word` is `value`; may return early. Call it in a loop.
-pub(crate) fn wait(word: &AtomicU32, value: u32) {
-    imp::wait(word, value);
+/// Sleeps while `word` is `value`, but no longer than `most`; may return early. Call it in a loop.
+pub(crate) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) {
+    imp::wait(word, value, most);
 }
 
 /// Wakes whoever sleeps on `word`. The word must have been changed before.
@@ -17,12 +19,14 @@ pub(crate) fn wake_all(word: &AtomicU32) {
 
 #[cfg(all(target_os = "linux", not(loom)))]
 mod imp {
-    use super::AtomicU32;
-    use rustix::thread::futex;
+    use super::{AtomicU32, Duration};
+    use rustix::thread::futex::{self, Timespec};
 
-    pub(super) fn wait(word: &AtomicU32, value: u32) {
-        // Whatever it returns (woken, the value differs, interrupted), the caller looks again.
-        let _ = futex::wait(word, futex::Flags::PRIVATE, value, None);
+    pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) {
+        // Too long for the kernel is for ever.
+        let most = most.and_then(|most| Timespec::try_from(most).ok());
+        // Whatever it returns (woken, the value differs, interrupted, late), the caller looks again.
+        let _ = futex::wait(word, futex::Flags::PRIVATE, value, most.as_ref());
     }
 
     pub(super) fn wake_all(word: &AtomicU32) {
@@ -33,7 +37,7 @@ mod imp {
 
 #[cfg(any(not(target_os = "linux"), loom))]
 mod imp {
-    use super::AtomicU32;
+    use super::{AtomicU32, Duration};
     use crate::os::sync::{self, Condvar, Mutex};
     use std::sync::atomic::Ordering::Relaxed;
 
@@ -47,12 +51,12 @@ mod imp {
         static ref CHANGED: Condvar = Condvar::new();
     }
 
-    pub(super) fn wait(word: &AtomicU32, value: u32) {
+    pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) {
         let guard = sync::lock(&LOCK);
         // Relaxed: the waker takes the lock after it changed the word, so either this load sees the
         // change or the sleeper is on the condition variable before the waker notifies.
         if word.load(Relaxed) == value {
-            drop(sync::wait(&CHANGED, guard));
+            drop(sync::wait_at_most(&CHANGED, guard, most));
         }
     }
 

@@ -1,5 +1,5 @@
 //! The only door to the operating system: fences across processors, futexes, fork,
-//! signals, clocks.
+//! signals, clocks, what threads do.
 //!
 //! [`sync`] is the door for atomics and locks, so that loom can put its own behind the same names.
 
@@ -15,4 +15,8 @@ pub(crate) mod futex;
 pub(crate) mod memory;
 #[cfg(not(loom))]
 pub(crate) mod signals;
+#[cfg(not(loom))]
+pub(crate) mod stack;
 pub(crate) mod sync;
+#[cfg(not(loom))]
+pub(crate) mod thread;

@@ -19,6 +19,7 @@ pub(crate) use std::sync::{
 };
 
 use std::sync::PoisonError;
+use std::time::Duration;
 
 /// A constructor that is `const`, but for loom, whose atomics and locks cannot be made so.
 macro_rules! const_unless_loom {
@@ -61,9 +62,23 @@ pub(crate) fn relax() {
     std::hint::spin_loop();
 }
 
+/// Waits for a notification, but no longer than `most`; may return without one. Loom has no clock.
+pub(crate) fn wait_at_most<'a, T>(
+    condvar: &Condvar,
+    guard: MutexGuard<'a, T>,
+    most: Option<Duration>,
+) -> MutexGuard<'a, T> {
+    match most {
+        Some(most) if cfg!(not(loom)) => {
+            condvar.wait_timeout(guard, most).unwrap_or_else(PoisonError::into_inner).0
+        }
+        _ => wait(condvar, guard),
+    }
+}
+
 /// Between two looks at what has no hurry: a tick at HZ = 100, rcu_ltimer's overhead.
 #[cfg(not(loom))]
-pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(10);
+pub(crate) const TICK: Duration = Duration::from_millis(10);
 
 /// Lets a tick go by.
 pub(crate) fn tick() {

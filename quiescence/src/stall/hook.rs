@@ -1,0 +1,73 @@
+//! Where reports go: the program's hook, or standard error.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::report::StallReport;
+use crate::os::sync;
+
+/// What is called with each report.
+pub type StallHook = Arc<dyn Fn(&StallReport) + Send + Sync>;
+
+static HOOK: Mutex<Option<StallHook>> = Mutex::new(None);
+
+/// Has `hook` called with every report of a stalled grace period in this process, in place of the hook
+/// before. By default reports are printed to standard error.
+///
+/// A grace period is reported when hold-outs have been waited for longer than
+/// [`Tuning::stall_after`](crate::Tuning::stall_after) (or
+/// [`stall_after_expedited`](crate::Tuning::stall_after_expedited)), and again each time that its age has
+/// doubled; as long as somebody waits for it, polls it, or has callbacks that wait. Nobody looks at one
+/// that nobody wants.
+///
+/// # Progress and cost
+/// The hook is called on a thread of its own, one report after the other. If it panics, that is counted
+/// and the next report is made all the same; while it blocks, reports wait, up to 64, and then are
+/// counted as lost. Grace periods wait for it in no case, so it may wait for them. A program without a
+/// stall pays one look at the clock for each time that an updater goes to sleep.
+///
+/// A stalled thread is sent a real-time signal for its stack, the first one of `SIGRTMIN+1` and up that
+/// the program does not handle. `QUIESCENCE_STALL_SIGNAL` in the environment names another one, or is
+/// `off`. System calls that Linux never restarts after a signal (`poll`, `epoll_wait` and others, see
+/// `signal(7)`) fail with `EINTR` in that thread.
+///
+/// ```
+/// quiescence::set_stall_hook(|report| {
+///     for holdout in report.holdouts() {
+///         eprintln!("{:?} is in a section since {:?}", holdout.thread_name(), holdout.began());
+///     }
+/// });
+/// # quiescence::take_stall_hook();
+/// ```
+pub fn set_stall_hook(hook: impl Fn(&StallReport) + Send + Sync + 'static) {
+    let before = sync::lock(&HOOK).replace(Arc::new(hook));
+    drop(before); // user code, which runs without the lock
+}
+
+/// Takes the hook away, and answers it: from now on reports are printed to standard error. `None` if that
+/// was so before. A call of the hook that is under way goes on.
+pub fn take_stall_hook() -> Option<StallHook> {
+    sync::lock(&HOOK).take()
+}
+
+/// Calls the hook.
+pub(super) fn call(report: &StallReport) {
+    let hook = sync::lock(&HOOK).clone();
+    match hook {
+        Some(hook) => hook(report),
+        None => {
+            // In one piece, so that no other output comes between. Where it cannot be written there is
+            // nobody to tell.
+            let text = format!("{report}\n");
+            let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        }
+    }
+}
+
+/// The lock, held across a `fork`.
+pub(super) struct Held(#[allow(dead_code)] MutexGuard<'static, Option<StallHook>>);
+
+/// Before a `fork`.
+pub(super) fn hold() -> Held {
+    Held(sync::lock(&HOOK))
+}

@@ -1,0 +1,209 @@
+//! The reporter: one thread per process, started by the first stall, that makes the reports and calls the
+//! hook.
+//!
+//! Whoever notices a stall (a driver, a thread that waits for one, the worker) leaves a [`Note`] and goes
+//! on. So a hook that panics, blocks or itself waits for grace periods holds nobody up but the reporter.
+//! At most [`NOTES_MAX`] notes wait; those that find no room, or no thread, are counted and said in the
+//! next report.
+//!
+//! The reporter locks a registry for a look only. What it asks the system and the hold-outs takes time,
+//! so it looks again afterwards whether the section it reports is still the same.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use grace::word;
+
+use super::report::{Holdout, StallReport};
+use super::{Note, hook, symbols};
+use crate::core::Core;
+use crate::os::stack::{self, StackMissing};
+use crate::os::{fork, signals, sync, thread};
+use crate::registry::Registry;
+use crate::slot::Slot;
+use crate::statistics::Statistics;
+
+/// Notes that wait at most.
+const NOTES_MAX: usize = 64;
+/// Hold-outs that are named in one report.
+const HOLDOUTS_MAX: usize = 64;
+/// Stacks that are taken for one report: each is a signal, and may be 100 ms of waiting in vain.
+const STACKS_MAX: usize = 16;
+
+static REPORTER: Mutex<State> = Mutex::new(State { started: false, notes: VecDeque::new() });
+static NOTED: Condvar = Condvar::new();
+
+/// Reports that could not be made.
+static LOST: AtomicU64 = AtomicU64::new(0);
+/// Times that the hook panicked.
+static HOOK_PANICS: AtomicU64 = AtomicU64::new(0);
+
+#[derive(Debug)]
+struct State {
+    started: bool,
+    notes: VecDeque<Note>,
+}
+
+/// Leaves a note to the reporter. The caller holds no lock of the library.
+pub(crate) fn send(note: Note) {
+    let mut state = sync::lock(&REPORTER);
+    if !state.started {
+        let builder = std::thread::Builder::new().name("quiescence-stall".into());
+        state.started = signals::without(|| builder.spawn(run)).is_ok();
+    }
+    if state.started && state.notes.len() < NOTES_MAX {
+        state.notes.push_back(note);
+        NOTED.notify_one();
+    } else {
+        LOST.fetch_add(1, Relaxed); // a statistic, as all of them here
+    }
+}
+
+fn run() {
+    loop {
+        let mut state = sync::lock(&REPORTER);
+        let note = loop {
+            match state.notes.pop_front() {
+                Some(note) => break note,
+                None => state = sync::wait(&NOTED, state),
+            }
+        };
+        drop(state);
+        // Whatever goes wrong: the next report is to be made.
+        let told = catch_unwind(AssertUnwindSafe(|| {
+            if let Some(report) = report(&note) {
+                hook::call(&report);
+            }
+        }));
+        if let Err(payload) = told {
+            HOOK_PANICS.fetch_add(1, Relaxed);
+            // Its drop may panic as well.
+            std::mem::forget(payload);
+        }
+    }
+}
+
+/// Makes the report, unless the grace period has ended.
+fn report(note: &Note) -> Option<StallReport> {
+    let domain = fork::find(note.core, note.identity)?;
+    let core: &Core = &domain;
+    let is_over = || core.sequence().ended() >= note.grace_period;
+    let (found, unnamed) = find(&core.registry(), core);
+    if is_over() {
+        return None;
+    }
+    let mut holdouts: Vec<Holdout> = Vec::with_capacity(found.len());
+    for (index, holding) in found.iter().enumerate() {
+        let mut holdout = holding.describe();
+        // Asked before the signal, which would wake it.
+        holdout.stack = if index < STACKS_MAX {
+            stack::take(holding.thread).map(|pointers| symbols::resolve(&pointers))
+        } else {
+            Err(StackMissing::EnoughTaken)
+        };
+        if !holding.is_still_so(core) {
+            holdout.stack = Err(StackMissing::SectionEnded);
+        }
+        holdouts.push(holdout);
+    }
+    Some(StallReport {
+        domain: core.label().into_owned(),
+        grace_period: note.grace_period,
+        age: Duration::from_nanos(note.age_ns),
+        expedited: note.expedited,
+        statistics: Statistics::of(core),
+        holdouts,
+        unnamed,
+        reports_lost: LOST.load(Relaxed),
+        hook_panics: HOOK_PANICS.load(Relaxed),
+    })
+    // Here the domain is let go, before the hook, which may never return.
+}
+
+/// A reader as it was found.
+struct Holding {
+    slot: *const Slot,
+    thread: u32,
+    number: grace::Number,
+    began: Option<&'static Location<'static>>,
+    qsbr: bool,
+}
+
+/// Who holds the grace period up, as far as they are named, and how many more do.
+fn find(registry: &Registry, core: &Core) -> (Vec<Holding>, usize) {
+    let mut found = Vec::new();
+    let mut unnamed = 0;
+    for slot in registry.holding_up(core.announced()) {
+        // Relaxed: it is told, and decides nothing.
+        let word = slot.word().load(Relaxed);
+        if word::nesting(word) == 0 {
+            continue; // it has just left
+        } else if found.len() == HOLDOUTS_MAX {
+            unnamed += 1;
+            continue;
+        }
+        found.push(Holding {
+            slot,
+            thread: slot.thread(),
+            number: word::number(word),
+            began: slot.began(),
+            qsbr: slot.is_qsbr(),
+        });
+    }
+    (found, unnamed)
+}
+
+impl Holding {
+    /// What the thread is doing; without its stack.
+    fn describe(&self) -> Holdout {
+        let seen = thread::look_at(self.thread);
+        Holdout {
+            thread: self.thread,
+            thread_name: seen.name,
+            state: seen.state,
+            sleeps_in: seen.sleeps_in,
+            began: self.began,
+            qsbr: self.qsbr,
+            stack: Err(StackMissing::Unsupported),
+        }
+    }
+
+    /// Whether the same thread is in the same section.
+    fn is_still_so(&self, core: &Core) -> bool {
+        // Under the lock a slot does not change hands.
+        let _registry = core.registry();
+        // SAFETY: it leads into a chunk of the registry of `core`, which never gives one back while it
+        // lives.
+        let slot = unsafe { &*self.slot };
+        // Relaxed: as in `find`. A section that begins later is under a later number.
+        let word = slot.word().load(Relaxed);
+        slot.thread() == self.thread
+            && word::nesting(word) != 0
+            && word::number(word) == self.number
+    }
+}
+
+/// The reporter's locks, held across a `fork`.
+pub(crate) struct Held {
+    state: MutexGuard<'static, State>,
+    hook: hook::Held,
+}
+
+/// Before a `fork`.
+pub(crate) fn hold() -> Held {
+    Held { state: sync::lock(&REPORTER), hook: hook::hold() }
+}
+
+impl Held {
+    /// In the child: there is no reporter. The next note starts one.
+    pub(crate) fn after_fork(&mut self) {
+        let _: &hook::Held = &self.hook;
+        self.state.started = false;
+        self.state.notes.clear();
+        symbols::after_fork();
+    }
+}
