@@ -1,11 +1,12 @@
 //! Mistakes are refused with a message that names the places, never undefined behaviour.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use quiescence::{Domain, Rcu, RcuOption};
+use quiescence::{Domain, Rcu, RcuOption, raw};
 
 /// The message of the panic that `f` ends with.
 fn message(f: impl FnOnce()) -> String {
@@ -130,6 +131,159 @@ fn a_callback_that_panics_is_counted_and_the_rest_run() {
     assert_eq!((statistics.callbacks_run, statistics.callbacks_panicked), (10, 1));
 }
 
+/// Says when it is dropped, and panics in the drop if it is to.
+struct Fragile {
+    dropped: Arc<AtomicU32>,
+    panics: bool,
+    /// Given back twice if this is dropped twice, which allocators notice.
+    #[allow(dead_code)]
+    content: Box<u32>,
+}
+
+impl Fragile {
+    fn new(dropped: &Arc<AtomicU32>, panics: bool) -> Self {
+        Self { dropped: Arc::clone(dropped), panics, content: Box::new(7) }
+    }
+}
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        self.dropped.fetch_add(1, SeqCst);
+        assert!(!self.panics, "this drop panics, as it should in this test");
+    }
+}
+
+/// Neither the updater that drops earlier objects while it retires, nor who waits in `barrier`, hears of a
+/// drop that panics.
+#[test]
+fn an_object_whose_drop_panics_is_counted_and_the_rest_are_dropped() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    for number in 0..2_000 {
+        domain.retire(Box::new(Fragile::new(&dropped, number % 500 == 4)));
+    }
+    domain.barrier();
+    let statistics = domain.statistics();
+    assert_eq!(dropped.load(SeqCst), 2_000);
+    assert_eq!((statistics.callbacks_run, statistics.callbacks_panicked), (2_000, 4));
+}
+
+#[test]
+fn a_value_whose_drop_panics_is_counted_and_the_rest_are_dropped() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    let value = Rcu::new_in(Fragile::new(&dropped, false), domain.clone());
+    for number in 1..10 {
+        value.store(Fragile::new(&dropped, number == 4));
+    }
+    domain.barrier();
+    assert_eq!((dropped.load(SeqCst), domain.statistics().callbacks_panicked), (9, 1));
+}
+
+/// What a closure has captured is dropped once, whether it panics before it has used it, or while that is
+/// dropped.
+#[test]
+fn a_closure_that_panics_drops_what_it_captured() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    let large = [7_u64; 100]; // no closure that is kept in a few words
+    for number in 0..9 {
+        let captured = Fragile::new(&dropped, number == 5);
+        let panics = number % 3 == 1;
+        if number < 6 {
+            domain.call(move || {
+                assert!(!panics, "callback {number} panics, as it should in this test");
+                drop(captured);
+            });
+        } else {
+            domain.call(move || {
+                assert!(!panics || large[0] != 7, "it panics, as it should in this test");
+                drop(captured);
+            });
+        }
+    }
+    domain.barrier();
+    let statistics = domain.statistics();
+    assert_eq!(dropped.load(SeqCst), 9);
+    // 1, 4 and 7 by themselves, 5 by what it has captured.
+    assert_eq!((statistics.callbacks_run, statistics.callbacks_panicked), (9, 4));
+}
+
+/// Nobody waits here: it is the worker that goes on.
+#[test]
+fn the_worker_survives_callbacks_that_panic() {
+    let domain = Domain::new();
+    let run = Arc::new(AtomicU32::new(0));
+    for round in 1..=2 {
+        domain.retire(Box::new(Fragile::new(&Arc::default(), true)));
+        domain.call(|| panic!("a callback panics, as it should in this test"));
+        let inside = Arc::clone(&run);
+        domain.call(move || {
+            inside.fetch_add(1, SeqCst);
+        });
+        while run.load(SeqCst) < round
+            || domain.statistics().callbacks_panicked < 2 * u64::from(round)
+        {
+            thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_domain_survives_callbacks_that_panic() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    // A section that never ends: the worker runs nothing, the domain's end does.
+    raw::read_lock(&domain);
+    for number in 0..6 {
+        domain.retire(Box::new(Fragile::new(&dropped, number % 2 == 0)));
+        let captured = Fragile::new(&dropped, false);
+        domain.call(move || {
+            assert!(number % 2 == 0, "a callback panics, as it should in this test");
+            drop(captured);
+        });
+    }
+    drop(domain);
+    while dropped.load(SeqCst) < 12 {
+        thread::yield_now(); // the worker may have had the last handle
+    }
+}
+
+/// Runs one test of this file in a new process, in which it finds `ROLE` set, and answers what that one
+/// said to standard error.
+fn errors_of(test: &str) -> String {
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args([test, "--exact", "--nocapture", "--test-threads=1"]).env("ROLE", "child");
+    let output = again.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn is_child() -> bool {
+    std::env::var_os("ROLE").is_some()
+}
+
+#[test]
+fn callbacks_that_panic_are_reported() {
+    struct Loud;
+    impl Drop for Loud {
+        fn drop(&mut self) {
+            panic!("the object has panicked");
+        }
+    }
+    if is_child() {
+        let captured = Box::new(4);
+        quiescence::call(|| panic!("the closure has panicked"));
+        quiescence::call(move || panic!("the closure with {captured} has panicked"));
+        quiescence::retire(Box::new(Loud));
+        return quiescence::barrier();
+    }
+    let said = errors_of("callbacks_that_panic_are_reported");
+    for what in ["the closure", "the closure with 4", "the object"] {
+        assert_eq!(said.matches(&format!("{what} has panicked")).count(), 1, "{said}");
+    }
+}
+
 /// A payload whose drop panics must not take the runner down.
 struct Bomb;
 
@@ -224,4 +378,204 @@ fn leaked_guards_are_sections_that_never_end() {
     while dropped.load(SeqCst) == 0 {
         thread::yield_now(); // the worker may have had the last handle
     }
+}
+
+// ---- what only unsafe code can do wrong -------------------------------------------------------------
+
+#[test]
+fn sections_without_guards_are_sections() {
+    let domain = Domain::new();
+    let value = Rcu::new_in(1, domain.clone());
+    let begun = line!() + 1;
+    raw::read_lock(&domain);
+    let guard = domain.read();
+    let seen = value.load(&guard);
+    let cookie = domain.start();
+    raw::read_lock(&domain);
+    assert_eq!((raw::nesting(&domain), *seen), (3, 1));
+    drop(guard);
+    // SAFETY: begun above; what was loaded is not used any more.
+    unsafe { raw::read_unlock(&domain) };
+    assert_eq!(raw::nesting(&domain), 1);
+    assert!(!domain.poll(cookie));
+    let said = message(|| domain.synchronize());
+    assert!(said.contains(&format!("misuse.rs:{begun}:")), "{said}");
+    // Neither another thread's nor another domain's section is this one's.
+    assert_eq!(raw::nesting(&Domain::global()), 0);
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(raw::nesting(&domain), 0));
+    });
+    // SAFETY: begun above.
+    unsafe { raw::read_unlock(&domain) };
+    assert!(domain.poll(cookie));
+    domain.synchronize();
+    // So it is with the global domain, whose fast path is another.
+    let global = Domain::global();
+    for _ in 0..2 {
+        raw::read_lock(&global);
+        raw::read_lock(&global);
+        assert_eq!(raw::nesting(&global), 2);
+        assert!(message(quiescence::synchronize).contains("read-side"));
+        // SAFETY: begun above.
+        unsafe { raw::read_unlock(&global) };
+        // SAFETY: begun above.
+        unsafe { raw::read_unlock(&global) };
+        assert_eq!(raw::nesting(&global), 0);
+        quiescence::synchronize();
+    }
+}
+
+#[test]
+fn an_unlock_too_many_is_refused_and_its_place_named() {
+    let (domain, other) = (Domain::new(), Domain::new());
+    let refused = |domain: &Domain| {
+        let place = line!() + 2;
+        // SAFETY: none; it is refused.
+        let said = message(|| unsafe { raw::read_unlock(domain) });
+        assert!(said.contains(&format!("misuse.rs:{place}:")), "{said}");
+        assert!(said.contains("unbalanced"), "{said}");
+    };
+    refused(&domain); // never registered
+    raw::read_lock(&domain);
+    refused(&other);
+    thread::scope(|scope| {
+        scope.spawn(|| refused(&domain)); // another thread's section
+    });
+    // SAFETY: begun above.
+    unsafe { raw::read_unlock(&domain) };
+    refused(&domain);
+    // SAFETY: none; it is refused.
+    let said = message(|| unsafe { raw::read_unlock(&Domain::global()) });
+    assert!(said.contains("unbalanced"), "{said}");
+    // All of that has changed nothing.
+    for domain in [&domain, &other] {
+        drop(domain.read());
+        domain.synchronize();
+    }
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn an_unlock_of_a_guards_section_is_refused() {
+    let domain = Domain::new();
+    let guard = domain.read();
+    // SAFETY: none; it is refused.
+    let said = message(|| unsafe { raw::read_unlock(&domain) });
+    assert!(said.contains("guards"), "{said}");
+    assert_eq!(raw::nesting(&domain), 1);
+    drop(guard);
+    domain.synchronize();
+}
+
+/// An object with a head in it, as C has it.
+#[repr(C)]
+struct Node {
+    head: raw::Head,
+    ended: Arc<AtomicU32>,
+}
+
+impl Node {
+    fn new(ended: &Arc<AtomicU32>) -> *mut Self {
+        Box::into_raw(Box::new(Self { head: raw::Head::new(), ended: Arc::clone(ended) }))
+    }
+}
+
+unsafe extern "C" fn end_node(head: *mut raw::Head) {
+    // SAFETY: the head is the first in a node, which is from a box.
+    let node = unsafe { Box::from_raw(head.cast::<Node>()) };
+    node.ended.fetch_add(1, SeqCst);
+}
+
+/// Ends it the second time.
+unsafe extern "C" fn queue_again(head: *mut raw::Head) {
+    // SAFETY: a head whose time has come is free to wait again.
+    unsafe { raw::call_head(&Domain::global(), head, end_node) };
+}
+
+#[test]
+fn heads_are_called_once_each_and_may_be_queued_again_from_there() {
+    let domain = Domain::new();
+    let ended = Arc::new(AtomicU32::new(0));
+    let guard = domain.read();
+    for _ in 0..1_000 {
+        // SAFETY: a node of its own, that nobody can reach.
+        unsafe { raw::call_head(&domain, Node::new(&ended).cast(), end_node) };
+    }
+    assert_eq!(ended.load(SeqCst), 0, "a reader holds the grace period up");
+    drop(guard);
+    domain.barrier();
+    assert_eq!((ended.load(SeqCst), domain.statistics().callbacks_run), (1_000, 1_000));
+    // SAFETY: as above.
+    unsafe { raw::call_head(&domain, Node::new(&ended).cast(), queue_again) };
+    domain.barrier();
+    quiescence::barrier();
+    assert_eq!(ended.load(SeqCst), 1_001);
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn a_head_that_is_queued_twice_is_refused_and_named() {
+    let domain = Domain::new();
+    let ended = Arc::new(AtomicU32::new(0));
+    let guard = domain.read();
+    let node = Node::new(&ended);
+    // SAFETY: a node that nobody can reach.
+    unsafe { raw::call_head(&domain, node.cast(), end_node) };
+    let place = line!() + 2;
+    // SAFETY: none; it is refused.
+    let said = message(|| unsafe { raw::call_head(&domain, node.cast(), end_node) });
+    assert!(said.contains(&format!("{node:p}")) && said.contains("queued twice"), "{said}");
+    assert!(said.contains(&format!("misuse.rs:{place}:")), "{said}");
+    // A copy of a head that waits does not, nor does memory that holds anything.
+    let copy = Node::new(&ended);
+    // SAFETY: both heads are there, and nobody writes them.
+    unsafe { node.cast::<[usize; 2]>().copy_to(copy.cast(), 1) };
+    // SAFETY: a node that nobody can reach.
+    unsafe { raw::call_head(&domain, copy.cast(), end_node) };
+    drop(guard);
+    domain.barrier();
+    assert_eq!(ended.load(SeqCst), 2);
+}
+
+unsafe fn end_fragile(object: *mut ()) {
+    // SAFETY: from such a box.
+    drop(unsafe { Box::from_raw(object.cast::<Fragile>()) });
+}
+
+#[test]
+fn objects_of_foreign_code_are_ended_once_each() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    let guard = domain.read();
+    for number in 0..100 {
+        let object = Box::into_raw(Box::new(Fragile::new(&dropped, number == 4)));
+        // SAFETY: from a box, and nobody can reach it.
+        unsafe { raw::retire_with(&domain, object, size_of::<Fragile>(), end_fragile) };
+    }
+    assert_eq!(dropped.load(SeqCst), 0, "a reader holds the grace period up");
+    drop(guard);
+    domain.barrier();
+    let statistics = domain.statistics();
+    assert_eq!((dropped.load(SeqCst), statistics.callbacks_panicked), (100, 1));
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn an_object_that_is_retired_twice_is_refused_and_both_places_named() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    let guard = domain.read();
+    let object = Box::into_raw(Box::new(Fragile::new(&dropped, false)));
+    let retire = || {
+        // SAFETY: from a box; the second time is refused.
+        unsafe { raw::retire_with(&domain, object, size_of::<Fragile>(), end_fragile) }
+    };
+    retire();
+    let place = line!() - 3;
+    let said = message(retire);
+    assert!(said.contains(&format!("{object:p}")) && said.contains("retired twice"), "{said}");
+    assert_eq!(said.matches(&format!("misuse.rs:{place}:")).count(), 2, "{said}");
+    drop(guard);
+    domain.barrier();
+    assert_eq!(dropped.load(SeqCst), 1);
 }
