@@ -18,11 +18,11 @@ fn main() {
 
     // Dropped after a grace period. Does not wait, and allocates nothing.
     for _ in 0..3 {
-        quiescence::retire(Box::new(Connection { closed: Arc::clone(&closed) }));
+        quiescence::retire(Box::new(Connection { closed: Arc::clone(&closed) })).unwrap();
     }
     // Any code, after a grace period.
     let seen = Arc::clone(&closed);
-    quiescence::call(move || println!("{} are closed", seen.load(Ordering::Relaxed)));
+    quiescence::call(move || println!("{} are closed", seen.load(Ordering::Relaxed))).unwrap();
 
     // Waits until all of that has been done.
     quiescence::barrier();

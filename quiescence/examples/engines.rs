@@ -14,7 +14,7 @@ fn main() {
 
     // The default engine with a tighter budget: the worker gets 0.1 % of a processor for grace periods.
     let frugal = Domain::builder().worker_budget_ppm(1_000).build();
-    frugal.retire(Box::new("freed all the same"));
+    frugal.retire(Box::new("freed all the same")).unwrap();
 
     background.barrier();
     frugal.barrier();

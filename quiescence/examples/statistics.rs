@@ -2,7 +2,7 @@
 
 fn main() {
     println!("fences: {:?}", quiescence::fences());
-    quiescence::retire(Box::new([0u8; 64]));
+    quiescence::retire(Box::new([0u8; 64])).unwrap();
     quiescence::barrier();
     let statistics = quiescence::statistics();
     println!("{statistics:#?}");

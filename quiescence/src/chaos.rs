@@ -84,6 +84,12 @@ pub enum Mutant {
     OnlineForGood,
     /// The updater does not let those through who copy from a reader that is offline.
     NoPassingOver,
+    /// A batch gets its cookie before its callbacks are counted.
+    CookieBeforeCount,
+    /// The worker leaves a domain alone without a fence before its last look.
+    NoIdleFence,
+    /// What waits is not bounded.
+    NoLimit,
 }
 
 impl Mutant {

@@ -19,6 +19,7 @@ use grace::{Action, Event, Hint, Machine, Number, Sequence, Start, Urgency, word
 
 use crate::chaos::{self, Mutant, Point};
 use crate::engine::Settings;
+use crate::limit::Charge;
 use crate::os::sync::{
     self, AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, const_unless_loom,
 };
@@ -51,6 +52,7 @@ pub struct Core {
     completed: AtomicU64,
     registry: Mutex<Registry>,
     pub(crate) queues: Queues,
+    pub(crate) charge: Line<Charge>,
     pub(crate) tuning: tuning::Kept,
     /// Whether `os::fork` knows of this domain.
     pub(crate) known: AtomicBool,
@@ -138,6 +140,7 @@ impl Core {
                     _ => None,
                 })),
                 queues: Queues::new(),
+                charge: Line(Charge::new()),
                 tuning: tuning::Kept::new(),
                 known: AtomicBool::new(false),
                 number: 0,

@@ -1,4 +1,4 @@
-//! Deferral: how threads queue callbacks, and who runs them.
+//! Deferral: how threads queue callbacks, who runs them, and what happens at the limit.
 //!
 //! Each thread has two queues in a domain. Retired objects are dropped by the thread itself when it
 //! retires again: a few at a time, so that memory goes back to the cache it came from. Closures,
@@ -7,119 +7,344 @@
 //!
 //! **Invariant [D-1]: a thread that is in a section, of whatever domain, runs no callback and waits for
 //! nothing; it only adds.** A QSBR reader does its part at its quiescent states, offline.
+//!
+//! At the limit ([`crate::limit`]) objects and closures part ways. An object's thread waits for one grace
+//! period and runs its own callbacks; if there is still no room, the object is freed on the spot, since its
+//! grace period is over: so it needs nobody's progress but that of sections. A closure's thread waits until the
+//! worker has made room. Inside a section the first object is admitted over the limit, and the thread settles
+//! that when its outermost section ends; a second one is refused. In a callback an object waits for a grace
+//! period and is freed; a closure finds the room of the callback that is running, or is refused.
 
+use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;
+use grace::limit::{Amount, Place, Remedy, Zone, remedy};
 
 use crate::chaos::{self, Mutant};
 use crate::core::{Core, Me};
 use crate::kind::{self, Handle, Kind};
-use crate::local::{self, Own, Sections};
-use crate::queue::{Callback, Queue, WAITING_MAX};
-use crate::worker;
-
-/// Additions between two looks at what is due. Less than the callbacks that a look runs, so that a
-/// thread that keeps retiring runs more than it adds.
-const TEND_EVERY: u64 = 8;
+use crate::local::{self, Debt, Own, Sections};
+use crate::os::sync;
+use crate::queue::{self, Queue, Wants};
+use crate::retire::{Boxed, Closure, Refused, Retire, Value};
+use crate::{retired, stream, trace, worker};
 
 /// Runs of a few callbacks at one quiescent state.
 const RUNS_AT_QUIESCENT_STATE: usize = 64;
 
-/// [`Domain::call`](crate::Domain::call).
-pub(crate) fn call<K: Kind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
-    unsafe fn run<F: FnOnce()>(data: *mut ()) {
-        // SAFETY: made below from a box of this very type.
-        let f = unsafe { Box::from_raw(data.cast::<F>()) };
-        f();
-    }
-    let data = Box::into_raw(Box::new(f)).cast();
-    // SAFETY: the box is consumed once; F is Send and 'static.
-    let callback = unsafe { Callback::new(data, run::<F>) };
-    let queue = local::closures(kind.core(), || kind.handle());
-    let waiting = add(kind, queue, callback);
-    if waiting.is_multiple_of(TEND_EVERY) && Sections::of_this_thread() == Sections::None {
-        let core = kind.core();
-        core.advance(Own::in_domain(core).me());
-    }
+/// Objects whose drops retire others, one within the other, that are freed on the spot. Deeper ones go over the
+/// limit, for the stack has one, too.
+const NESTED_MAX: u32 = 32;
+
+/// What comes of an object that asks for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// It is charged: queue it.
+    Charged,
+    /// There is none; a grace period has gone by.
+    Waited,
+    /// There is none, and nothing may be waited for.
+    Full,
 }
 
-/// Drops the box that `object` came from after a grace period.
+// ---- objects --------------------------------------------------------------------------------------
+
+/// Drops the box that `object` came from after a grace period. May wait, or drop it on the spot after
+/// waiting; inside a section it is never refused.
 ///
 /// # Safety
 /// `object` came from a box and new sections cannot reach it.
+#[inline]
+#[track_caller]
 pub(crate) unsafe fn retire_raw<K: Kind, T: Send + 'static>(kind: &K, object: *mut T) {
-    unsafe fn run<T>(data: *mut ()) {
-        // SAFETY: made below from a box of this very type.
-        chaos::free(unsafe { Box::from_raw(data.cast::<T>()) });
-    }
+    retired::note(object.cast_const().cast(), size_of::<T>());
     if chaos::mutant(Mutant::RetireBeforeUnlink) {
         // SAFETY: not at all: this is the fault to be caught.
-        return unsafe { run::<T>(object.cast()) };
+        return unsafe { free::<T>(object) };
     }
-    // SAFETY: the box is consumed once; T is Send and 'static.
-    let callback = unsafe { Callback::new(object.cast(), run::<T>) };
+    let amount = Amount::object(size_of::<T>() as u64);
     let queue = local::objects(kind.core(), || kind.handle());
-    let waiting = add(kind, queue, callback);
-    if let Some(queue) = queue
-        && waiting.is_multiple_of(TEND_EVERY)
-        && !local::in_callback()
-    {
-        tend(kind.core(), queue, waiting);
+    if !queue.is_some_and(|queue| queue.purse().take(amount)) {
+        match make_room(kind, queue, amount, true) {
+            Room::Charged => {}
+            // SAFETY: by the contract; its grace period is over.
+            Room::Waited => return on_the_spot(kind.core(), || unsafe { free::<T>(object) }),
+            Room::Full => admit_over(kind.core(), queue, amount),
+        }
+    }
+    // SAFETY: the box is consumed once; T is Send and 'static. It has been charged.
+    unsafe { add_object(kind, queue, &Boxed::<T>::KIND, object, amount.bytes) };
+}
+
+/// Frees an object from a box on the spot.
+///
+/// # Safety
+/// It came from a box, and nobody can see it.
+unsafe fn free<T: Send + 'static>(mut object: *mut T) {
+    // SAFETY: the payload of that kind: one pointer.
+    unsafe { (Boxed::<T>::KIND.run)((&raw mut object).cast(), 1) };
+}
+
+/// Whether an object of so many bytes may be unlinked here, to be retired then: not in a section, where
+/// nothing can be waited for, if this thread has gone over the limit there already.
+#[inline]
+pub(crate) fn may_replace<K: Kind>(kind: &K, bytes: usize) -> bool {
+    let amount = Amount::object(bytes as u64);
+    let Some(queue) = local::objects(kind.core(), || kind.handle()) else { return true };
+    let purse = queue.purse();
+    purse.allowance().take(amount) || !purse.owes(kind.core()) || place() != Place::Section
+}
+
+/// Drops `value` after a grace period, or gives it back: if there is no room, and `waits` is false or nothing
+/// may be waited for.
+pub(crate) fn retire<K: Kind, P: Retire>(
+    kind: &K,
+    value: P,
+    waits: bool,
+) -> Result<(), Refused<P>> {
+    let amount = Amount::object(value.bytes() as u64);
+    let queue = local::objects(kind.core(), || kind.handle());
+    if !queue.is_some_and(|queue| queue.purse().take(amount)) {
+        match make_room(kind, queue, amount, waits) {
+            Room::Charged => {}
+            Room::Waited => {
+                on_the_spot(kind.core(), || drop(value));
+                return Ok(());
+            }
+            Room::Full => return Err(Refused::retired(value, kind.handle(), retire_over)),
+        }
+    }
+    add_value(kind, queue, value, amount.bytes);
+    Ok(())
+}
+
+/// Drops `value` after a grace period, and never waits or refuses.
+fn retire_over<P: Retire>(handle: &Handle, value: P) {
+    let amount = Amount::object(value.bytes() as u64);
+    let queue = local::objects(handle, || handle.clone());
+    if !queue.is_some_and(|queue| queue.purse().take(amount)) {
+        admit_over(handle, queue, amount);
+    }
+    add_value(handle, queue, value, amount.bytes);
+}
+
+fn add_value<K: Kind, P: Retire>(kind: &K, queue: Option<&Queue>, value: P, bytes: u64) {
+    if const { Value::<P>::FITS } {
+        // SAFETY: a P, which is Send and 'static.
+        unsafe { add_object(kind, queue, &Value::<P>::NEAR, value, bytes) };
+    } else {
+        let value = Box::into_raw(Box::new(value));
+        // SAFETY: a P in a box, as above.
+        unsafe { add_object(kind, queue, &Value::<P>::FAR, value, bytes) };
     }
 }
 
-/// Adds to the thread's queue, or to the shared one if the thread is ending. Answers how many wait.
-fn add<K: Kind>(kind: &K, queue: Option<&Queue>, callback: Callback) -> u64 {
+/// Adds a charged object to the thread's queue, and does the thread's part.
+///
+/// # Safety
+/// As [`Queue::add`]: `kind` and `payload` fit.
+#[inline]
+unsafe fn add_object<K: Kind, P>(
+    kind: &K,
+    queue: Option<&Queue>,
+    what: &'static stream::Kind,
+    payload: P,
+    bytes: u64,
+) {
+    // SAFETY: by the contract; the queue is this thread's.
+    if unsafe { add(kind, queue, what, payload, bytes) }
+        && let Some(queue) = queue
+    {
+        tend(kind.core(), queue);
+    }
+}
+
+/// Adds to the thread's queue, or to the shared one if the thread is ending. Answers whether it is time for
+/// the thread to do its part.
+///
+/// # Safety
+/// As [`Queue::add`]; and `queue` is this thread's.
+#[inline]
+unsafe fn add<K: Kind, P>(
+    kind: &K,
+    queue: Option<&Queue>,
+    what: &'static stream::Kind,
+    payload: P,
+    bytes: u64,
+) -> bool {
     let core = kind.core();
-    let waiting = match queue {
-        Some(queue) => queue.add(core, callback),
-        None => kind::known(kind).queues.shared().add(core, callback),
+    let due = match queue {
+        // SAFETY: by the contract.
+        Some(queue) => unsafe { queue.add(what, payload, bytes) },
+        None => kind::known(kind).queues.with_shared(core, |queue| {
+            // SAFETY: by the contract; whoever holds the lock is the one who adds.
+            unsafe { queue.add(what, payload, bytes) }
+        }),
     };
-    // Relaxed: a stale `true` is put right by the worker's own look under its lock.
+    // Relaxed: ordered by the fences in `add` and in `Queues::leave` [DQ-3].
     if !core.queues.announced.load(Relaxed) {
         worker::announce(&kind.handle());
     }
-    waiting
+    due
 }
 
-/// A step of the grace period, a few drops, and patience where too many objects wait.
-fn tend(core: &Core, queue: &Queue, waiting: u64) {
+/// The thread's part, now and then: a step of the grace period and a few drops.
+#[cold]
+fn tend(core: &Core, queue: &Queue) {
+    if queue.is_full(core.limit()) {
+        queue.close(core, urgency(core));
+    }
+    if local::in_callback() {
+        return;
+    }
     match Sections::of_this_thread() {
         Sections::None => {
-            core.advance(Own::in_domain(core).me());
-            queue.run_some(core, local::token());
-            if waiting >= WAITING_MAX {
-                relieve(core, queue);
+            if queue.run_some(core, local::token()) == 0 && queue.wants() == Wants::Looks {
+                core.advance(Own::in_domain(core).me());
             }
         }
         Sections::Qsbr => {
             core.advance(Own::in_domain(core).me());
-            if waiting >= WAITING_MAX {
-                local::make_overdue(core);
+            if core.zone() != Zone::Free {
+                local::make_overdue();
             }
         }
         Sections::Ordinary => {}
     }
 }
 
-/// Waits until fewer than the limit wait. Returns early if a drop that it runs begins a section on
-/// this thread and leaks it.
-fn relieve(core: &Core, queue: &Queue) {
-    while queue.waiting_count() >= WAITING_MAX && Sections::of_this_thread() == Sections::None {
-        if queue.run_some(core, local::token()) == 0 {
-            queue.wait_for_progress(core, Urgency::Expedited, || Own::in_domain(core).me());
+/// How much the grace period of a full batch is wanted.
+fn urgency(core: &Core) -> Urgency {
+    match core.zone() {
+        Zone::Free => Urgency::Normal,
+        Zone::Expedite | Zone::Full => Urgency::Expedited,
+    }
+}
+
+/// Frees an object whose grace period is over, as callbacks are run.
+fn on_the_spot(core: &Core, free: impl FnOnce()) {
+    let whole = local::running_callbacks(core, &Cell::new(Amount::NONE), || queue::caught(free));
+    core.queues.panicked.fetch_add(u64::from(!whole), Relaxed);
+}
+
+// ---- the limit ------------------------------------------------------------------------------------
+
+/// Where the calling thread is, as far as the limit goes.
+fn place() -> Place {
+    if Sections::of_this_thread() != Sections::None {
+        Place::Section
+    } else if local::in_callback() {
+        Place::Callback
+    } else {
+        Place::Outside
+    }
+}
+
+/// Admits an object that the thread's purse does not pay for, if need be and `waits` by waiting.
+#[cold]
+fn make_room<K: Kind>(kind: &K, queue: Option<&Queue>, object: Amount, waits: bool) -> Room {
+    let core = kind::known(kind);
+    if admit(core, queue, object) {
+        return Room::Charged;
+    }
+    if chaos::mutant(Mutant::NoLimit) {
+        admit_over(core, queue, object);
+        return Room::Charged;
+    }
+    let remedy = match queue {
+        Some(queue) => {
+            queue.purse().owes(core); // not if others have made room
+            remedy(place(), &queue.purse().allowance())
+        }
+        // Whoever has no queue any more has no purse to owe from.
+        None if place() == Place::Section => Remedy::Refuse,
+        None => Remedy::WaitAndFree,
+    };
+    trace::limit_reached(core, waits && !matches!(remedy, Remedy::Borrow | Remedy::Refuse));
+    match remedy {
+        _ if !waits => Room::Full,
+        Remedy::WaitAndRun => {
+            settle(core, queue);
+            if admit(core, queue, object) { Room::Charged } else { Room::Waited }
+        }
+        Remedy::WaitAndFree => match local::nested_in_callbacks() {
+            NESTED_MAX.. => Room::Full,
+            _ => {
+                core.synchronize(Urgency::Expedited, Own::in_domain(core).me());
+                if admit(core, queue, object) { Room::Charged } else { Room::Waited }
+            }
+        },
+        Remedy::Borrow => {
+            admit_over(core, queue, object);
+            local::make_overdue();
+            Room::Charged
+        }
+        Remedy::Refuse => Room::Full,
+    }
+}
+
+/// Admits an object without waiting: with what the running callback has freed, with more from the domain, or
+/// by itself.
+fn admit(core: &Core, queue: Option<&Queue>, object: Amount) -> bool {
+    local::spend_credit(core, object)
+        || match queue {
+            Some(queue) => queue.purse().refill(core, object),
+            None => core.admit(object),
+        }
+}
+
+/// Admits an object over the limit.
+fn admit_over(core: &Core, queue: Option<&Queue>, object: Amount) {
+    match queue {
+        Some(queue) => queue.purse().borrow(core, object),
+        None => core.admit_over(object),
+    }
+}
+
+/// Waits for a grace period, and drops of this thread's objects what is ready: all that was retired before.
+/// The thread is in no section and in no callback.
+fn settle(core: &Core, queue: Option<&Queue>) {
+    if let Some(queue) = queue {
+        queue.close(core, Urgency::Expedited);
+    }
+    core.synchronize(Urgency::Expedited, Own::in_domain(core).me());
+    if let Some(queue) = queue {
+        // A drop may begin a section on this thread and leak it.
+        while queue.run_some(core, local::token()) != 0
+            && core.zone() != Zone::Free
+            && Sections::of_this_thread() == Sections::None
+        {}
+    }
+}
+
+/// A section has ended on a thread that has gone over the limit: settles that, once it is in no section at all
+/// and in no callback.
+#[cold]
+pub(crate) fn settle_debts() {
+    if place() != Place::Outside || std::thread::panicking() {
+        return local::make_overdue();
+    }
+    for (handle, queue, debt) in local::debtors() {
+        match debt {
+            Debt::Objects => settle(&handle, Some(&queue)),
+            Debt::Closures => {
+                wait_for_worker(&handle, || !queue.purse().owes(&handle));
+            }
         }
     }
 }
 
 /// A QSBR reader that retires is at a quiescent state: whether it has its part to do.
 pub(crate) fn is_due(core: &Core) -> bool {
-    !local::in_callback() && local::existing_objects(core).is_some_and(|queue| !queue.is_empty())
+    !local::in_callback()
+        && (local::existing_objects(core).is_some_and(|queue| !queue.is_empty())
+            || !local::debtors().is_empty())
 }
 
-/// Its part, to be done offline: drops what is ready, and waits where too many objects wait.
+/// Its part, to be done offline: drops what is ready, and waits near the limit.
 pub(crate) fn catch_up(core: &Core) {
+    settle_debts();
     let Some(queue) = local::existing_objects(core) else { return };
     if Sections::of_this_thread() != Sections::None {
         return;
@@ -129,8 +354,140 @@ pub(crate) fn catch_up(core: &Core) {
             break;
         }
     }
-    relieve(core, &queue);
+    if core.zone() != Zone::Free {
+        settle(core, Some(&queue));
+    }
 }
+
+// ---- closures -------------------------------------------------------------------------------------
+
+/// [`Domain::call`](crate::Domain::call), and its kin.
+pub(crate) fn call<K: Kind, F: FnOnce() + Send + 'static>(
+    kind: &K,
+    f: F,
+    patience: Patience,
+) -> Result<(), Refused<F>> {
+    let amount = Amount::object(size_of::<F>() as u64);
+    let queue = local::closures(kind.core(), || kind.handle());
+    let admitted = queue.is_some_and(|queue| queue.purse().take(amount))
+        || make_room_for_closure(kind, queue, amount, patience != Patience::None);
+    if !admitted {
+        return Err(Refused::closure(f));
+    }
+    let due = add_closure(kind, queue, f, amount.bytes);
+    if patience == Patience::Hurried {
+        hurry(kind);
+    } else if due && let Some(queue) = queue {
+        tend_closures(kind, queue);
+    }
+    Ok(())
+}
+
+/// As [`call`], for callers that can neither wait nor be refused: over the limit, if need be.
+pub(crate) fn call_over<K: Kind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
+    let waits = if place() == Place::Outside { Patience::Lazy } else { Patience::None };
+    if let Err(refused) = call(kind, f, waits) {
+        let amount = Amount::object(size_of::<F>() as u64);
+        let queue = local::closures(kind.core(), || kind.handle());
+        admit_over(kind.core(), queue, amount);
+        add_closure(kind, queue, refused.into_inner(), amount.bytes);
+    }
+}
+
+/// Adds a charged closure. Answers whether it is time for the thread to do its part.
+fn add_closure<K: Kind, F: FnOnce() + Send + 'static>(
+    kind: &K,
+    queue: Option<&Queue>,
+    f: F,
+    bytes: u64,
+) -> bool {
+    if const { Closure::<F>::FITS } {
+        // SAFETY: an F, which is Send and 'static.
+        unsafe { add(kind, queue, &Closure::<F>::NEAR, f, bytes) }
+    } else {
+        let f = Box::into_raw(Box::new(f));
+        // SAFETY: an F in a box, as above.
+        unsafe { add(kind, queue, &Closure::<F>::FAR, f, bytes) }
+    }
+}
+
+/// How a closure is queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It may wait for company, and its thread for room.
+    Lazy,
+    /// It waits for no company, and its thread for room.
+    Hurried,
+    /// It may wait for company; its thread does not wait.
+    None,
+}
+
+/// Has the worker see to the domain now.
+fn hurry<K: Kind>(kind: &K) {
+    worker::hurry(&kind.handle());
+}
+
+/// The part of a thread that queues closures: it asks for a grace period, and has the worker run what is
+/// ready.
+#[cold]
+fn tend_closures<K: Kind>(kind: &K, queue: &Queue) {
+    let core = kind.core();
+    if !queue.is_full(core.limit()) {
+        return;
+    }
+    queue.close(core, urgency(core));
+    if Sections::of_this_thread() == Sections::None {
+        core.advance(Own::in_domain(core).me());
+    }
+    hurry(kind);
+}
+
+/// Admits a closure that the thread's purse does not pay for. Where it waits, it waits for the worker.
+#[cold]
+fn make_room_for_closure<K: Kind>(
+    kind: &K,
+    queue: Option<&Queue>,
+    amount: Amount,
+    waits: bool,
+) -> bool {
+    let core = kind::known(kind);
+    if admit(core, queue, amount) {
+        return true;
+    }
+    if chaos::mutant(Mutant::NoLimit) {
+        admit_over(core, queue, amount);
+        return true;
+    }
+    let place = place();
+    let borrows = place == Place::Section && queue.is_some_and(|queue| !queue.purse().owes(core));
+    trace::limit_reached(core, waits && place == Place::Outside);
+    match place {
+        _ if !waits => false,
+        Place::Section if borrows => {
+            admit_over(core, queue, amount);
+            local::make_overdue();
+            true
+        }
+        Place::Section | Place::Callback => false,
+        Place::Outside => wait_for_worker(&kind.handle(), || admit(core, queue, amount)),
+    }
+}
+
+/// Has the worker run closures until there is room; `false` if there is no worker, so that nobody makes any.
+fn wait_for_worker(handle: &Handle, has_room: impl Fn() -> bool) -> bool {
+    loop {
+        settle(handle, local::existing_objects(handle).as_deref());
+        if has_room() {
+            return true;
+        }
+        if !worker::hurry(handle) {
+            return false;
+        }
+        sync::moment();
+    }
+}
+
+// ---- everything -----------------------------------------------------------------------------------
 
 /// [`Domain::barrier`](crate::Domain::barrier).
 pub(crate) fn barrier(core: &Core, me: impl Fn() -> Me) {
@@ -144,9 +501,22 @@ pub(crate) fn barrier(core: &Core, me: impl Fn() -> Me) {
     core.queues.forget_orphans();
 }
 
+/// At the orderly end of the process: runs what waits in a domain, as far as others let it in so short a time.
+/// Answers whether nothing is left.
+pub(crate) fn finish(core: &Core) -> bool {
+    let queues = core.queues.all();
+    queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
+    if Sections::of_this_thread() == Sections::None {
+        core.advance_at_tick(Own::in_domain(core).me());
+    }
+    queues.iter().for_each(|queue| while queue.run_some(core, local::token()) != 0 {});
+    core.queues.forget_orphans();
+    core.queues.all().iter().all(|queue| queue.is_empty())
+}
+
 /// The thread that added to this queue is gone.
 pub(crate) fn orphan(handle: &Handle, queue: &Queue) {
-    queue.mark_orphan();
+    queue.mark_orphan(handle);
     if queue.is_empty() {
         handle.queues.forget_orphans();
     } else {

@@ -9,12 +9,13 @@ use grace::policy::Budget;
 use grace::{Start, Urgency};
 
 use crate::core::{Attention, Core};
-use crate::defer;
+use crate::defer::{self, Patience};
 use crate::engine::{Engine, Settings};
 use crate::guard::{Guard, Reader};
 use crate::kind::{self, Global, Kind, Private};
 use crate::local::Own;
 use crate::qsbr::Qsbr;
+use crate::retire::{Refused, Retire, WithSize};
 use crate::statistics::Statistics;
 use crate::tuning::Tuning;
 use crate::worker;
@@ -74,7 +75,7 @@ impl Domain<Private> {
 /// use quiescence::{Domain, Engine};
 ///
 /// let domain = Domain::builder().engine(Engine::Tick).build();
-/// domain.retire(Box::new(7)); // dropped a tick or two from now
+/// domain.retire(Box::new(7)).expect("not in a section"); // dropped a tick or two after others joined it
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "build() makes the domain"]
@@ -110,8 +111,8 @@ impl Builder {
     /// are not counted.
     ///
     /// Holds under [`Engine::Adaptive`], unless somebody waits expedited
-    /// ([`Domain::synchronize_expedited`], [`Domain::barrier`]) or 49,152 retired objects or closures of
-    /// one thread wait (three quarters of the objects' limit). Each turn is rested for when it has ended:
+    /// ([`Domain::synchronize_expedited`], [`Domain::barrier`]) or three quarters of what may wait do
+    /// ([`Tuning`]). Each turn is rested for when it has ended:
     /// a share of one in a million means that callbacks wait for minutes, unless somebody waits. The
     /// other engines cost what they cost.
     pub const fn worker_budget_ppm(mut self, share_ppm: u32) -> Self {
@@ -300,47 +301,106 @@ impl<K: Kind> Domain<K> {
     /// Calls `f` after a grace period, on the worker thread or on a thread in
     /// [`barrier`](Self::barrier).
     ///
-    /// Allocates the closure. Never waits for readers, so the number of closures that wait is not
-    /// bounded. Those that still wait when the process ends are not run: see
-    /// [`barrier`](Self::barrier).
+    /// The call is *lazy*: it waits for company before a grace period is asked for, at most as long as
+    /// [`Tuning::lazy`] says; see [`call_hurried`](Self::call_hurried). Nothing is allocated for closures of up
+    /// to four words. Whatever waits at an orderly end of the process is run then, as far as sections of other
+    /// threads allow.
     ///
-    /// The callbacks that one thread queues in one domain run in order. A callback may queue others,
-    /// and must not call `barrier`, which panics there. If it panics, the panic is reported like any
-    /// other and counted, and the rest still run.
+    /// The callbacks that one thread queues in one domain run in order. A callback may queue others, itself
+    /// included, and must not call `barrier`, which panics there. If it panics, the panic is reported like
+    /// any other and counted, and the rest still run. The worker is one thread for the whole process: a
+    /// callback that blocks holds up those of all domains.
     ///
-    /// The worker is one thread for the whole process and looks every 10 ms: a callback that blocks
-    /// holds up those of all domains, and the objects whose threads do not retire again.
-    pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) {
-        defer::call(&self.kind, f);
+    /// # Progress and cost
+    /// A few plain stores to memory of the thread's own; once in many calls a lock and a step of a grace
+    /// period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits until the worker
+    /// has made room: **do not hold a lock then that callbacks take**, or use
+    /// [`try_call`](Self::try_call).
+    ///
+    /// # Errors
+    /// At the limit, where nothing may be waited for: `f`, in a [`Refused`]. In a section of whatever domain the
+    /// first closure (or object) of a thread is still taken, and paid for by waiting when the section ends; the
+    /// second one is refused. In a callback one closure is taken for each callback that has run.
+    pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        defer::call(&self.kind, f, Patience::Lazy)
     }
 
-    /// Drops `object` after a grace period.
+    /// As [`call`](Self::call), but waits for no company: the worker sees to the domain now.
     ///
-    /// It must be unreachable for readers that begin their sections from now on: for what an
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn call_hurried<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        defer::call(&self.kind, f, Patience::Hurried)
+    }
+
+    /// As [`call`](Self::call), but never waits: at the limit it gives `f` back.
+    ///
+    /// # Errors
+    /// At the limit.
+    pub fn try_call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        defer::call(&self.kind, f, Patience::None)
+    }
+
+    /// Drops `object`, a [`Box`], an [`Arc`] or another owner, after a grace period.
+    ///
+    /// What it owns must be unreachable for readers that begin their sections from now on: for what an
     /// [`Rcu`](crate::Rcu) points to, its own methods see to that. Dropped by this
     /// thread when it retires again outside of sections (a QSBR reader: at a quiescent state), or on
     /// the worker thread, or on a thread in [`barrier`](Self::barrier); never by a reader. Nothing is
-    /// allocated per object. A drop that panics is reported and counted, and stops no other. Objects
-    /// that still wait when the process ends are not dropped.
+    /// allocated per object. A drop that panics is reported and counted, and stops no other. With no further
+    /// call from anyone it is dropped within [`Tuning::lazy`], a tick and a grace period.
     ///
     /// **An object whose drop takes a lock** must not be retired this way by threads that hold the lock
     /// while they retire: an earlier object may be dropped in this very call. Say
     /// `call(move || drop(object))` instead.
     ///
-    /// # Progress
-    /// Does not wait, unless 65,536 objects of this thread wait already and the thread is in no
-    /// section of any domain: then it waits for the oldest grace period. (A QSBR reader waits at its
-    /// next quiescent state.) **Inside a section nothing is dropped and nothing bounds what waits:** a
-    /// thread that retires in every section leaves it all to the worker.
-    pub fn retire<T: Send + 'static>(&self, object: Box<T>) {
-        // SAFETY: a box, and by the caller's word unreachable; readers that still see it only read.
-        unsafe { defer::retire_raw(&self.kind, Box::into_raw(object)) };
+    /// # Progress and cost
+    /// A few plain stores to memory of the thread's own; at every sixteenth call a lock of the thread's own
+    /// and the drops of some earlier objects; once in up to 2,048 calls a step of a grace period. At the domain's limit
+    /// ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits for a grace period; then this object is
+    /// queued, or dropped on the spot if there is still no room. It never waits for anything but sections.
+    ///
+    /// # Errors
+    /// In a section of whatever domain nothing may be waited for: there the first object of a thread that
+    /// finds no room is taken over the limit, and the thread waits when its outermost section ends; a second one is
+    /// given back, in a [`Refused`]. (A QSBR reader waits at its next quiescent state.)
+    pub fn retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
+        defer::retire(&self.kind, object, true)
+    }
+
+    /// As [`retire`](Self::retire), for an owner of so many bytes: one whose size is not known, or that is
+    /// known to own more than [`Retire::bytes`] says.
+    ///
+    /// ```
+    /// let slabs: Vec<Vec<u8>> = (0..16).map(|_| vec![0; 65_536]).collect();
+    /// let domain = quiescence::Domain::global();
+    /// domain.retire_sized(slabs, 16 * 65_536).expect("not in a section");
+    /// assert!(domain.statistics().bytes_waiting >= 16 * 65_536);
+    /// # domain.barrier();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`retire`](Self::retire).
+    pub fn retire_sized<P: Send + 'static>(
+        &self,
+        object: P,
+        bytes: usize,
+    ) -> Result<(), Refused<WithSize<P>>> {
+        defer::retire(&self.kind, WithSize::new(object, bytes), true)
+    }
+
+    /// As [`retire`](Self::retire), but never waits: at the limit it gives the object back.
+    ///
+    /// # Errors
+    /// At the limit.
+    pub fn try_retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
+        defer::retire(&self.kind, object, false)
     }
 
     /// Waits until everything that was queued in this domain before, by any thread, has run.
     ///
     /// Blocking: for grace periods, and for callbacks, many of which it runs itself; so it must not be
-    /// called under a lock that they take. At the end of `main` it makes sure that nothing is lost.
+    /// called under a lock that they take.
     ///
     /// # Panics
     /// If the calling thread is in a section of this domain (also one that a callback has just begun

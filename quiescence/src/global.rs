@@ -4,6 +4,7 @@ use crate::domain::{Cookie, Domain};
 use crate::guard::Reader;
 use crate::kind::Global;
 use crate::os::fence::{self, Fences};
+use crate::retire::{Refused, Retire};
 use crate::statistics::Statistics;
 
 const GLOBAL: Domain<Global> = Domain::global();
@@ -62,19 +63,33 @@ pub fn wait(cookie: Cookie) {
     GLOBAL.wait(cookie);
 }
 
-/// Calls `f` after a grace period of the global domain. See [`Domain::call`].
+/// Calls `f` after a grace period of the global domain, which may wait for company. See [`Domain::call`].
 ///
 /// ```
-/// quiescence::call(|| println!("nobody reads it any more"));
+/// quiescence::call(|| println!("nobody reads it any more")).expect("not in a section");
 /// quiescence::barrier();
 /// ```
-pub fn call<F: FnOnce() + Send + 'static>(f: F) {
-    GLOBAL.call(f);
+///
+/// # Errors
+/// At the domain's limit, where nothing may be waited for.
+pub fn call<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>> {
+    GLOBAL.call(f)
+}
+
+/// As [`call`], but waits for no company. See [`Domain::call_hurried`].
+///
+/// # Errors
+/// As [`call`].
+pub fn call_hurried<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>> {
+    GLOBAL.call_hurried(f)
 }
 
 /// Drops `object` after a grace period of the global domain. See [`Domain::retire`].
-pub fn retire<T: Send + 'static>(object: Box<T>) {
-    GLOBAL.retire(object);
+///
+/// # Errors
+/// At the domain's limit, where nothing may be waited for.
+pub fn retire<P: Retire>(object: P) -> Result<(), Refused<P>> {
+    GLOBAL.retire(object)
 }
 
 /// Waits until everything queued in the global domain before has run. See [`Domain::barrier`].

@@ -146,6 +146,19 @@ unsafe impl Kind for Private {
     }
 }
 
+// SAFETY: one domain, which clones share.
+unsafe impl Kind for Handle {
+    const STATIC: bool = false;
+
+    fn core(&self) -> &Core {
+        self
+    }
+
+    fn handle(&self) -> Handle {
+        self.clone()
+    }
+}
+
 /// Declares a type that names a domain of its own, for the life of the program.
 ///
 /// Guards and data of it do not go with those of any other domain, and the compiler says so. The

@@ -66,6 +66,8 @@ mod trace;
 #[allow(dead_code, unused_imports)]
 mod retired;
 mod core;
+mod stream;
+mod limit;
 mod queue;
 mod os;
 
@@ -77,6 +79,10 @@ mod local;
 mod guard;
 #[cfg(not(loom))]
 mod qsbr;
+#[cfg(not(loom))]
+mod cache;
+#[cfg(not(loom))]
+mod retire;
 #[cfg(not(loom))]
 mod defer;
 #[cfg(not(loom))]
@@ -105,6 +111,7 @@ pub use crate::{
     os::thread::ThreadState,
     qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     rcu::{Rcu, RcuOption, Unlinked},
+    retire::{Refused, Retire, WithSize},
     stall::hook::{StallHook, set_stall_hook, take_stall_hook},
     stall::report::{Holdout, StackFrame, StallReport},
     statistics::{Latency, Statistics},

@@ -9,7 +9,11 @@ use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
+use std::thread::LocalKey;
 
+use grace::limit::Amount;
+
+use crate::cache;
 use crate::core::{Core, Me};
 use crate::defer;
 use crate::kind::{Handle, WeakHandle};
@@ -39,17 +43,48 @@ thread_local! {
     static TABLE: Cell<*mut Table> = const { Cell::new(ptr::null_mut()) };
     /// Frees the table at the end of the thread.
     static SENTINEL: Sentinel = const { Sentinel };
-    /// The queue that this thread last added to, and its domain; or nulls.
-    static QUEUE: Cell<(*const Core, *const Queue)> =
-        const { Cell::new((ptr::null(), ptr::null())) };
-    /// Whether this thread is running a callback.
-    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
+    /// The queue of objects that this thread last added to.
+    static OBJECTS: Cell<Last> = const { Cell::new(Last::NONE) };
+    /// The queue of closures that this thread last added to.
+    static CLOSURES: Cell<Last> = const { Cell::new(Last::NONE) };
+    /// What this thread is running.
+    static RUNNING: Cell<Running> = const { Cell::new(Running::NOTHING) };
     static TOKEN: u8 = const { 0 };
 }
 
 /// A number that no other live thread has. It stays the same in a child process.
 pub(crate) fn token() -> usize {
     TOKEN.with(|token| ptr::from_ref(token).addr())
+}
+
+/// A queue and its domain; or nulls.
+#[derive(Clone, Copy)]
+struct Last {
+    core: *const Core,
+    queue: *const Queue,
+}
+
+impl Last {
+    const NONE: Self = Self { core: ptr::null(), queue: ptr::null() };
+}
+
+fn forget_last_queues() {
+    OBJECTS.set(Last::NONE);
+    CLOSURES.set(Last::NONE);
+}
+
+/// The callbacks that a thread is running.
+#[derive(Clone, Copy)]
+struct Running {
+    /// Callbacks and objects freed on the spot, one within the other.
+    depth: u32,
+    /// Whose they are, and the room that they have made so far; or nulls.
+    core: *const Core,
+    credit: *const Cell<Amount>,
+}
+
+impl Running {
+    const NOTHING: Self = Self { depth: 0, core: ptr::null(), credit: ptr::null() };
 }
 
 #[derive(Default)]
@@ -101,7 +136,7 @@ impl Table {
         let mut locals = self.locals.borrow_mut();
         let index = locals.iter().position(|local| ptr::eq(local.core.as_ptr(), core));
         let index = index.unwrap_or_else(|| {
-            QUEUE.set((ptr::null(), ptr::null()));
+            forget_last_queues();
             locals.retain(|local| local.core.is_alive());
             let handle = handle();
             fork::remember(&handle);
@@ -254,7 +289,7 @@ fn leave_thread() {
         return;
     };
     table.exiting.set(true);
-    QUEUE.set((ptr::null(), ptr::null()));
+    forget_last_queues();
     let mut orphans = Vec::new();
     for local in table.locals.borrow_mut().iter_mut() {
         let Some(handle) = local.core.upgrade() else {
@@ -271,6 +306,7 @@ fn leave_thread() {
         orphans.push((handle, [local.objects.take(), local.closures.take()]));
     }
     Table::free_if_empty();
+    cache::clear();
     // A handle may be the last by now. Then its domain ends here, and runs callbacks: they find no
     // borrow of the table in their way.
     for (handle, queues) in orphans {
@@ -332,22 +368,34 @@ impl Own {
 /// The queue of the last call is found at once.
 #[inline]
 pub(crate) fn objects(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
-    let (last_core, last_queue) = QUEUE.get();
-    if ptr::eq(last_core, core) {
+    last_or_find(&OBJECTS, core, handle, |local| &mut local.objects)
+}
+
+/// The thread's queue of closures in a domain; as [`objects`].
+#[inline]
+pub(crate) fn closures(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
+    last_or_find(&CLOSURES, core, handle, |local| &mut local.closures)
+}
+
+#[inline]
+fn last_or_find<'c>(
+    last: &'static LocalKey<Cell<Last>>,
+    core: &'c Core,
+    handle: impl FnOnce() -> Handle,
+    which: impl FnOnce(&mut Local) -> &mut Option<Arc<Queue>>,
+) -> Option<&'c Queue> {
+    let known = last.get();
+    if ptr::eq(known.core, core) {
         // SAFETY: the table holds the queue of a living domain until `leave_thread`, and what
         // forgets an ended domain forgets this pair as well; `core` lives.
-        return unsafe { last_queue.as_ref() };
+        return unsafe { known.queue.as_ref() };
     }
-    let queue = find_queue(core, handle, |local| &mut local.objects);
-    QUEUE.set((core, queue.map_or(ptr::null(), ptr::from_ref)));
+    let queue = find_queue(core, handle, which);
+    last.set(Last { core, queue: queue.map_or(ptr::null(), ptr::from_ref) });
     queue
 }
 
-/// The thread's queue of closures in a domain; none while the thread's table is going away.
-pub(crate) fn closures(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
-    find_queue(core, handle, |local| &mut local.closures)
-}
-
+#[cold]
 fn find_queue(
     core: &Core,
     handle: impl FnOnce() -> Handle,
@@ -359,7 +407,7 @@ fn find_queue(
         return None;
     }
     let queue = table.with_local(core, handle, |local| {
-        Arc::as_ptr(which(local).get_or_insert_with(|| core.queues.add(token())))
+        Arc::as_ptr(which(local).get_or_insert_with(|| core.queues.add(core, token())))
     });
     // SAFETY: the table holds the queue until `leave_thread`, and while `core` lives.
     unsafe { queue.as_ref() }
@@ -371,13 +419,33 @@ pub(crate) fn existing_objects(core: &Core) -> Option<Arc<Queue>> {
     locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core))?.objects.clone()
 }
 
-/// Has the thread's QSBR readers in a domain do their part at the next quiescent state.
-pub(crate) fn make_overdue(core: &Core) {
-    let Some(table) = Table::existing() else { return };
+/// Has the sections that the thread is in, of whatever domains, see to what waits when they end; a QSBR
+/// reader at its next quiescent state.
+pub(crate) fn make_overdue() {
+    each_section(|sections| sections.for_each(Slot::mark_overdue));
+}
+
+/// The domains in which the thread has gone over the limit, and its queues there.
+pub(crate) fn debtors() -> Vec<(Handle, Arc<Queue>, Debt)> {
+    let Some(table) = Table::existing() else { return Vec::new() };
     let locals = table.locals.borrow();
-    if let Some(local) = locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core)) {
-        local.slots().filter(|slot| slot.is_qsbr()).for_each(Slot::mark_overdue);
-    }
+    let owing = locals.iter().flat_map(|local| {
+        let queues = [(&local.objects, Debt::Objects), (&local.closures, Debt::Closures)];
+        queues.into_iter().filter_map(|(queue, debt)| {
+            let queue = queue.as_ref().filter(|queue| queue.purse().allowance().owes())?;
+            Some((local.core.upgrade()?, Arc::clone(queue), debt))
+        })
+    });
+    owing.collect()
+}
+
+/// What a thread has gone over the limit with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Debt {
+    /// An object, which it frees itself.
+    Objects,
+    /// A closure, which the worker runs.
+    Closures,
 }
 
 /// The sections that a thread is in, of whatever domains.
@@ -393,49 +461,81 @@ pub(crate) enum Sections {
 
 impl Sections {
     pub(crate) fn of_this_thread() -> Self {
-        let Some(table) = Table::existing() else { return Self::None };
-        let locals = table.locals.borrow();
-        // A domain must not end while its slots are looked at; nor here and now, under the borrow, if
-        // this comes to be its last handle: that would run callbacks.
-        let handles: Vec<_> = locals.iter().filter_map(|local| local.core.keep()).collect();
-        let alive = locals.iter().filter(|local| local.core.is_alive());
-        let sections = alive.flat_map(Local::slots).filter(|slot| !slot.is_quiescent());
-        let kinds = sections.map(|slot| if slot.is_qsbr() { Self::Qsbr } else { Self::Ordinary });
-        let all = kinds.max().unwrap_or(Self::None);
-        drop(locals);
-        drop(handles);
+        let mut all = Self::None;
+        each_section(|sections| {
+            let kinds = sections.map(|s| if s.is_qsbr() { Self::Qsbr } else { Self::Ordinary });
+            all = kinds.max().unwrap_or(Self::None);
+        });
         all
     }
 }
 
-/// Whether this thread is running callbacks.
-pub(crate) fn in_callback() -> bool {
-    IN_CALLBACK.get()
+/// Calls `f`, which runs no user code, with the sections that this thread is in, of whatever domains.
+fn each_section(f: impl FnOnce(&mut dyn Iterator<Item = &Slot>)) {
+    let Some(table) = Table::existing() else { return };
+    let locals = table.locals.borrow();
+    // A domain must not end while its slots are looked at; nor here and now, under the borrow, if
+    // this comes to be its last handle: that would run callbacks.
+    let handles: Vec<_> = locals.iter().filter_map(|local| local.core.keep()).collect();
+    let alive = locals.iter().filter(|local| local.core.is_alive());
+    f(&mut alive.flat_map(Local::slots).filter(|slot| !slot.is_quiescent()));
+    drop(locals);
+    drop(handles);
 }
 
-/// Runs `f`, which runs callbacks.
-pub(crate) fn running_callbacks<R>(f: impl FnOnce() -> R) -> R {
-    let before = IN_CALLBACK.replace(true);
+/// Whether this thread is running callbacks.
+pub(crate) fn in_callback() -> bool {
+    RUNNING.get().depth != 0
+}
+
+/// How many callbacks, and objects that are freed on the spot, this thread is in, one within the other.
+pub(crate) fn nested_in_callbacks() -> u32 {
+    RUNNING.get().depth
+}
+
+/// Runs `f`, which runs callbacks of `core`; the room that they have made is in `credit`.
+pub(crate) fn running_callbacks<R>(core: &Core, credit: &Cell<Amount>, f: impl FnOnce() -> R) -> R {
+    let before = RUNNING.get();
+    RUNNING.set(Running { depth: before.depth + 1, core, credit });
     let result = f();
-    IN_CALLBACK.set(before);
+    RUNNING.set(before);
     result
+}
+
+/// Uses room that the callbacks on this thread have made; answers whether there is enough.
+pub(crate) fn spend_credit(core: &Core, object: Amount) -> bool {
+    let running = RUNNING.get();
+    if !ptr::eq(running.core, core) {
+        return false;
+    }
+    // SAFETY: `running_callbacks` is in progress, which borrows it.
+    let credit = unsafe { &*running.credit };
+    let enough = object.fits(credit.get());
+    if enough {
+        credit.set(credit.get().minus(object));
+    }
+    enough
 }
 
 #[cfg(test)]
 mod tests {
-    use std::ptr;
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     use std::sync::{Arc, mpsc};
     use std::thread;
 
-    use crate::queue::Callback;
+    use crate::retire::Closure;
 
     /// How often the callback below read, and how often it was refused.
     static READ: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
-    unsafe fn read(_: *mut ()) {
+    fn read() {
         let refused = std::panic::catch_unwind(|| drop(crate::read())).is_err();
         READ[usize::from(refused)].fetch_add(1, SeqCst);
+    }
+
+    fn add<F: FnOnce() + Send + 'static>(queue: &crate::queue::Queue, f: F) {
+        // SAFETY: only this thread adds; a closure of that kind.
+        unsafe { queue.add(&Closure::<F>::NEAR, f, 0) };
     }
 
     /// A thread that ends may find itself with the last handle of a domain, and runs what waits there:
@@ -447,9 +547,7 @@ mod tests {
         // SAFETY: until the lock below is let go a handle is there: `domain`, then the thread's.
         let core = unsafe { &*handles.as_ptr() };
         // Not by `call`, which tells the worker: then that might be the one with the last handle.
-        // SAFETY: `read` takes any data.
-        let callback = unsafe { Callback::new(ptr::null_mut(), read) };
-        core.queues.add(1).add(core, callback);
+        add(&core.queues.add(core, 1), read);
         let (has_read, is_told) = mpsc::channel();
         let (locked, may_end) = mpsc::channel::<()>();
         let reader = thread::spawn(move || {

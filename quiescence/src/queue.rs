@@ -1,74 +1,56 @@
 //! Queues of callbacks that wait for grace periods.
 //!
-//! A thread puts callbacks into the open batch of a queue of its own. A full batch is *closed*: it
-//! gets the cookie of a grace period from now on, and waits. When the cookie is done the batch is
-//! ready and its callbacks run, a few at a time. Which thread does that, and when, is said in
-//! [`crate::defer`].
+//! A thread writes callbacks into the [stream](crate::stream) of a queue of its own: no lock, no atomic
+//! read-modify-write. Now and then somebody, the thread itself or the worker, *closes* what has been written by
+//! then: counts it and asks for a grace period on its behalf. [`grace::Segments`] says how many callbacks,
+//! from the front, wait for which cookie; when it is done they are ready and are run, a few at a time.
+//! Which thread does that, and when, is said in [`crate::defer`].
 //!
-//! **Invariant: a batch gets its cookie after its last callback was added**, so the grace
-//! period begins after everything in it was unlinked [DQ-1].
+//! **Invariant: the cookie of callbacks is asked for after they were counted**, and so after they
+//! were written: the grace period begins after everything in the batch was unlinked [DQ-1].
 //!
 //! **Invariant: one thread at a time runs the callbacks of a queue**, first in, first out; so
 //! they run in order, and a queue whose count of finished callbacks has reached a mark has run all
 //! that came before it [DQ-2].
+//!
+//! **Invariant: what waits is charged.** A callback is admitted by [`crate::limit`] before it is written;
+//! what it was charged is free again right before it runs: a callback that queues itself anew finds the room
+//! that it had.
 
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use grace::Urgency;
+use grace::limit::Amount;
+use grace::{Segments, Urgency};
 
 use crate::chaos::{self, Mutant, Point};
-use crate::core::{Core, Me};
+use crate::core::{Core, Line, Me};
+use crate::limit::Purse;
+use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, const_unless_loom};
+use crate::statistics::Callbacks;
+use crate::stream::{Cursor, Kind, Stream};
+use crate::trace;
 
-/// Callbacks in a full batch: one grace period's cost is shared by so many.
-const BATCH: usize = if cfg!(loom) { 2 } else { 256 };
+/// Callbacks in a full batch, at most: one grace period's cost is shared by so many.
+const BATCH: u64 = if cfg!(loom) { 2 } else { 2048 };
 
-/// Objects that may wait in one queue before its thread waits for a grace period.
-pub(crate) const WAITING_MAX: u64 = 65_536;
-
-/// Callbacks run in one go, at least; the kernel's `blimit`.
-const RUN_MIN: usize = 10;
+/// The part of the limit that a full batch is, at most: a batch that waits, one that is being filled and one
+/// that is being run must fit in well.
+const BATCH_SHARE: u64 = 16;
 
 /// The part of the ready callbacks that is run in one go is one in 2^this; the kernel's
 /// `rcu_divisor`.
 const RUN_SHIFT: u32 = 7;
 
-/// A callback: a pointer and what to do with it.
-#[derive(Debug)]
-pub(crate) struct Callback {
-    data: *mut (),
-    run: unsafe fn(*mut ()),
-}
+/// Plain callbacks that are run between two looks at the clock, and at the thread's own affairs.
+const RUN_CHUNK: u64 = 32;
 
-// SAFETY: made by `new` from data that is Send.
-unsafe impl Send for Callback {}
-
-impl Callback {
-    /// # Safety
-    /// `run(data)` must be sound to call once, on any thread, once readers have let go.
-    pub(crate) unsafe fn new(data: *mut (), run: unsafe fn(*mut ())) -> Self {
-        Self { data, run }
-    }
-
-    /// Calls it; a panic ends here, reported by the panic hook, and makes the answer `false`.
-    fn run(self) -> bool {
-        // SAFETY: by the contract of `new`; `self` is consumed.
-        match catch_unwind(AssertUnwindSafe(|| unsafe { (self.run)(self.data) })) {
-            Ok(()) => true,
-            Err(payload) => {
-                // Its own drop may panic again. The payload of that one is forgotten: some day it has
-                // to end.
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-                    std::mem::forget(payload);
-                }
-                false
-            }
-        }
-    }
-}
+/// Additions between two looks at what is due. Less than the callbacks that a look runs, so that a
+/// thread that keeps retiring runs more than it adds.
+const TEND_EVERY: u32 = 16;
 
 /// The queues of a domain.
 #[derive(Debug)]
@@ -76,42 +58,85 @@ pub(crate) struct Queues {
     list: Mutex<Vec<Arc<Queue>>>,
     /// Callbacks that went through queues which are no longer in the list. Under its lock.
     gone: AtomicU64,
-    /// For threads that have none of their own any more.
+    /// For threads that have none of their own any more; whoever holds the lock is the writer.
     shared: Mutex<Option<Arc<Queue>>>,
+    /// How many queues are in the list.
+    length: AtomicU64,
     /// Whether the worker knows that there is something to do here.
     pub(crate) announced: AtomicBool,
+    /// Whether the worker is to close what is open now.
+    pub(crate) hurried: AtomicBool,
     pub(crate) panicked: AtomicU64,
 }
 
 /// The callbacks of one thread in one domain.
 #[derive(Debug)]
 pub(crate) struct Queue {
+    own: Line<Own>,
     inner: Mutex<Inner>,
     /// Tells those who wait that whoever ran callbacks has stopped.
     stopped: Condvar,
+    /// Callbacks that have been counted: `Inner::counted`, for the owner to look at.
+    counted: AtomicU64,
+    /// Callbacks that have finished, and their bytes. Written under the lock.
+    finished: AtomicU64,
+    bytes_finished: AtomicU64,
     /// The thread that adds, as [`crate::local::token`]; 0 for the shared one.
     owner: usize,
     /// That thread is gone; nobody adds any more.
     orphan: AtomicBool,
+    pub(crate) fence: fence::Cell,
 }
 
-#[derive(Debug, Default)]
+/// What only the thread that adds touches; but others read the counts.
+#[derive(Debug)]
+struct Own {
+    stream: Stream,
+    /// Bytes of the callbacks that have been added.
+    bytes: AtomicU64,
+    purse: Purse,
+    until_tend: Cell<u32>,
+    /// Whether this process has light fences only in name.
+    portable: bool,
+}
+
+// SAFETY: the cells in `own` are touched by the one who adds only: the owner, or whoever holds the lock of
+// `Queues::shared`. The rest is atomic or locked.
+unsafe impl Sync for Queue {}
+
+#[derive(Debug)]
 struct Inner {
-    /// The open batch.
-    open: Vec<Callback>,
-    /// Closed batches and their cookies, oldest first.
-    waiting: VecDeque<(grace::Cookie, Vec<Callback>)>,
-    /// Callbacks whose grace period is over.
-    ready: VecDeque<Callback>,
-    /// An empty batch, and an empty list of callbacks to run, kept for their memory.
-    spare: Vec<Callback>,
-    spare_run: Vec<Callback>,
-    added: u64,
-    finished: u64,
+    /// Those that have been counted and have not finished.
+    segments: Segments,
+    /// Callbacks that `segments` has been told of, ever.
+    counted: u64,
+    /// Where the oldest callback that has not been taken out stands.
+    cursor: Cursor,
     /// The thread that is running callbacks of this queue, as [`crate::local::token`]; else 0.
     runner: usize,
+    /// How many it has taken, from `cursor` on.
+    claimed: u64,
     /// Threads that wait for the runner to stop.
     waiters: u32,
+}
+
+/// What came of running callbacks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ran {
+    count: u64,
+    bytes: u64,
+    panicked: u64,
+}
+
+/// What a queue wants of the worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wants {
+    /// It is empty.
+    Nothing,
+    /// Something is open: it may wait for company.
+    Company,
+    /// Something waits for its grace period, or is ready.
+    Looks,
 }
 
 impl Queues {
@@ -121,22 +146,28 @@ impl Queues {
                 list: Mutex::new(Vec::new()),
                 gone: AtomicU64::new(0),
                 shared: Mutex::new(None),
+                length: AtomicU64::new(0),
                 announced: AtomicBool::new(false),
+                hurried: AtomicBool::new(false),
                 panicked: AtomicU64::new(0),
             }
         }
     }
 
     /// A new queue in the list.
-    pub(crate) fn add(&self, owner: usize) -> Arc<Queue> {
-        let queue = Arc::new(Queue::new(owner));
-        sync::lock(&self.list).push(Arc::clone(&queue));
+    pub(crate) fn add(&self, core: &Core, owner: usize) -> Arc<Queue> {
+        let queue = Arc::new(Queue::new(core, owner));
+        let mut list = sync::lock(&self.list);
+        list.push(Arc::clone(&queue));
+        self.length.store(list.len() as u64, Relaxed);
         queue
     }
 
-    /// The queue for those who have none of their own.
-    pub(crate) fn shared(&self) -> Arc<Queue> {
-        Arc::clone(sync::lock(&self.shared).get_or_insert_with(|| self.add(0)))
+    /// Calls `f` with the queue for those who have none of their own; `f` is its writer meanwhile, and runs no
+    /// foreign code.
+    pub(crate) fn with_shared<R>(&self, core: &Core, f: impl FnOnce(&Queue) -> R) -> R {
+        let mut shared = sync::lock(&self.shared);
+        f(shared.get_or_insert_with(|| self.add(core, 0)))
     }
 
     /// All queues, oldest first.
@@ -144,148 +175,284 @@ impl Queues {
         sync::lock(&self.list).clone()
     }
 
+    /// How many queues there are, about.
+    pub(crate) fn len(&self) -> u64 {
+        self.length.load(Relaxed)
+    }
+
     /// At the end of a domain, which has no reader left: runs everything.
     pub(crate) fn run_all(&self) {
-        self.all().iter().for_each(|queue| queue.run_all());
+        while self.all().iter().map(|queue| queue.run_all()).sum::<u64>() != 0 {}
     }
 
     /// Forgets queues that are empty and whose threads are gone.
     pub(crate) fn forget_orphans(&self) {
-        sync::lock(&self.list).retain(|queue| {
+        let mut list = sync::lock(&self.list);
+        list.retain(|queue| {
             let forget = queue.is_orphan() && queue.is_empty();
             if forget {
                 // Relaxed: under the list's lock.
-                self.gone.fetch_add(sync::lock(&queue.inner).added, Relaxed);
+                self.gone.fetch_add(queue.own.0.stream.written(), Relaxed);
             }
             !forget
         });
+        self.length.store(list.len() as u64, Relaxed);
     }
 
-    /// Callbacks ever added and ever finished.
-    pub(crate) fn counts(&self) -> (u64, u64) {
+    /// Callbacks ever added and ever finished, and what waits.
+    pub(crate) fn counts(&self) -> Callbacks {
         let list = sync::lock(&self.list);
         // Relaxed: under the list's lock. What has gone has been added and finished.
         let gone = self.gone.load(Relaxed);
         let queues = list.clone();
         drop(list);
-        queues.iter().fold((gone, gone), |(added, finished), queue| {
-            let inner = sync::lock(&queue.inner);
-            (added + inner.added, finished + inner.finished)
+        let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
+        queues.iter().fold(none, |all, queue| {
+            // What has finished first: of what is counted between the two looks, the added ones count.
+            let run = queue.finished.load(Acquire);
+            let bytes_run = queue.bytes_finished.load(Relaxed);
+            let bytes = queue.own.0.bytes.load(Relaxed);
+            Callbacks {
+                queued: all.queued + queue.own.0.stream.written(),
+                run: all.run + run,
+                bytes_waiting: all.bytes_waiting + bytes.saturating_sub(bytes_run),
+            }
         })
+    }
+
+    /// Says that the worker leaves the domain alone from now on, unless there is something to do after all:
+    /// then it says what.
+    ///
+    /// Whoever adds writes the callback, passes a light fence and loads `announced`; here `announced` is
+    /// cleared, a heavy fence follows, and then the look. One of the two sees the other's store [DQ-3].
+    pub(crate) fn leave(&self) -> Wants {
+        self.announced.store(false, Relaxed);
+        let queues = self.all();
+        if !chaos::mutant(Mutant::NoIdleFence) {
+            fence::heavy(queues.iter().map(|queue| &queue.fence)); // [DQ-3]
+        }
+        let wants = queues.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing);
+        if wants != Wants::Nothing {
+            self.announced.store(true, Relaxed);
+        }
+        wants
+    }
+
+    /// What the queues want of the worker now.
+    pub(crate) fn wants(&self) -> Wants {
+        self.all().iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
     }
 }
 
 impl Inner {
-    fn waiting_count(&self) -> u64 {
-        self.added - self.finished
+    /// Counts what has been written by now.
+    fn count(&mut self, queue: &Queue) {
+        let written = queue.own.0.stream.written(); // [DS-1]
+        self.segments.push(written - self.counted);
+        self.counted = written;
+        queue.counted.store(written, Relaxed);
     }
 
-    /// Gives the open batch a cookie. Asks for its grace period.
-    fn close(&mut self, core: &Core, urgency: Urgency) {
-        if self.open.is_empty() {
+    /// Asks for a grace period on behalf of all that has been written.
+    fn close(&mut self, queue: &Queue, core: &Core, urgency: Urgency) {
+        let early = chaos::mutant(Mutant::CookieBeforeCount).then(|| core.request(urgency));
+        self.ripen(core);
+        self.count(queue);
+        if !self.segments.has_untagged() {
             return;
         }
         chaos::point(Point::BatchClosed);
-        // The request comes after the last callback of the batch was added [DQ-1], [GP-9].
-        let cookie = core.request(urgency);
-        let spare = std::mem::take(&mut self.spare);
-        let batch = std::mem::replace(&mut self.open, spare);
-        self.waiting.push_back((cookie, batch));
-    }
-
-    /// In a child process: whoever was running callbacks is gone with what it had taken out.
-    #[cfg(not(loom))]
-    fn forget_runner(&mut self) {
-        let waiting: usize = self.waiting.iter().map(|(_, batch)| batch.len()).sum();
-        self.finished = self.added - (self.open.len() + waiting + self.ready.len()) as u64;
-        self.runner = 0;
-        self.waiters = 0;
-    }
-
-    /// Moves what has waited long enough to the ready ones.
-    fn ripen(&mut self, core: &Core) {
-        let sequence = core.sequence();
-        let early = chaos::mutant(Mutant::EarlyCallbacks);
-        while self.waiting.front().is_some_and(|(cookie, _)| early || sequence.is_done(*cookie)) {
-            if let Some((_, mut batch)) = self.waiting.pop_front() {
-                self.ready.extend(batch.drain(..));
-                self.spare = batch;
-            }
+        // The request comes after the last callback was counted [DQ-1], [GP-9].
+        let cookie = early.unwrap_or_else(|| core.request(urgency));
+        let callbacks = self.segments.len();
+        if self.segments.accelerate(cookie) {
+            trace::batch_closed(core, callbacks, cookie);
         }
     }
 
-    /// Takes the next few to run.
-    fn take(&mut self) -> Vec<Callback> {
-        let count = RUN_MIN.max(self.ready.len() >> RUN_SHIFT).min(self.ready.len());
-        let mut callbacks = std::mem::take(&mut self.spare_run);
-        callbacks.extend(self.ready.drain(..count));
-        callbacks
+    /// Tells what has waited long enough.
+    fn ripen(&mut self, core: &Core) {
+        self.segments.advance(core.sequence());
+        if chaos::mutant(Mutant::EarlyCallbacks) {
+            self.segments.advance_all();
+        }
+    }
+
+    /// So many of those that were taken out have finished; the others stand where `cursor` is.
+    fn finish(&mut self, queue: &Queue, ran: Ran, cursor: Cursor) {
+        self.segments.take(ran.count);
+        queue.finished.fetch_add(ran.count, Release); // [DQ-2]
+        queue.bytes_finished.fetch_add(ran.bytes, Relaxed);
+        let read = std::mem::replace(&mut self.cursor, cursor);
+        // SAFETY: the stream's own, older and younger; nobody else reads, and nobody goes back.
+        unsafe { queue.own.0.stream.give_back(read, cursor) };
+        self.runner = 0;
+        self.claimed = 0;
+    }
+
+    /// In a child process: whoever was running callbacks is gone with what it had taken out. What it was
+    /// charged for is free again as far as that is known without looking at objects that may be gone.
+    #[cfg(not(loom))]
+    fn forget_runner(&mut self, queue: &Queue) {
+        let mut cursor = self.cursor;
+        let mut lost = Ran::default();
+        while lost.count < self.claimed {
+            // SAFETY: so many were written and not read, and there is nobody else.
+            let run = unsafe { cursor.next(self.claimed - lost.count) };
+            lost.count += run.count;
+            lost.bytes += run.kind.bytes.map_or(0, |bytes| bytes as u64 * run.count);
+        }
+        self.finish(queue, lost, cursor);
     }
 }
 
 impl Queue {
-    pub(crate) fn new(owner: usize) -> Self {
+    pub(crate) fn new(core: &Core, owner: usize) -> Self {
+        let (stream, cursor) = Stream::new();
+        let portable = fence::chosen() == Fences::Portable;
         Self {
-            inner: Mutex::new(Inner::default()),
+            own: Line(Own {
+                stream,
+                bytes: AtomicU64::new(0),
+                purse: Purse::new(),
+                until_tend: Cell::new(TEND_EVERY),
+                portable,
+            }),
+            inner: Mutex::new(Inner {
+                segments: Segments::new(core.sequence()),
+                counted: 0,
+                cursor,
+                runner: 0,
+                claimed: 0,
+                waiters: 0,
+            }),
             stopped: Condvar::new(),
+            counted: AtomicU64::new(0),
+            finished: AtomicU64::new(0),
+            bytes_finished: AtomicU64::new(0),
             owner,
             orphan: AtomicBool::new(false),
+            fence: fence::Cell::new(),
         }
     }
 
-    /// Adds a callback; closes the batch if it is full. Answers how many wait.
-    pub(crate) fn add(&self, core: &Core, callback: Callback) -> u64 {
-        let mut inner = sync::lock(&self.inner);
-        inner.open.push(callback);
-        inner.added += 1;
-        let waiting = inner.waiting_count();
-        if inner.open.len() >= BATCH {
-            inner.close(core, Urgency::of_backlog(waiting, BATCH as u64, WAITING_MAX));
-        }
-        waiting
+    // ---- the one who adds -----------------------------------------------------------------------
+
+    /// What its thread may still add. The owner's.
+    pub(crate) fn purse(&self) -> &Purse {
+        &self.own.0.purse
     }
 
-    /// Closes the open batch, full or not.
+    /// Adds a callback that has been admitted with so many bytes. Answers whether it is time to look after the
+    /// queue.
+    ///
+    /// # Safety
+    /// The caller is the one who adds; `kind` and `payload` fit, as [`Stream::push`] asks. To run the callback
+    /// once, on any thread, once readers have let go, must be sound.
+    #[inline]
+    pub(crate) unsafe fn add<P>(&self, kind: &'static Kind, payload: P, bytes: u64) -> bool {
+        let own = &self.own.0;
+        // Relaxed: the owner's own.
+        own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
+        // SAFETY: by the contract.
+        unsafe { own.stream.push(kind, payload) };
+        fence::light(&self.fence); // [DQ-3]
+        if own.portable {
+            fence::full(); // the light fence of this process [DQ-3]
+        }
+        match own.until_tend.get() {
+            0 => {
+                own.until_tend.set(TEND_EVERY);
+                true
+            }
+            left => {
+                own.until_tend.set(left - 1);
+                false
+            }
+        }
+    }
+
+    /// Whether what is open is a batch. For the owner.
+    pub(crate) fn is_full(&self, limit: Amount) -> bool {
+        let own = &self.own.0;
+        let open = own.stream.written() - self.counted.load(Relaxed);
+        let waiting = own.bytes.load(Relaxed).wrapping_sub(self.bytes_finished.load(Relaxed));
+        open >= BATCH.min(limit.objects / BATCH_SHARE).max(1)
+            || open != 0 && waiting >= limit.bytes / BATCH_SHARE
+    }
+
+    // ---- everybody ------------------------------------------------------------------------------
+
+    /// Asks for a grace period on behalf of all that is open.
     pub(crate) fn close(&self, core: &Core, urgency: Urgency) {
-        sync::lock(&self.inner).close(core, urgency);
+        sync::lock(&self.inner).close(self, core, urgency);
     }
 
     /// Runs a few of those that are ready, unless somebody is doing so. Answers how many.
-    pub(crate) fn run_some(&self, core: &Core, runner: usize) -> usize {
+    pub(crate) fn run_some(&self, core: &Core, runner: usize) -> u64 {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
             return 0;
         }
         inner.ripen(core);
-        let callbacks = inner.take();
-        if callbacks.is_empty() {
-            inner.spare_run = callbacks;
+        let ready = inner.segments.ready();
+        if ready == 0 {
             return 0;
         }
+        inner.claimed = core.tuning.run_min().max(ready >> RUN_SHIFT).min(ready);
         inner.runner = runner;
+        let (mut cursor, claimed) = (inner.cursor, inner.claimed);
         drop(inner);
-        self.run(core, callbacks)
-    }
-
-    /// Runs these callbacks, taken from the front, without the lock. Answers how many.
-    fn run(&self, core: &Core, mut callbacks: Vec<Callback>) -> usize {
         chaos::point(Point::BeforeCallbacks);
-        let count = callbacks.len();
-        let run = || callbacks.drain(..).map(Callback::run).filter(|whole| !whole).count();
-        #[cfg(not(loom))]
-        let panicked = crate::local::running_callbacks(run);
-        #[cfg(loom)]
-        let panicked = std::iter::once_with(run).sum::<usize>();
-        core.queues.panicked.fetch_add(panicked as u64, Relaxed);
+        let ran = self.run(core, &mut cursor, claimed, runner);
         let mut inner = sync::lock(&self.inner);
-        // Under the lock: whoever sees the count has the callbacks behind it [DQ-2].
-        inner.finished += count as u64;
-        inner.runner = 0;
-        inner.spare_run = callbacks;
+        inner.finish(self, ran, cursor);
         if inner.waiters != 0 {
             self.stopped.notify_all();
         }
-        count
+        ran.count
+    }
+
+    /// Runs so many callbacks, from `cursor` on, without the lock; fewer if that takes too long.
+    fn run(&self, core: &Core, cursor: &mut Cursor, claimed: u64, runner: usize) -> Ran {
+        let mut ran = Ran::default();
+        let credit = Cell::new(Amount::NONE);
+        let deadline = Deadline::of(core, claimed);
+        running(core, &credit, || {
+            while ran.count < claimed && !deadline.is_over(ran.count) {
+                // SAFETY: claimed and not yet read.
+                unsafe { self.run_next(cursor, claimed - ran.count, &credit, &mut ran) };
+            }
+        });
+        core.queues.panicked.fetch_add(ran.panicked, Relaxed);
+        let left = if runner == self.owner && !self.is_orphan() {
+            self.purse().give_back(core, credit.get())
+        } else {
+            credit.get()
+        };
+        core.charge.0.give_back(left);
+        trace::callbacks_run(core, ran.count);
+        ran
+    }
+
+    /// Runs the next callback, or the next few of a plain kind.
+    ///
+    /// # Safety
+    /// The caller is the one who reads the stream, which has `max` callbacks left, at least one.
+    unsafe fn run_next(&self, cursor: &mut Cursor, max: u64, credit: &Cell<Amount>, ran: &mut Ran) {
+        // SAFETY: by the contract.
+        let run = unsafe { cursor.next(max.min(RUN_CHUNK)) };
+        let amount = Amount { objects: run.count, bytes: run.bytes() };
+        credit.set(credit.get().plus(amount));
+        ran.count += amount.objects;
+        ran.bytes += amount.bytes;
+        // SAFETY: read above, and run once; readers have let go, since it was ready.
+        let call = || unsafe { (run.kind.run)(run.payload, run.count as usize) };
+        if run.kind.plain {
+            call();
+        } else {
+            ran.panicked += u64::from(!caught(call));
+        }
     }
 
     /// Waits until callbacks can be run, or have been: for whoever runs them, or for the grace period
@@ -298,8 +465,8 @@ impl Queue {
             inner = sync::wait(&self.stopped, inner);
             inner.waiters -= 1;
         } else {
-            inner.close(core, urgency);
-            let cookie = inner.waiting.front().map(|(cookie, _)| *cookie);
+            inner.close(self, core, urgency);
+            let cookie = inner.segments.awaited().filter(|_| inner.segments.ready() == 0);
             drop(inner);
             if let Some(cookie) = cookie {
                 core.wait(cookie, urgency, me());
@@ -309,50 +476,139 @@ impl Queue {
 
     /// Waits until all that has been added so far has run; runs it if nobody else does.
     pub(crate) fn drain(&self, core: &Core, me: impl Fn() -> Me, runner: usize) {
-        let mark = sync::lock(&self.inner).added;
-        while sync::lock(&self.inner).finished < mark {
+        let mark = self.own.0.stream.written();
+        while self.finished.load(Acquire) < mark {
+            // [DQ-2]
             if self.run_some(core, runner) == 0 {
                 self.wait_for_progress(core, Urgency::Expedited, &me);
             }
         }
     }
 
-    /// Runs everything at once: there is no reader left.
-    fn run_all(&self) {
-        loop {
-            let mut inner = sync::lock(&self.inner);
-            let ready = std::mem::take(&mut inner.ready);
-            let waiting = std::mem::take(&mut inner.waiting);
-            let open = std::mem::take(&mut inner.open);
+    /// Runs everything at once: there is no reader left. Answers how many.
+    fn run_all(&self) -> u64 {
+        let mut ran = Ran::default();
+        let mut inner = sync::lock(&self.inner);
+        while self.finished.load(Relaxed) < self.own.0.stream.written() {
+            let mut cursor = inner.cursor;
             drop(inner);
-            let waiting = waiting.into_iter().flat_map(|(_, batch)| batch);
-            let mut callbacks = ready.into_iter().chain(waiting).chain(open).peekable();
-            if callbacks.peek().is_none() {
-                return;
-            }
-            callbacks.for_each(|callback| {
-                callback.run();
-            });
+            let mut one = Ran::default();
+            // SAFETY: one is left, and nobody else reads: the domain ends on this thread.
+            unsafe { self.run_next(&mut cursor, 1, &Cell::new(Amount::NONE), &mut one) };
+            ran.count += one.count;
+            inner = sync::lock(&self.inner);
+            inner.count(self);
+            inner.finish(self, one, cursor);
+        }
+        ran.count
+    }
+
+    /// What the worker is to do here.
+    pub(crate) fn wants(&self) -> Wants {
+        let inner = sync::lock(&self.inner);
+        if inner.segments.ready() != 0 || inner.segments.awaited().is_some() {
+            Wants::Looks
+        } else if !self.is_empty() {
+            Wants::Company
+        } else {
+            Wants::Nothing
         }
     }
 
-    /// How many callbacks have been added and not yet run.
-    pub(crate) fn waiting_count(&self) -> u64 {
-        sync::lock(&self.inner).waiting_count()
+    /// Whether all that was added has run.
+    pub(crate) fn is_empty(&self) -> bool {
+        // What has finished first: it is never more than what was added.
+        self.finished.load(Acquire) == self.own.0.stream.written() // [DQ-2]
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.waiting_count() == 0
+    /// What waits here, and what the purse has: with nobody else about.
+    #[cfg(not(loom))]
+    fn charged(&self) -> Amount {
+        let bytes = self.own.0.bytes.load(Relaxed);
+        let waiting = Amount {
+            objects: self.own.0.stream.written() - self.finished.load(Relaxed),
+            bytes: bytes.saturating_sub(self.bytes_finished.load(Relaxed)),
+        };
+        waiting.plus(self.purse().allowance().left())
     }
 
     fn is_orphan(&self) -> bool {
-        // Relaxed: the lock of the list, or that of the queue, is taken before it matters.
-        self.orphan.load(Relaxed)
+        self.orphan.load(Acquire) // pairs with the Release in `mark_orphan`
     }
 
-    pub(crate) fn mark_orphan(&self) {
-        self.orphan.store(true, Relaxed);
+    /// The owner adds no more, and takes nothing back.
+    pub(crate) fn mark_orphan(&self, core: &Core) {
+        core.charge.0.give_back(self.purse().empty());
+        // Release: pairs with the Acquire in `is_orphan`; what was added comes before.
+        self.orphan.store(true, Release);
     }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let inner = sync::lock(&self.inner);
+        // SAFETY: nobody writes or reads any more. Its callbacks have run: it is empty, or the domain ended.
+        unsafe { inner.cursor.free() };
+    }
+}
+
+/// Calls `f`, which is foreign code; a panic ends here, reported by the panic hook, and makes the answer
+/// `false`.
+pub(crate) fn caught(f: impl FnOnce()) -> bool {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(()) => true,
+        Err(payload) => {
+            // Its own drop may panic again. The payload of that one is forgotten: some day it has to
+            // end.
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+                std::mem::forget(payload);
+            }
+            false
+        }
+    }
+}
+
+/// How long callbacks may be run in one go; nobody looks at the clock for a few.
+struct Deadline {
+    #[cfg(not(loom))]
+    at_ns: Option<u64>,
+}
+
+impl Deadline {
+    #[cfg(not(loom))]
+    fn of(core: &Core, callbacks: u64) -> Self {
+        let run_ns = core.tuning.run_ns();
+        let many = callbacks > 2 * RUN_CHUNK;
+        Self { at_ns: many.then(|| crate::os::clock::monotonic_ns().saturating_add(run_ns)) }
+    }
+
+    #[cfg(not(loom))]
+    fn is_over(&self, ran: u64) -> bool {
+        ran.is_multiple_of(RUN_CHUNK)
+            && ran != 0
+            && self.at_ns.is_some_and(|at_ns| crate::os::clock::monotonic_ns() >= at_ns)
+    }
+
+    #[cfg(loom)]
+    fn of(_core: &Core, _callbacks: u64) -> Self {
+        Self {}
+    }
+
+    #[cfg(loom)]
+    fn is_over(&self, _ran: u64) -> bool {
+        false
+    }
+}
+
+/// Runs `f`, which runs callbacks of `core`; what they free is put into `credit`, for them to use.
+#[cfg(not(loom))]
+fn running(core: &Core, credit: &Cell<Amount>, f: impl FnOnce()) {
+    crate::local::running_callbacks(core, credit, f);
+}
+
+#[cfg(loom)]
+fn running(_core: &Core, _credit: &Cell<Amount>, f: impl FnOnce()) {
+    f();
 }
 
 /// What is held across a `fork`.
@@ -366,7 +622,7 @@ pub(crate) struct Held<'a> {
 impl Queues {
     /// Before a `fork`: the list, so that no queue comes or goes.
     pub(crate) fn hold(&self) -> Held<'_> {
-        // `shared` before `list`, as in `shared`.
+        // `shared` before `list`, as in `with_shared`.
         let shared = sync::lock(&self.shared);
         Held { list: sync::lock(&self.list), _shared: shared }
     }
@@ -381,15 +637,20 @@ impl Held<'_> {
 
     /// In the child: nobody else runs callbacks, and the other threads' queues are orphans. What
     /// they hold is run by the next `barrier`, or by the worker once it has started again.
-    pub(crate) fn after_fork(&self, held: &mut [HeldQueue<'_>], owner: usize) {
+    pub(crate) fn after_fork(&self, held: &mut [HeldQueue<'_>], core: &Core, owner: usize) {
         for (queue, held) in self.list.iter().zip(held) {
-            if held.0.runner != owner {
-                held.0.forget_runner();
+            if held.0.runner != owner && held.0.runner != 0 {
+                held.0.forget_runner(queue);
             }
+            held.0.waiters = 0;
             if queue.owner != owner && queue.owner != 0 {
-                queue.mark_orphan();
+                queue.purse().forget();
+                queue.orphan.store(true, Release);
             }
         }
+        // Threads were stopped wherever they were: what is charged is counted anew.
+        let charged = self.list.iter().fold(Amount::NONE, |all, queue| all.plus(queue.charged()));
+        core.charge.0.set(charged);
     }
 }
 

@@ -25,6 +25,7 @@ use crate::defer;
 use crate::domain::Domain;
 use crate::kind::{GLOBAL, Kind};
 use crate::local;
+use crate::retire::Retire;
 use crate::retired;
 use crate::slot::{NOT_READY, Slot};
 
@@ -294,7 +295,7 @@ pub unsafe fn call_head<K: Kind>(domain: &Domain<K>, head: *mut Head, function: 
     unsafe { place.write(Some(function)) };
     let head = Anywhere(head);
     // SAFETY: the closure is called once, after a grace period.
-    defer::call(domain.kind(), move || unsafe { Head::run(head.get()) });
+    defer::call_over(domain.kind(), move || unsafe { Head::run(head.get()) });
 }
 
 /// Calls `run(object)` after a grace period: as [`Domain::retire`], for an object that is no box, or that
@@ -336,13 +337,30 @@ pub unsafe fn retire_with<K: Kind, T>(
     run: unsafe fn(*mut ()),
 ) {
     retired::note(object.cast(), size_of::<T>());
-    let _ = bytes;
-    let object = Anywhere(object.cast::<()>());
-    defer::call(domain.kind(), move || {
-        retired::forget(object.get());
-        // SAFETY: once, after a grace period, by this function's contract.
-        unsafe { run(object.get()) };
-    });
+    let foreign = Foreign { object: Anywhere(object.cast()), run, bytes };
+    // What is refused is retired over the limit when it is dropped.
+    drop(defer::retire(domain.kind(), foreign, true));
+}
+
+/// What is ended by a function; by dropping this.
+struct Foreign {
+    object: Anywhere<()>,
+    run: unsafe fn(*mut ()),
+    bytes: usize,
+}
+
+impl Retire for Foreign {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        retired::forget(self.object.get());
+        // SAFETY: once, after a grace period, by the contract of `retire_with`.
+        unsafe { (self.run)(self.object.get()) };
+    }
 }
 
 /// A pointer to what may be ended on any thread.

@@ -10,11 +10,13 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use grace::Urgency;
 
+use crate::cache;
 use crate::chaos::{self, Mutant, Point};
 use crate::defer;
 use crate::domain::{self, Domain};
 use crate::guard::{Guard, Section};
 use crate::kind::{Global, Kind};
+use crate::retired;
 
 /// A value that is read often, at the price of a load, and replaced now and then.
 ///
@@ -67,7 +69,9 @@ pub struct RcuOption<T: Send + Sync + 'static, K: Kind = Global> {
 
 /// A value that was taken out of its place: no new reader finds it, but some may still read it.
 ///
-/// Dropping it retires it, as [`Domain::retire`] does: best outside of sections, see there.
+/// Dropping it retires it, as [`Domain::retire`] does, but that it is never refused: in a section, at the
+/// domain's limit, it goes over the limit, and the thread waits when the section ends. So drop it outside of
+/// sections.
 /// [`into_box`](Self::into_box) waits until nobody reads it and gives it back.
 #[must_use = "dropping it retires the value"]
 pub struct Unlinked<T: Send + Sync + 'static, K: Kind = Global> {
@@ -106,17 +110,31 @@ impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
         unsafe { &*self.inner.load_pointer(section) }
     }
 
-    /// Replaces the value; the old one is dropped after a grace period. Lock-free, allocates the new
-    /// value. May wait where [`Domain::retire`] may, and may drop values that were replaced earlier:
-    /// see there about locks.
+    /// Replaces the value; the old one is dropped after a grace period. Lock-free but for the domain's limit;
+    /// allocates the new value, or uses the memory of one that this thread has replaced earlier. May wait where
+    /// [`Domain::retire`] may, and may drop values that were replaced earlier: see there about locks.
+    ///
+    /// # Panics
+    /// In a section, at the domain's limit, if this thread has replaced a value over the limit in it before:
+    /// there it can neither wait nor add to what waits. Nothing has changed then. See
+    /// [`try_store`](Self::try_store).
+    #[track_caller]
     pub fn store(&self, value: T) {
-        drop(self.swap(value));
+        self.inner.store(Some(value));
+    }
+
+    /// As [`store`](Self::store), but gives the value back where that would panic.
+    ///
+    /// # Errors
+    /// `value`, in a section, at the domain's limit, if this thread has gone over it already.
+    pub fn try_store(&self, value: T) -> Result<(), T> {
+        self.inner.try_store(Some(value)).map_err(|value| value.expect("given above"))
     }
 
     /// Replaces the value and gives the old one, which may still be read. Lock-free: one atomic
     /// swap. Allocates the new value.
     pub fn swap(&self, value: T) -> Unlinked<T, K> {
-        self.inner.replace(Box::into_raw(Box::new(value))).expect("never empty")
+        self.inner.replace(into_raw(Some(value))).expect("never empty")
     }
 
     /// Replaces the value by `f` of it. If another update comes in between, `f` is called again with
@@ -142,7 +160,7 @@ impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
         mut f: impl FnMut(&T) -> T,
     ) -> Unlinked<T, K> {
         let mut current = self.load(section);
-        let mut new = Box::new(f(current));
+        let mut new = cache::boxed(f(current));
         loop {
             match self.compare_exchange(section, current, new) {
                 Ok(old) => return old,
@@ -253,8 +271,7 @@ impl<T: Send + Sync + 'static> RcuOption<T> {
 impl<T: Send + Sync + 'static, K: Kind> RcuOption<T, K> {
     /// A value, or none, in `domain`.
     pub fn new_in(value: Option<T>, domain: Domain<K>) -> Self {
-        let pointer = value.map_or(ptr::null_mut(), |value| Box::into_raw(Box::new(value)));
-        Self { pointer: AtomicPtr::new(pointer), domain }
+        Self { pointer: AtomicPtr::new(into_raw(value)), domain }
     }
 
     /// The value now, if there is one. See [`Rcu::load`].
@@ -265,13 +282,34 @@ impl<T: Send + Sync + 'static, K: Kind> RcuOption<T, K> {
     }
 
     /// Replaces the value; the old one is dropped after a grace period. See [`Rcu::store`].
+    ///
+    /// # Panics
+    /// As [`Rcu::store`].
+    #[track_caller]
     pub fn store(&self, value: Option<T>) {
+        assert!(
+            self.try_store(value).is_ok(),
+            "quiescence: store() in a section, at the limit of what may wait, and this thread is over it \
+             already: replace values outside of sections, use try_store(), or raise the limit in the domain's \
+             Tuning"
+        );
+    }
+
+    /// As [`store`](Self::store), but gives the value back where that would panic. See [`Rcu::try_store`].
+    ///
+    /// # Errors
+    /// `value`, in a section, at the domain's limit, if this thread has gone over it already.
+    pub fn try_store(&self, value: Option<T>) -> Result<(), Option<T>> {
+        if !defer::may_replace(self.domain.kind(), size_of::<T>()) {
+            return Err(value);
+        }
         drop(self.swap(value));
+        Ok(())
     }
 
     /// Replaces the value and gives the old one, which may still be read.
     pub fn swap(&self, value: Option<T>) -> Option<Unlinked<T, K>> {
-        self.replace(value.map_or(ptr::null_mut(), |value| Box::into_raw(Box::new(value))))
+        self.replace(into_raw(value))
     }
 
     /// Takes the value out; it may still be read.
@@ -342,7 +380,11 @@ impl<T: Send + Sync + 'static, K: Kind> RcuOption<T, K> {
         self.check(section);
         // Acquire: pairs with the Release in `replace` and `compare_exchange` [GP-10]; the value was
         // made before it was published. The section's begin comes before this load [GP-1].
-        self.pointer.load(Acquire)
+        let pointer = self.pointer.load(Acquire);
+        retired::check_reachable(pointer.cast_const().cast(), || {
+            ptr::eq(self.pointer.load(Acquire), pointer)
+        });
+        pointer
     }
 
     fn replace(&self, new: *mut T) -> Option<Unlinked<T, K>> {
@@ -366,6 +408,12 @@ impl<T: Send + Sync + 'static, K: Kind> RcuOption<T, K> {
             );
         }
     }
+}
+
+/// A value in a box of its own, or null.
+#[inline]
+fn into_raw<T>(value: Option<T>) -> *mut T {
+    value.map_or(ptr::null_mut(), |value| Box::into_raw(cache::boxed(value)))
 }
 
 impl<T: Send + Sync + 'static, K: Kind> Drop for RcuOption<T, K> {

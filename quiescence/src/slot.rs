@@ -75,7 +75,8 @@ const WAITED_FOR: u32 = 1;
 const LEAVING: u32 = 2;
 /// This process has no membarrier: fences are instructions.
 const PORTABLE: u32 = 4;
-/// A QSBR reader that has retired too much: it has its part to do at its next quiescent state.
+/// A reader that has retired too much: it has its part to do when its section ends, or at its next quiescent
+/// state.
 const OVERDUE: u32 = 8;
 
 /// What a QSBR reader of a [relay](crate::relay) shows from when it comes online until it hands a number
@@ -193,7 +194,12 @@ impl Slot {
             return;
         }
         self.report_quiescent();
-        // Relaxed: only the owner sets this mark.
+        // Relaxed: only the owner sets these marks. A QSBR reader does its part at its quiescent states.
+        #[cfg(not(loom))]
+        if self.attention.load(Relaxed) & OVERDUE != 0 && !self.qsbr.get() {
+            self.clear_overdue();
+            crate::defer::settle_debts();
+        }
         #[cfg(not(loom))]
         if self.attention.load(Relaxed) & LEAVING != 0 {
             crate::local::left_last_section(self);

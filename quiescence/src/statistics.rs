@@ -68,7 +68,7 @@ pub struct Statistics {
 impl Statistics {
     pub(crate) fn of(core: &Core) -> Self {
         // What has run first: so it is never more than what was queued.
-        let (callbacks_queued, callbacks_run) = core.queues.counts();
+        let callbacks = core.queues.counts();
         let counters = &core.counters;
         Self {
             grace_periods: core.sequence().ended(),
@@ -81,10 +81,10 @@ impl Statistics {
             worker_callbacks_ns: counters.worker_callbacks_ns.load(Relaxed),
             readers: core.readers() as u64,
             waiters: core.waiters() as u64,
-            callbacks_queued,
-            callbacks_run,
+            callbacks_queued: callbacks.queued,
+            callbacks_run: callbacks.run,
             callbacks_panicked: core.queues.panicked.load(Relaxed),
-            bytes_waiting: 0,
+            bytes_waiting: callbacks.bytes_waiting,
             batches: counters.batches.load(Relaxed),
             limit_waits: counters.limit_waits.load(Relaxed),
             limit_refusals: counters.limit_refusals.load(Relaxed),

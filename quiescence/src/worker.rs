@@ -1,17 +1,20 @@
 //! The worker: one thread per process that looks after what nobody else does.
 //!
-//! It starts with the first callback that is ever queued. While some domain has callbacks waiting
-//! it looks in every [`TICK`](sync::TICK): closes batches, takes steps of grace periods, runs what is
-//! ready. It never waits for one domain's readers, so a stalled domain holds no other one up. When
-//! nothing waits anywhere it sleeps without a timer: an idle process is idle.
+//! It starts with the first callback that is ever queued. While some domain has callbacks waiting it looks in:
+//! closes batches, takes steps of grace periods, runs what is ready. It never waits for one domain's readers,
+//! so a stalled domain holds no other one up. What has just been queued may wait for company, as long as
+//! the domain's tuning says ([`Tuning::lazy`](crate::Tuning)); what waits for a grace period or is ready is
+//! looked after at every [`TICK`](sync::TICK). When nothing waits anywhere the worker sleeps without a timer:
+//! an idle process is idle.
 //!
 //! What it spends on a domain's grace periods is measured, and kept within the domain's budget: after a
 //! turn that was dear it leaves the domain's grace periods alone for longer than a tick, unless they
 //! are wanted expedited. A domain under `poll` is looked at again without pause.
 
+use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Condvar, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use grace::Urgency;
 
@@ -19,6 +22,8 @@ use crate::core::{Attention, Core, Me};
 use crate::kind::{Handle, WeakHandle};
 use crate::local;
 use crate::os::{clock, signals, sync};
+use crate::queue::Wants;
+use crate::trace;
 
 /// Callbacks run for one queue before the next one gets its turn.
 const RUNS_PER_TURN: usize = 64;
@@ -37,14 +42,28 @@ struct State {
 #[derive(Debug)]
 struct Task<H = WeakHandle> {
     domain: H,
-    /// While another domain is looked at without pause: when it is this one's turn.
-    tick_at: Instant,
+    /// When it is this one's turn.
+    due: Instant,
+    /// When what has been queued has waited for company long enough.
+    close_at: Instant,
 }
 
 impl Task {
     fn upgrade(self) -> Option<Task<Handle>> {
-        Some(Task { domain: self.domain.upgrade()?, tick_at: self.tick_at })
+        Some(Task { domain: self.domain.upgrade()?, due: self.due, close_at: self.close_at })
     }
+}
+
+impl Task<Handle> {
+    fn downgrade(&self) -> Task {
+        Task { domain: self.domain.downgrade(), due: self.due, close_at: self.close_at }
+    }
+}
+
+/// So long from now on; as good as never, if that is beyond what the clock can say.
+fn after(now: Instant, ns: u64) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 86_400);
+    now + Duration::from_nanos(ns).min(YEAR)
 }
 
 /// Tells the worker that `handle` has callbacks, or a grace period to attend to. Answers whether there is
@@ -54,7 +73,11 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     if handle.queues.announced.swap(true, Relaxed) {
         return true;
     }
-    state.domains.push(Task { domain: handle.downgrade(), tick_at: Instant::now() + sync::TICK });
+    let now = Instant::now();
+    let close_at = after(now, handle.tuning.lazy_ns());
+    let wanted = handle.attention() != Attention::None;
+    let due = if wanted { now + sync::TICK } else { close_at };
+    state.domains.push(Task { domain: handle.downgrade(), due, close_at });
     let refused = if state.started {
         WORK.notify_one();
         Vec::new()
@@ -66,6 +89,23 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     // Where this was the last owner the domain ends here, and runs callbacks: without the lock.
     drop(refused);
     started
+}
+
+/// Has the worker see to `handle` now, and wait for no company there. Answers whether there is a worker.
+pub(crate) fn hurry(handle: &Handle) -> bool {
+    handle.queues.hurried.store(true, Relaxed); // ordered by the lock
+    if !announce(handle) {
+        return false;
+    }
+    let mut state = sync::lock(&WORKER);
+    let now = Instant::now();
+    let this = ptr::from_ref::<Core>(handle);
+    // If it is not in the list, the worker is looking after it, and sees the mark when it is done.
+    for task in state.domains.iter_mut().filter(|task| ptr::eq(task.domain.as_ptr(), this)) {
+        task.due = task.due.min(now);
+    }
+    WORK.notify_one();
+    true
 }
 
 /// Starts the thread. If the system gives none, the callbacks wait for their threads' next updates
@@ -85,24 +125,25 @@ fn start(state: &mut State) -> Vec<Handle> {
 
 fn run() {
     let mut state = sync::lock(&WORKER);
-    let mut next = Attention::AtTick;
+    let mut restless = false;
     loop {
-        while state.domains.is_empty() {
-            state = sync::wait(&WORK, state);
-        }
-        state = pause(state, next);
-        let tasks = std::mem::take(&mut state.domains);
+        state = pause(state, restless);
+        let now = Instant::now();
+        let (due, later) = state.domains.drain(..).partition(|task| task.due <= now);
+        state.domains = later;
         drop(state);
-        let mut tasks: Vec<Task<Handle>> = tasks.into_iter().filter_map(Task::upgrade).collect();
-        tasks.iter_mut().for_each(|task| tend(task, next));
+        let due: Vec<Task> = due;
+        let mut tasks: Vec<Task<Handle>> = due.into_iter().filter_map(Task::upgrade).collect();
+        tasks.iter_mut().for_each(tend);
+        trace::deliver();
         state = sync::lock(&WORKER);
-        // Under the lock that `announce` takes: a callback added from now on announces again.
-        next = Attention::AtTick;
-        for Task { domain, tick_at } in &tasks {
-            let attention = attention_or_forget(domain);
-            next = next.max(attention);
+        restless = false;
+        for task in &mut tasks {
+            // Under the lock that `announce` takes: a callback added from now on announces again.
+            let attention = attention_or_forget(task);
+            restless |= attention == Attention::AtOnce;
             if attention != Attention::None {
-                state.domains.push(Task { domain: domain.downgrade(), tick_at: *tick_at });
+                state.domains.push(task.downgrade());
             }
         }
         drop(state);
@@ -112,49 +153,67 @@ fn run() {
     }
 }
 
-/// Lets a tick go by, so that callbacks gather; or only lets others run, if a domain is to be looked at
-/// again at once.
-fn pause(state: MutexGuard<'static, State>, next: Attention) -> MutexGuard<'static, State> {
-    drop(state);
-    match next {
-        Attention::AtOnce => std::thread::yield_now(),
-        Attention::AtTick | Attention::None => sync::tick(),
+/// Waits until some domain's turn has come. Lets only others run, if one is to be looked at again at once.
+fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'static, State> {
+    if restless {
+        drop(state);
+        std::thread::yield_now();
+        return sync::lock(&WORKER);
     }
-    sync::lock(&WORKER)
+    loop {
+        let now = Instant::now();
+        match state.domains.iter().map(|task| task.due).min() {
+            Some(due) if due <= now => return state,
+            Some(due) => state = sync::wait_for(&WORK, state, due - now),
+            None => state = sync::wait(&WORK, state),
+        }
+    }
 }
 
-/// What is still to be done in the domain; if nothing is, the next callback is to be announced.
-fn attention_or_forget(handle: &Handle) -> Attention {
-    handle.queues.announced.store(false, Relaxed);
-    let callbacks = handle.queues.all().iter().any(|queue| !queue.is_empty());
-    let attention = if callbacks { Attention::AtTick } else { Attention::None };
-    let attention = attention.max(handle.attention());
-    handle.queues.announced.store(attention != Attention::None, Relaxed);
-    attention
-}
-
-/// Does what can be done in a domain without waiting. `paused` is what the worker paused for before.
-fn tend(task: &mut Task<Handle>, paused: Attention) {
+/// What is still to be done in the domain, and when; if nothing is, the next callback is to be announced.
+fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     let core: &Core = &task.domain;
     let now = Instant::now();
-    let restless = paused == Attention::AtOnce;
-    if restless && now < task.tick_at && core.attention() != Attention::AtOnce {
-        return; // another domain wants to be looked at without pause
-    }
-    task.tick_at = now + sync::TICK;
+    let asked = core.attention();
+    let wants = if asked == Attention::None { core.queues.leave() } else { core.queues.wants() };
+    let hurried = core.queues.hurried.load(Relaxed);
+    task.due = match (asked, wants) {
+        (Attention::AtOnce, _) => now,
+        _ if hurried => now,
+        (Attention::AtTick, _) | (_, Wants::Looks) => now + sync::TICK,
+        _ => task.close_at.max(now),
+    };
+    if wants == Wants::Nothing { asked } else { asked.max(Attention::AtTick) }
+}
+
+/// Does what can be done in a domain without waiting.
+fn tend(task: &mut Task<Handle>) {
+    let core: &Core = &task.domain;
+    let now = Instant::now();
     let queues = core.queues.all();
-    queues.iter().for_each(|queue| queue.close(core, Urgency::Background));
+    let hurried = core.queues.hurried.swap(false, Relaxed);
+    if hurried || now >= task.close_at {
+        let urgency = if hurried { Urgency::Normal } else { Urgency::Background };
+        queues.iter().for_each(|queue| queue.close(core, urgency));
+        task.close_at = after(now, core.tuning.lazy_ns());
+    }
     // Relaxed: the worker's own.
     let rests_until_ns = core.rests_until_ns.load(Relaxed);
     if clock::monotonic_ns() >= rests_until_ns || core.urgency() == Urgency::Expedited {
         advance(core);
     }
+    let began_ns = clock::thread_cpu_ns();
+    let mut ran = 0;
     for queue in &queues {
         for _ in 0..RUNS_PER_TURN {
-            if queue.run_some(core, local::token()) == 0 {
-                break;
+            match queue.run_some(core, local::token()) {
+                0 => break,
+                some => ran += some,
             }
         }
+    }
+    if ran != 0 {
+        trace::worker_ran_callbacks(core, clock::thread_cpu_ns().saturating_sub(began_ns));
     }
     core.queues.forget_orphans();
     core.look_for_stall();
@@ -194,40 +253,50 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::kind::Kind;
-    use crate::queue::Callback;
+    use crate::retire::Closure;
     use crate::{Domain, domain::Builder};
 
     /// A domain in which a callback waits that the worker thread does not hear of.
     fn with_callback(builder: Builder) -> Domain {
         let domain = builder.build();
         let core = domain.kind().core();
-        // SAFETY: takes any data, and does nothing.
-        let callback = unsafe { Callback::new(std::ptr::null_mut(), |_| ()) };
-        core.queues.add(1).add(core, callback);
+        let queue = core.queues.add(core, 1);
+        add(&queue, || ());
         domain
     }
 
-    fn tend_as_newly_announced(domain: &Domain) -> u64 {
-        tend_after(Attention::AtTick, domain)
+    fn add<F: FnOnce() + Send + 'static>(queue: &crate::queue::Queue, f: F) {
+        // SAFETY: only this thread adds; a closure of that kind.
+        unsafe { queue.add(&Closure::<F>::NEAR, f, 0) };
     }
 
-    fn tend_after(paused: Attention, domain: &Domain) -> u64 {
-        let tick_at = Instant::now() + Duration::from_secs(3_600);
-        tend(&mut Task { domain: domain.kind().handle(), tick_at }, paused);
+    fn task(domain: &Domain, close_at: Instant) -> Task<Handle> {
+        Task { domain: domain.kind().handle(), due: Instant::now(), close_at }
+    }
+
+    /// Looks after the domain when its callbacks have waited for company long enough.
+    fn tend_at_its_time(domain: &Domain) -> u64 {
+        tend(&mut task(domain, Instant::now()));
         domain.statistics().grace_periods
     }
 
-    /// Who is announced while the worker sleeps is looked at when it wakes; only a domain that keeps it
-    /// awake makes others wait for their tick.
+    /// Who has company to wait for waits, unless somebody hurries.
     #[test]
-    fn a_tick_is_everybodys() {
+    fn what_may_wait_for_company_does() {
         let domain = with_callback(Domain::builder());
-        assert_eq!(tend_after(Attention::AtOnce, &domain), 0);
-        assert_eq!(tend_after(Attention::AtTick, &domain), 1);
+        let core = domain.kind().core();
+        let mut task = task(&domain, Instant::now() + Duration::from_secs(3_600));
+        tend(&mut task);
+        assert_eq!(domain.statistics().grace_periods, 0);
+        assert_eq!(attention_or_forget(&mut task), Attention::AtTick);
+        assert_eq!(task.due, task.close_at, "nothing to do before");
+        core.queues.hurried.store(true, Relaxed);
+        tend(&mut task);
+        assert_eq!(domain.statistics().grace_periods, 1);
+        assert_eq!(domain.statistics().callbacks_run, 1);
+        assert_eq!(attention_or_forget(&mut task), Attention::None);
     }
 
     /// Nobody gets around the budget by wanting nothing for a moment, after which the domain is
@@ -237,13 +306,13 @@ mod tests {
         let domain = with_callback(Domain::builder());
         let core = domain.kind().core();
         core.rests_until_ns.store(u64::MAX, Relaxed);
-        assert_eq!(tend_as_newly_announced(&domain), 0, "it rests");
+        assert_eq!(tend_at_its_time(&domain), 0, "it rests");
         core.request(Urgency::Expedited);
-        assert_eq!(tend_as_newly_announced(&domain), 1, "but not where somebody is in a hurry");
+        assert_eq!(tend_at_its_time(&domain), 1, "but not where somebody is in a hurry");
         assert_eq!(core.rests_until_ns.load(Relaxed), u64::MAX, "and then it still owes");
         core.rests_until_ns.store(0, Relaxed);
         core.request(Urgency::Background);
-        assert_eq!(tend_as_newly_announced(&domain), 2);
+        assert_eq!(tend_at_its_time(&domain), 2);
     }
 
     /// The rest begins when the turn ends: else a long turn eats it up.
@@ -252,7 +321,7 @@ mod tests {
         let domain = with_callback(Domain::builder().worker_budget_ppm(1));
         let core = domain.kind().core();
         let began_ns = clock::monotonic_ns();
-        assert_eq!(tend_as_newly_announced(&domain), 1);
+        assert_eq!(tend_at_its_time(&domain), 1);
         let spent_ns = core.worker_ns.load(Relaxed);
         assert!(spent_ns > 0);
         let rests_until_ns = core.rests_until_ns.load(Relaxed);

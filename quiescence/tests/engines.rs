@@ -64,9 +64,11 @@ fn callbacks_run_without_anybody_waiting() {
         let run = Arc::new(AtomicUsize::new(0));
         for _ in 0..1_000 {
             let run = Arc::clone(&run);
-            domain.call(move || {
-                run.fetch_add(1, Release);
-            });
+            domain
+                .call(move || {
+                    run.fetch_add(1, Release);
+                })
+                .unwrap();
         }
         while run.load(Acquire) < 1_000 {
             thread::yield_now();

@@ -57,7 +57,7 @@ fn again(test: &str) -> Output {
 #[test]
 fn what_the_main_thread_retired_is_dropped_at_the_end() {
     in_process("what_the_main_thread_retired_is_dropped_at_the_end", 0, 1_000, || {
-        (0..1_000).for_each(|_| quiescence::retire(Box::new(told())));
+        (0..1_000).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
     });
 }
 
@@ -76,7 +76,7 @@ fn what_was_replaced_is_dropped_at_the_end() {
 fn what_threads_retired_that_have_ended_is_dropped_at_the_end() {
     in_process("what_threads_retired_that_have_ended_is_dropped_at_the_end", 0, 200, || {
         for _ in 0..20 {
-            let retire = || (0..10).for_each(|_| quiescence::retire(Box::new(told())));
+            let retire = || (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
             thread::spawn(retire).join().unwrap();
         }
     });
@@ -89,7 +89,7 @@ fn what_threads_retired_that_still_run_is_dropped_at_the_end() {
         for _ in 0..3 {
             let ready = Arc::clone(&ready);
             thread::spawn(move || {
-                (0..10).for_each(|_| quiescence::retire(Box::new(told())));
+                (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
                 ready.wait();
                 loop {
                     thread::park();
@@ -118,7 +118,7 @@ fn a_domain_that_is_never_dropped_is_emptied_at_the_end() {
     static DOMAIN: OnceLock<Domain> = OnceLock::new();
     in_process("a_domain_that_is_never_dropped_is_emptied_at_the_end", 0, 50, || {
         let domain = DOMAIN.get_or_init(Domain::new);
-        (0..50).for_each(|_| domain.retire(Box::new(told())));
+        (0..50).for_each(|_| domain.retire(Box::new(told())).unwrap());
     });
 }
 
@@ -160,7 +160,7 @@ impl Drop for Chain {
 #[test]
 fn what_drops_retire_at_the_end_is_dropped_as_well() {
     in_process("what_drops_retire_at_the_end_is_dropped_as_well", 0, 4 * 10, || {
-        (0..10).for_each(|_| quiescence::retire(Box::new(Chain(3, told()))));
+        (0..10).for_each(|_| quiescence::retire(Box::new(Chain(3, told()))).unwrap());
     });
 }
 
@@ -169,7 +169,7 @@ struct AtThreadEnd(Vec<Told>);
 
 impl Drop for AtThreadEnd {
     fn drop(&mut self) {
-        self.0.drain(..).for_each(|late| quiescence::retire(Box::new(late)));
+        self.0.drain(..).for_each(|late| quiescence::retire(Box::new(late)).unwrap());
     }
 }
 
@@ -194,9 +194,9 @@ fn what_destructors_of_thread_locals_retire_is_dropped_at_the_end() {
 #[test]
 fn any_thread_may_end_the_process() {
     in_process("any_thread_may_end_the_process", 17, 20, || {
-        (0..10).for_each(|_| quiescence::retire(Box::new(told())));
+        (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
         let end = || -> () {
-            (0..10).for_each(|_| quiescence::retire(Box::new(told())));
+            (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
             std::process::exit(17)
         };
         let _ = thread::spawn(end).join();
@@ -209,7 +209,7 @@ fn any_thread_may_end_the_process() {
 fn a_process_that_ends_in_a_section_ends() {
     in_process("a_process_that_ends_in_a_section_ends", 18, 0, || {
         let _guard = quiescence::read();
-        (0..10).for_each(|_| quiescence::retire(Box::new(told())));
+        (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
         std::process::exit(18);
     });
 }
@@ -234,7 +234,7 @@ fn a_process_that_ends_in_a_callback_ends() {
 fn a_process_that_ends_at_once_runs_nothing() {
     in_process("a_process_that_ends_at_once_runs_nothing", 20, 0, || {
         let guard = quiescence::read();
-        (0..10).for_each(|_| quiescence::retire(Box::new(told())));
+        (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
         std::mem::forget(guard);
         // SAFETY: ends the process.
         unsafe { libc::_exit(20) }

@@ -120,10 +120,12 @@ fn a_callback_that_panics_is_counted_and_the_rest_run() {
     let run = Arc::new(AtomicU32::new(0));
     for number in 0..10 {
         let run = Arc::clone(&run);
-        domain.call(move || {
-            assert!(number != 4, "callback 4 panics, as it should in this test");
-            run.fetch_add(1, SeqCst);
-        });
+        domain
+            .call(move || {
+                assert!(number != 4, "callback 4 panics, as it should in this test");
+                run.fetch_add(1, SeqCst);
+            })
+            .unwrap();
     }
     domain.barrier();
     let statistics = domain.statistics();
@@ -160,7 +162,7 @@ fn an_object_whose_drop_panics_is_counted_and_the_rest_are_dropped() {
     let domain = Domain::new();
     let dropped = Arc::new(AtomicU32::new(0));
     for number in 0..2_000 {
-        domain.retire(Box::new(Fragile::new(&dropped, number % 500 == 4)));
+        domain.retire(Box::new(Fragile::new(&dropped, number % 500 == 4))).unwrap();
     }
     domain.barrier();
     let statistics = domain.statistics();
@@ -191,15 +193,19 @@ fn a_closure_that_panics_drops_what_it_captured() {
         let captured = Fragile::new(&dropped, number == 5);
         let panics = number % 3 == 1;
         if number < 6 {
-            domain.call(move || {
-                assert!(!panics, "callback {number} panics, as it should in this test");
-                drop(captured);
-            });
+            domain
+                .call(move || {
+                    assert!(!panics, "callback {number} panics, as it should in this test");
+                    drop(captured);
+                })
+                .unwrap();
         } else {
-            domain.call(move || {
-                assert!(!panics || large[0] != 7, "it panics, as it should in this test");
-                drop(captured);
-            });
+            domain
+                .call(move || {
+                    assert!(!panics || large[0] != 7, "it panics, as it should in this test");
+                    drop(captured);
+                })
+                .unwrap();
         }
     }
     domain.barrier();
@@ -215,12 +221,14 @@ fn the_worker_survives_callbacks_that_panic() {
     let domain = Domain::new();
     let run = Arc::new(AtomicU32::new(0));
     for round in 1..=2 {
-        domain.retire(Box::new(Fragile::new(&Arc::default(), true)));
-        domain.call(|| panic!("a callback panics, as it should in this test"));
+        domain.retire(Box::new(Fragile::new(&Arc::default(), true))).unwrap();
+        domain.call(|| panic!("a callback panics, as it should in this test")).unwrap();
         let inside = Arc::clone(&run);
-        domain.call(move || {
-            inside.fetch_add(1, SeqCst);
-        });
+        domain
+            .call(move || {
+                inside.fetch_add(1, SeqCst);
+            })
+            .unwrap();
         while run.load(SeqCst) < round
             || domain.statistics().callbacks_panicked < 2 * u64::from(round)
         {
@@ -236,12 +244,14 @@ fn the_end_of_a_domain_survives_callbacks_that_panic() {
     // A section that never ends: the worker runs nothing, the domain's end does.
     raw::read_lock(&domain);
     for number in 0..6 {
-        domain.retire(Box::new(Fragile::new(&dropped, number % 2 == 0)));
+        domain.retire(Box::new(Fragile::new(&dropped, number % 2 == 0))).unwrap();
         let captured = Fragile::new(&dropped, false);
-        domain.call(move || {
-            assert!(number % 2 == 0, "a callback panics, as it should in this test");
-            drop(captured);
-        });
+        domain
+            .call(move || {
+                assert!(number % 2 == 0, "a callback panics, as it should in this test");
+                drop(captured);
+            })
+            .unwrap();
     }
     drop(domain);
     while dropped.load(SeqCst) < 12 {
@@ -273,9 +283,9 @@ fn callbacks_that_panic_are_reported() {
     }
     if is_child() {
         let captured = Box::new(4);
-        quiescence::call(|| panic!("the closure has panicked"));
-        quiescence::call(move || panic!("the closure with {captured} has panicked"));
-        quiescence::retire(Box::new(Loud));
+        quiescence::call(|| panic!("the closure has panicked")).unwrap();
+        quiescence::call(move || panic!("the closure with {captured} has panicked")).unwrap();
+        quiescence::retire(Box::new(Loud)).unwrap();
         return quiescence::barrier();
     }
     let said = errors_of("callbacks_that_panic_are_reported");
@@ -296,8 +306,8 @@ impl Drop for Bomb {
 #[test]
 fn a_callback_whose_panic_panics_harms_nobody() {
     let domain = Domain::new();
-    domain.call(|| std::panic::panic_any(Bomb));
-    domain.call(|| ());
+    domain.call(|| std::panic::panic_any(Bomb)).unwrap();
+    domain.call(|| ()).unwrap();
     domain.barrier();
     assert_eq!(domain.statistics().callbacks_run, 2);
 }
@@ -307,7 +317,7 @@ fn a_barrier_inside_a_callback_is_refused() {
     let domain = Domain::new();
     let (inside, said) = (domain.clone(), Arc::new(std::sync::Mutex::new(String::new())));
     let note = Arc::clone(&said);
-    domain.call(move || *note.lock().unwrap() = message(|| inside.barrier()));
+    domain.call(move || *note.lock().unwrap() = message(|| inside.barrier())).unwrap();
     domain.barrier();
     assert!(said.lock().unwrap().contains("call()"), "{said:?}");
 }
@@ -323,7 +333,7 @@ fn a_section_that_a_callback_leaks_into_a_barrier_is_found() {
 fn leak_into_a_barrier() -> bool {
     let domain = Domain::new();
     drop(domain.read()); // registers: a quiescent reader of this thread
-    domain.call(|| ());
+    domain.call(|| ()).unwrap();
     domain.barrier(); // this thread's queue is the first
     let (go, going) = mpsc::channel::<()>();
     let (done, is_done) = mpsc::channel::<()>();
@@ -331,25 +341,29 @@ fn leak_into_a_barrier() -> bool {
     let other = thread::spawn({
         let (domain, dropped, done) = (domain.clone(), Arc::clone(&dropped), done.clone());
         move || {
-            domain.call(|| ());
+            domain.call(|| ()).unwrap();
             done.send(()).unwrap(); // this one's is the second
             if going.recv().is_ok() {
-                domain.call(move || {
-                    dropped.fetch_add(1, SeqCst);
-                });
+                domain
+                    .call(move || {
+                        dropped.fetch_add(1, SeqCst);
+                    })
+                    .unwrap();
                 done.send(()).unwrap();
             }
         }
     });
     is_done.recv().unwrap();
     let (inside, main) = (domain.clone(), thread::current().id());
-    domain.call(move || {
-        if thread::current().id() == main {
-            std::mem::forget(inside.read());
-            go.send(()).unwrap();
-            is_done.recv().unwrap();
-        }
-    });
+    domain
+        .call(move || {
+            if thread::current().id() == main {
+                std::mem::forget(inside.read());
+                go.send(()).unwrap();
+                is_done.recv().unwrap();
+            }
+        })
+        .unwrap();
     let said = catch_unwind(AssertUnwindSafe(|| domain.barrier()));
     other.join().unwrap();
     let in_section = catch_unwind(AssertUnwindSafe(|| domain.synchronize())).is_err();
@@ -370,9 +384,11 @@ fn leaked_guards_are_sections_that_never_end() {
     // Retiring goes on, waiting does not make sense; the end of the domain frees what waits.
     let dropped = Arc::new(AtomicU32::new(0));
     let noted = Arc::clone(&dropped);
-    domain.call(move || {
-        noted.fetch_add(1, SeqCst);
-    });
+    domain
+        .call(move || {
+            noted.fetch_add(1, SeqCst);
+        })
+        .unwrap();
     assert_eq!(dropped.load(SeqCst), 0);
     drop(domain);
     while dropped.load(SeqCst) == 0 {

@@ -88,7 +88,7 @@ fn look<R>(pages: usize, f: impl FnOnce(&Domain) -> R) {
 
 #[test]
 fn retired_objects_are_poisoned_after_their_drop() {
-    look(300, |domain| (0..300).for_each(|_| domain.retire(Box::new(Page::new()))));
+    look(300, |domain| (0..300).for_each(|_| domain.retire(Box::new(Page::new())).unwrap()));
 }
 
 #[test]
@@ -102,5 +102,5 @@ fn replaced_values_are_poisoned_too() {
 
 #[test]
 fn an_object_whose_drop_panics_is_poisoned_and_given_back() {
-    look(3, |domain| (0..3).for_each(|_| domain.retire(Box::new(Panicking(Page::new())))));
+    look(3, |domain| (0..3).for_each(|_| domain.retire(Box::new(Panicking(Page::new()))).unwrap()));
 }

@@ -40,9 +40,11 @@ fn a_child_has_the_forking_thread_only() {
                 let guard = domain.read();
                 for _ in 0..10 {
                     let run = Arc::clone(&run);
-                    domain.call(move || {
-                        run.fetch_add(1, SeqCst);
-                    });
+                    domain
+                        .call(move || {
+                            run.fetch_add(1, SeqCst);
+                        })
+                        .unwrap();
                 }
                 entered.wait();
                 leave.wait();
@@ -67,7 +69,7 @@ fn a_child_has_the_forking_thread_only() {
             // The worker can be started again, and works.
             let done = Arc::new(AtomicBool::new(false));
             let set = Arc::clone(&done);
-            domain.call(move || set.store(true, Release));
+            domain.call(move || set.store(true, Release)).unwrap();
             while !done.load(Acquire) {
                 thread::yield_now();
             }
@@ -116,7 +118,7 @@ fn forks_beside_readers_updaters_and_callbacks() {
         scope.spawn(|| {
             while !stop.load(Relaxed) {
                 value.store(vec![7; 8]);
-                quiescence::retire(Box::new(5));
+                quiescence::retire(Box::new(5)).unwrap();
                 domain.synchronize();
             }
         });
@@ -271,7 +273,7 @@ fn a_process_ends_whatever_is_going_on() {
         });
         entered.wait();
         for number in 0..1_000 {
-            quiescence::retire(Box::new(number));
+            quiescence::retire(Box::new(number)).unwrap();
         }
         thread::spawn(quiescence::synchronize);
         std::process::exit(17);

@@ -149,7 +149,7 @@ impl Drop for Late {
         drop((outer, inner));
         // Retiring works as well; nothing of it is lost.
         let (run, result) = (Arc::new(AtomicU32::new(0)), self.result.clone());
-        self.domain.retire(Box::new(Noted(run.clone())));
+        self.domain.retire(Box::new(Noted(run.clone()))).unwrap();
         result.send(sum).unwrap();
         let domain = self.domain.clone();
         let checker = thread::spawn(move || {

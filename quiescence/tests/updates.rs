@@ -208,7 +208,7 @@ fn callbacks_of_a_thread_run_in_order() {
     let guard = domain.read();
     for number in 0..1_000 {
         let order = Arc::clone(&order);
-        domain.call(move || order.lock().unwrap().push(number));
+        domain.call(move || order.lock().unwrap().push(number)).unwrap();
     }
     assert!(order.lock().unwrap().is_empty(), "a reader holds the grace period up");
     drop(guard);
@@ -221,15 +221,19 @@ fn a_callback_may_queue_and_synchronize() {
     let domain = Domain::new();
     let sum = Arc::new(AtomicU64::new(0));
     let (inside, inner_sum) = (domain.clone(), Arc::clone(&sum));
-    domain.call(move || {
-        inner_sum.fetch_add(1, SeqCst);
-        inside.synchronize();
-        let again = Arc::clone(&inner_sum);
-        inside.call(move || {
-            again.fetch_add(10, SeqCst);
-        });
-        inside.retire(Box::new(5));
-    });
+    domain
+        .call(move || {
+            inner_sum.fetch_add(1, SeqCst);
+            inside.synchronize();
+            let again = Arc::clone(&inner_sum);
+            inside
+                .call(move || {
+                    again.fetch_add(10, SeqCst);
+                })
+                .unwrap();
+            inside.retire(Box::new(5)).unwrap();
+        })
+        .unwrap();
     domain.barrier();
     assert!(sum.load(SeqCst) >= 1);
     domain.barrier();
@@ -245,9 +249,11 @@ fn barrier_waits_for_the_callbacks_of_all_threads_dead_or_alive() {
             scope.spawn(|| {
                 for _ in 0..100 {
                     let run = Arc::clone(&run);
-                    domain.call(move || {
-                        run.fetch_add(1, SeqCst);
-                    });
+                    domain
+                        .call(move || {
+                            run.fetch_add(1, SeqCst);
+                        })
+                        .unwrap();
                 }
             });
         }
@@ -260,7 +266,7 @@ fn barrier_waits_for_the_callbacks_of_all_threads_dead_or_alive() {
 fn without_any_further_call_everything_is_freed() {
     let live = Arc::new(AtomicUsize::new(0));
     for value in 0..1_000 {
-        quiescence::retire(Box::new(Counted::new(value, &live)));
+        quiescence::retire(Box::new(Counted::new(value, &live))).unwrap();
     }
     // The worker does it; how soon is its own affair.
     while live.load(SeqCst) != 0 {
@@ -274,7 +280,7 @@ fn a_section_never_frees_and_retiring_inside_one_never_waits() {
     let live = Arc::new(AtomicUsize::new(0));
     let guard = domain.read();
     for value in 0..70_000 {
-        domain.retire(Box::new(Counted::new(value, &live)));
+        domain.retire(Box::new(Counted::new(value, &live))).unwrap();
     }
     assert_eq!(live.load(SeqCst), 70_000, "freed under a reader");
     drop(guard);
@@ -307,7 +313,7 @@ fn bounded(retire: impl Fn(&Domain, &Arc<AtomicUsize>) + Send + Sync) {
 fn memory_that_waits_is_bounded_where_the_updater_may_wait() {
     bounded(|domain, live| {
         for value in 0..200_000 {
-            domain.retire(Box::new(Counted::new(value, live)));
+            domain.retire(Box::new(Counted::new(value, live))).unwrap();
         }
     });
 }
@@ -317,7 +323,7 @@ fn a_qsbr_updater_waits_at_its_limit_in_a_quiescent_state() {
     bounded(|domain, live| {
         let mut reader = domain.qsbr();
         for value in 0..200_000 {
-            domain.retire(Box::new(Counted::new(value, live)));
+            domain.retire(Box::new(Counted::new(value, live))).unwrap();
             reader.quiescent_state();
         }
     });
@@ -329,12 +335,14 @@ fn a_slow_closure_holds_up_no_object() {
     let live = Arc::new(AtomicUsize::new(0));
     let finish = Arc::new(Barrier::new(2));
     let inside = Arc::clone(&finish);
-    domain.call(move || {
-        inside.wait();
-    });
+    domain
+        .call(move || {
+            inside.wait();
+        })
+        .unwrap();
     let mut most = 0;
     for value in 0..100_000 {
-        domain.retire(Box::new(Counted::new(value, &live)));
+        domain.retire(Box::new(Counted::new(value, &live))).unwrap();
         most = most.max(live.load(SeqCst));
     }
     assert!(most < 65_536, "{most} waited behind a closure");
@@ -366,7 +374,7 @@ fn a_section_of_another_domain_frees_nothing_either() {
     let retire = |count| {
         for _ in 0..count {
             let (in_section, failed) = (Arc::clone(&in_section), Arc::clone(&failed));
-            mine.retire(Box::new(NotInSection { updater, in_section, failed }));
+            mine.retire(Box::new(NotInSection { updater, in_section, failed })).unwrap();
         }
     };
     retire(2_000);
@@ -389,11 +397,11 @@ fn the_end_of_a_domain_frees_what_waits_in_it() {
     let live = Arc::new(AtomicUsize::new(0));
     let domain = Domain::new();
     for value in 0..100 {
-        domain.retire(Box::new(Counted::new(value, &live)));
+        domain.retire(Box::new(Counted::new(value, &live))).unwrap();
     }
     // An object that holds its own domain is no obstacle.
     struct Holder(#[allow(dead_code)] Domain, #[allow(dead_code)] Counted);
-    domain.retire(Box::new(Holder(domain.clone(), Counted::new(100, &live))));
+    domain.retire(Box::new(Holder(domain.clone(), Counted::new(100, &live)))).unwrap();
     drop(domain);
     while live.load(SeqCst) != 0 {
         thread::yield_now();

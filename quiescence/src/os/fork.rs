@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, Once};
 
 use crate::core;
 use crate::kind::{Handle, WeakHandle};
-use crate::os::{fence, sync};
-use crate::{local, queue, retired, worker};
+use crate::os::{clock, exit, fence, sync};
+use crate::{defer, local, queue, retired, worker};
 
 /// The domains in use, so that a fork finds them.
 static DOMAINS: Mutex<Vec<WeakHandle>> = Mutex::new(Vec::new());
@@ -24,11 +24,34 @@ static INSTALL: Once = Once::new();
 /// Remembers a domain, when it is used for the first time.
 #[cold]
 pub(crate) fn remember(handle: &Handle) {
-    INSTALL.call_once(imp::install);
+    INSTALL.call_once(|| {
+        imp::install();
+        exit::at_exit(finish);
+    });
     let mut domains = sync::lock(&DOMAINS);
     if !handle.known.swap(true, Relaxed) {
         domains.retain(WeakHandle::is_alive);
         domains.push(handle.downgrade());
+    }
+}
+
+/// All domains in use.
+pub(crate) fn domains() -> Vec<Handle> {
+    sync::lock(&DOMAINS).iter().filter_map(WeakHandle::upgrade).collect()
+}
+
+/// How long the orderly end of a process waits for other threads' sections, at most.
+const FINISH_NS: u64 = 200_000_000;
+
+/// At an orderly end of the process: runs what waits. Where other threads stay in sections, not for ever.
+extern "C" fn finish() {
+    let deadline_ns = clock::monotonic_ns().saturating_add(FINISH_NS);
+    let domains = domains();
+    // All of them each time: a callback of one may queue in another.
+    while !domains.iter().map(|handle| defer::finish(handle)).fold(true, |all, one| all & one)
+        && clock::monotonic_ns() < deadline_ns
+    {
+        sync::moment();
     }
 }
 
@@ -94,7 +117,7 @@ extern "C" fn child() {
     super::thread::after_fork();
     super::stack::after_fork();
     for domain in &mut held.domains_held {
-        domain.queues.after_fork(&mut domain.queue_inners, owner);
+        domain.queues.after_fork(&mut domain.queue_inners, &domain.handle, owner);
         domain.handle.after_fork(&mut domain.core, owner);
     }
     held.let_go();

@@ -35,6 +35,35 @@ macro_rules! const_unless_loom {
 }
 pub(crate) use const_unless_loom;
 
+/// Where loom is told of plain accesses to so many places, so that it finds those that are not ordered.
+/// Without loom it is nothing.
+#[derive(Debug)]
+pub(crate) struct Tracked<const N: usize> {
+    #[cfg(loom)]
+    places: [loom::cell::UnsafeCell<()>; N],
+}
+
+impl<const N: usize> Tracked<N> {
+    pub(crate) fn new() -> Self {
+        Self {
+            #[cfg(loom)]
+            places: std::array::from_fn(|_| loom::cell::UnsafeCell::new(())),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn write(&self, _place: usize) {
+        #[cfg(loom)]
+        self.places[_place].with_mut(|_| ());
+    }
+
+    #[inline(always)]
+    pub(crate) fn read(&self, _place: usize) {
+        #[cfg(loom)]
+        self.places[_place].with(|_| ());
+    }
+}
+
 /// Locks, whoever panicked before.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -52,6 +81,16 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 /// Waits for a notification; may return without one.
 pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same, for so long at most.
+#[cfg(not(loom))]
+pub(crate) fn wait_for<'a, T>(
+    condvar: &Condvar,
+    guard: MutexGuard<'a, T>,
+    longest: std::time::Duration,
+) -> MutexGuard<'a, T> {
+    condvar.wait_timeout(guard, longest).unwrap_or_else(PoisonError::into_inner).0
 }
 
 /// Lets the processor breathe between two looks.
@@ -86,4 +125,10 @@ pub(crate) fn tick() {
     loom::thread::yield_now();
     #[cfg(not(loom))]
     std::thread::sleep(TICK);
+}
+
+/// Lets others do what this thread waits for.
+#[cfg(not(loom))]
+pub(crate) fn moment() {
+    std::thread::sleep(std::time::Duration::from_micros(200));
 }

@@ -1,0 +1,176 @@
+//! Bounded memory: [`grace::limit`], executed with two atomic words and a purse for each thread.
+//!
+//! **Invariant [L-1]: what waits in a domain has been charged to it.** The domain's charge is what waits and
+//! what is in purses. It is at most the limit, but for one object of each thread that owes it.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering::Relaxed;
+
+use grace::limit::{self, Allowance, Amount, Zone};
+
+use crate::core::Core;
+use crate::os::sync::{AtomicU64, const_unless_loom};
+
+/// What has been charged to a domain.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    objects: AtomicU64,
+    bytes: AtomicU64,
+}
+
+// Relaxed, all of it: counts that are checked one by one; `grace::limit` says why that is enough.
+impl Charge {
+    const_unless_loom! {
+        pub(crate) fn new() -> Self {
+            Self { objects: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+        }
+    }
+
+    /// Charges so much, if it fits.
+    fn admit(&self, limit: Amount, wanted: Amount) -> bool {
+        let seen = self.add(wanted);
+        let admitted = limit::admit(seen, limit, wanted).is_some();
+        if !admitted {
+            self.give_back(wanted);
+        }
+        admitted
+    }
+
+    /// Charges so much, whether it fits or not. Answers what was charged before.
+    fn add(&self, wanted: Amount) -> Amount {
+        Amount {
+            objects: self.objects.fetch_add(wanted.objects, Relaxed),
+            bytes: self.bytes.fetch_add(wanted.bytes, Relaxed),
+        }
+    }
+
+    /// So much has been freed, or is not needed after all.
+    pub(crate) fn give_back(&self, amount: Amount) {
+        if amount.objects != 0 {
+            self.objects.fetch_sub(amount.objects, Relaxed);
+        }
+        if amount.bytes != 0 {
+            self.bytes.fetch_sub(amount.bytes, Relaxed);
+        }
+    }
+
+    /// In a child process, whose other threads are gone.
+    #[cfg(not(loom))]
+    pub(crate) fn set(&self, charged: Amount) {
+        self.objects.store(charged.objects, Relaxed);
+        self.bytes.store(charged.bytes, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> Amount {
+        Amount { objects: self.objects.load(Relaxed), bytes: self.bytes.load(Relaxed) }
+    }
+}
+
+impl Core {
+    /// What may wait here.
+    pub(crate) fn limit(&self) -> Amount {
+        Amount { objects: self.tuning.objects_max(), bytes: self.tuning.bytes_max() }
+    }
+
+    /// How near the limit the domain is.
+    pub(crate) fn zone(&self) -> Zone {
+        limit::zone(self.charge.0.get(), self.limit())
+    }
+
+    /// Admits an object that no thread's purse pays for.
+    pub(crate) fn admit(&self, object: Amount) -> bool {
+        self.charge.0.admit(self.limit(), object)
+    }
+
+    /// Admits an object over the limit, for a thread that has no purse to remember it by.
+    pub(crate) fn admit_over(&self, object: Amount) {
+        self.charge.0.add(object);
+    }
+
+    fn chunk(&self) -> Amount {
+        limit::chunk(self.limit(), self.queues.len())
+    }
+}
+
+/// What one thread may still add to its queue, without asking; see [`Allowance`].
+#[derive(Debug)]
+pub(crate) struct Purse(Cell<Allowance>);
+
+impl Purse {
+    pub(crate) fn new() -> Self {
+        Self(Cell::new(Allowance::EMPTY))
+    }
+
+    /// Admits an object out of what is left.
+    #[inline]
+    pub(crate) fn take(&self, object: Amount) -> bool {
+        let mut allowance = self.0.get();
+        let taken = allowance.take(object);
+        if taken {
+            self.0.set(allowance);
+        }
+        taken
+    }
+
+    /// Admits an object with more from the domain.
+    #[cold]
+    pub(crate) fn refill(&self, core: &Core, object: Amount) -> bool {
+        let limit = core.limit();
+        if !object.fits(limit) {
+            core.charge.0.give_back(self.empty()); // it is admitted if nothing else is charged
+        }
+        [core.chunk(), Amount::NONE].into_iter().any(|chunk| {
+            let wanted = self.0.get().shortfall(object, chunk);
+            let admitted = core.charge.0.admit(limit, wanted);
+            if admitted {
+                self.with(|allowance| allowance.grant(wanted));
+            }
+            admitted && self.take(object)
+        })
+    }
+
+    /// Admits an object over the limit, to be settled.
+    pub(crate) fn borrow(&self, core: &Core, object: Amount) {
+        let wanted = self.0.get().shortfall(object, Amount::NONE);
+        core.admit_over(wanted);
+        self.with(|allowance| allowance.borrow(wanted));
+        self.take(object);
+    }
+
+    /// The thread's objects, so many, were freed by itself. Answers what is to be given back to the domain.
+    #[must_use]
+    pub(crate) fn give_back(&self, core: &Core, finished: Amount) -> Amount {
+        let chunk = core.chunk();
+        self.with(|allowance| allowance.give_back(finished, chunk))
+    }
+
+    /// Whether the thread owes something; not if there is room for it by now.
+    pub(crate) fn owes(&self, core: &Core) -> bool {
+        self.0.get().owes()
+            && self.with(|allowance| allowance.still_owes(core.charge.0.get(), core.limit()))
+    }
+
+    /// What [`grace::limit::remedy`] asks.
+    pub(crate) fn allowance(&self) -> Allowance {
+        self.0.get()
+    }
+
+    /// The thread ends. Answers what is to be given back to the domain.
+    #[must_use]
+    pub(crate) fn empty(&self) -> Amount {
+        self.with(Allowance::empty)
+    }
+
+    /// In a child process: its thread is gone.
+    #[cfg(not(loom))]
+    pub(crate) fn forget(&self) {
+        self.0.set(Allowance::EMPTY);
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut Allowance) -> R) -> R {
+        let mut allowance = self.0.get();
+        let result = f(&mut allowance);
+        self.0.set(allowance);
+        result
+    }
+}

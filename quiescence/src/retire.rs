@@ -1,0 +1,273 @@
+//! What can be deferred, as a kind of callback each: boxes, other values, closures.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::needs_drop;
+use std::sync::Arc;
+
+use crate::kind::Handle;
+use crate::stream::{self, PAYLOAD_MAX, Word};
+use crate::{cache, chaos, retired};
+
+/// What can be [retired](crate::Domain::retire): an owner of memory that says how much it is.
+///
+/// Implemented for boxes, [`Arc`]s, vectors and strings. For an owner of one's own implement it, or say how
+/// much it is with [`retire_sized`](crate::Domain::retire_sized).
+///
+/// ```
+/// struct Table {
+///     rows: Vec<[u64; 8]>,
+/// }
+///
+/// impl quiescence::Retire for Table {
+///     fn bytes(&self) -> usize {
+///         self.rows.capacity() * size_of::<[u64; 8]>()
+///     }
+/// }
+///
+/// quiescence::retire(Table { rows: vec![[0; 8]; 1000] }).expect("not in a section");
+/// ```
+pub trait Retire: Send + 'static {
+    /// Bytes of memory that are waited for with this value, to be held against the domain's limit. Must be
+    /// the same whenever it is asked. Must not panic.
+    fn bytes(&self) -> usize;
+
+    /// Whether a value of one word is a pointer, so that it is initialised as a whole.
+    #[doc(hidden)]
+    const POINTER: bool = false;
+}
+
+impl<T: ?Sized + Send + 'static> Retire for Box<T> {
+    fn bytes(&self) -> usize {
+        size_of_val(&**self)
+    }
+
+    const POINTER: bool = true;
+}
+
+/// One reference is given up after a grace period; that it is the last is assumed for the limit.
+impl<T: ?Sized + Send + Sync + 'static> Retire for Arc<T> {
+    fn bytes(&self) -> usize {
+        size_of_val(&**self)
+    }
+
+    const POINTER: bool = true;
+}
+
+impl<T: Send + 'static> Retire for Vec<T> {
+    fn bytes(&self) -> usize {
+        self.capacity() * size_of::<T>()
+    }
+}
+
+impl Retire for String {
+    fn bytes(&self) -> usize {
+        self.capacity()
+    }
+}
+
+/// A value with the bytes that its owner says it has: what
+/// [`retire_sized`](crate::Domain::retire_sized) gives back.
+#[derive(Debug)]
+pub struct WithSize<P> {
+    bytes: usize,
+    value: P,
+}
+
+impl<P> WithSize<P> {
+    pub(crate) fn new(value: P, bytes: usize) -> Self {
+        Self { bytes, value }
+    }
+
+    /// The value.
+    pub fn into_inner(self) -> P {
+        self.value
+    }
+}
+
+impl<P: Send + 'static> Retire for WithSize<P> {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// What a domain had no room for: the value is in it.
+///
+/// Given by [`Domain::retire`](crate::Domain::retire), [`try_retire`](crate::Domain::try_retire),
+/// [`call`](crate::Domain::call) and others, when so much waits already as the [tuning](crate::Tuning)
+/// allows. **Dropping what could not be retired does not drop it at once,** for readers may still see it: it is
+/// retired over the limit instead. A closure that was refused and is dropped is not called.
+///
+/// ```
+/// let domain = quiescence::Domain::new();
+/// if let Err(refused) = domain.try_retire(Box::new(7)) {
+///     let again = refused.into_inner(); // keep it, and try later
+/// #   drop(again);
+/// }
+/// ```
+#[must_use = "the value has not been retired; dropping this retires it over the limit"]
+pub struct Refused<P: Send + 'static> {
+    /// `None` once it is taken out.
+    value: Option<P>,
+    /// What is to become of it where it is dropped.
+    otherwise: Option<(Handle, Otherwise<P>)>,
+}
+
+/// What becomes of a value that was refused and is not taken out.
+type Otherwise<P> = fn(&Handle, P);
+
+impl<P: Send + 'static> Refused<P> {
+    pub(crate) fn closure(value: P) -> Self {
+        Self { value: Some(value), otherwise: None }
+    }
+
+    pub(crate) fn retired(value: P, handle: Handle, otherwise: Otherwise<P>) -> Self {
+        Self { value: Some(value), otherwise: Some((handle, otherwise)) }
+    }
+
+    /// The value. Readers may still see it: retire it later, or wait for a grace period before it is
+    /// dropped.
+    pub fn into_inner(mut self) -> P {
+        self.value.take().expect("taken out once")
+    }
+}
+
+impl<P: Send + 'static> Drop for Refused<P> {
+    fn drop(&mut self) {
+        if let Some(value) = self.value.take()
+            && let Some((handle, otherwise)) = &self.otherwise
+        {
+            otherwise(handle, value);
+        }
+    }
+}
+
+impl<P: Send + 'static> fmt::Debug for Refused<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refused").finish_non_exhaustive()
+    }
+}
+
+impl<P: Send + 'static> fmt::Display for Refused<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the domain's limit is reached, and here nothing may wait for a grace period: retire \
+             outside of sections, or raise objects_max and bytes_max in the domain's Tuning",
+        )
+    }
+}
+
+impl<P: Send + 'static> std::error::Error for Refused<P> {}
+
+/// Objects that came from boxes, by their addresses.
+#[derive(Debug)]
+pub(crate) struct Boxed<T>(PhantomData<T>);
+
+impl<T: Send + 'static> Boxed<T> {
+    pub(crate) const KIND: stream::Kind = stream::Kind {
+        words: 1,
+        pointer: true,
+        bytes: Some(size_of::<T>()),
+        bytes_of: |_| size_of::<T>(),
+        // The hooks keep a lock, and whoever keeps marks another.
+        plain: !needs_drop::<T>(),
+        run: Self::run,
+    };
+
+    unsafe fn run(payload: *mut Word, count: usize) {
+        for index in 0..count {
+            // SAFETY: so many pointers stand side by side.
+            let word = unsafe { payload.add(index) };
+            // SAFETY: written as a `*mut T` that came from a box.
+            let object = unsafe { word.cast::<*mut T>().read() };
+            retired::forget(object.cast_const().cast());
+            if cfg!(feature = "chaos") {
+                // SAFETY: as above; each is run once.
+                chaos::free(unsafe { Box::from_raw(object) });
+            } else {
+                // SAFETY: as above.
+                unsafe { cache::free(object) };
+            }
+        }
+    }
+}
+
+/// Whether a value can stand in a stream as it is.
+const fn fits<P>() -> bool {
+    size_of::<P>() <= PAYLOAD_MAX * size_of::<Word>() && align_of::<P>() <= align_of::<Word>()
+}
+
+const fn words<P>() -> usize {
+    let words = size_of::<P>().div_ceil(size_of::<Word>());
+    if words == 0 { 1 } else { words }
+}
+
+/// Values that own what is freed; large ones in a box.
+#[derive(Debug)]
+pub(crate) struct Value<P>(PhantomData<P>);
+
+impl<P: Retire> Value<P> {
+    pub(crate) const FITS: bool = fits::<P>();
+
+    pub(crate) const NEAR: stream::Kind = stream::Kind {
+        words: words::<P>(),
+        pointer: P::POINTER && size_of::<P>() == size_of::<Word>(),
+        bytes: None,
+        // SAFETY: the payload is a P.
+        bytes_of: |payload| unsafe { &*payload.cast::<P>() }.bytes(),
+        plain: false,
+        // SAFETY: the payload is a P; it is run once.
+        run: |payload, _| drop(unsafe { payload.cast::<P>().read() }),
+    };
+
+    pub(crate) const FAR: stream::Kind = stream::Kind {
+        words: 1,
+        pointer: true,
+        bytes: None,
+        bytes_of: |payload| {
+            // SAFETY: the payload is a pointer to a P in a box.
+            let value = unsafe { payload.cast::<*mut P>().read() };
+            // SAFETY: as above.
+            unsafe { &*value }.bytes()
+        },
+        plain: false,
+        run: |payload, _| {
+            // SAFETY: the payload is a pointer to a P in a box.
+            let value = unsafe { payload.cast::<*mut P>().read() };
+            // SAFETY: as above; it is run once.
+            drop(unsafe { Box::from_raw(value) });
+        },
+    };
+}
+
+/// Closures; large ones in a box.
+#[derive(Debug)]
+pub(crate) struct Closure<F>(PhantomData<F>);
+
+impl<F: FnOnce() + Send + 'static> Closure<F> {
+    pub(crate) const FITS: bool = fits::<F>();
+
+    pub(crate) const NEAR: stream::Kind = stream::Kind {
+        words: words::<F>(),
+        pointer: false,
+        bytes: Some(size_of::<F>()),
+        bytes_of: |_| size_of::<F>(),
+        plain: false,
+        // SAFETY: the payload is an F; it is run once.
+        run: |payload, _| (unsafe { payload.cast::<F>().read() })(),
+    };
+
+    pub(crate) const FAR: stream::Kind = stream::Kind {
+        words: 1,
+        pointer: true,
+        bytes: Some(size_of::<F>()),
+        bytes_of: |_| size_of::<F>(),
+        plain: false,
+        run: |payload, _| {
+            // SAFETY: the payload is a pointer to an F in a box.
+            let f = unsafe { payload.cast::<*mut F>().read() };
+            // SAFETY: as above; it is run once.
+            (unsafe { Box::from_raw(f) })();
+        },
+    };
+}

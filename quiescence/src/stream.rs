@@ -1,0 +1,373 @@
+//! A stream of callbacks: words in pages, written by one thread and read by one at a time.
+//!
+//! A callback is a [`Kind`] and a few words of payload: a pointer to what is to be dropped, or a
+//! closure itself. Callbacks of one kind that need one word with a lowest bit of 0, a pointer, stand
+//! one after the other and name their kind once: so most waiting objects cost eight bytes.
+//!
+//! ```text
+//! page:  kind|1 pointer pointer pointer kind|1 word word kind|1 pointer ... END
+//! ```
+//!
+//! The word after a kind's is payload, whatever its bits are; a payload of several words is always
+//! written after its kind, and so is a pointer with a lowest bit of 1. No callback straddles two pages.
+//!
+//! **Invariant [DS-1]: what is written before `written` says so is not touched by the writer any more.**
+//! The writer stores the words, then the count with Release; the reader loads the count with Acquire
+//! and reads as many callbacks. Neither waits for the other, and neither executes a locked
+//! instruction, but once a page.
+
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use crate::os::sync::{AtomicPtr, AtomicU64, Tracked};
+
+/// Words of a page: with its head, 4 KiB.
+const WORDS: usize = if cfg!(loom) { 6 } else { 510 };
+
+/// The longest payload, in words.
+pub(crate) const PAYLOAD_MAX: usize = 4;
+
+/// Empty pages that are kept for the writer.
+const SPARE_MAX: u64 = 8;
+
+/// A word of a page.
+pub(crate) type Word = MaybeUninit<*mut ()>;
+
+/// What callbacks of one kind are.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    /// Words of payload, from 1 to [`PAYLOAD_MAX`].
+    pub(crate) words: usize,
+    /// Whether the payload is one initialised word, so that it may stand without its kind.
+    pub(crate) pointer: bool,
+    /// How many bytes a callback counts for, where all of the kind count for the same.
+    pub(crate) bytes: Option<usize>,
+    /// How many bytes it counts for, from its payload.
+    pub(crate) bytes_of: unsafe fn(*const Word) -> usize,
+    /// Whether `run` neither panics nor runs foreign code, so that many may be run at once.
+    pub(crate) plain: bool,
+    /// Runs so many callbacks, whose payloads stand side by side; more than one of `plain` kinds with
+    /// `pointer` only.
+    pub(crate) run: unsafe fn(*mut Word, usize),
+}
+
+/// The lowest bit of a word: not a pointer, but a kind. Kinds are aligned.
+const KIND: usize = 1;
+
+/// In place of a kind: the page ends here.
+static END: Kind = Kind {
+    words: 1,
+    pointer: false,
+    bytes: Some(0),
+    bytes_of: |_| 0,
+    plain: false,
+    run: |_, _| (),
+};
+
+/// A page of the stream.
+#[derive(Debug)]
+struct Page {
+    /// The page after this one; in an empty page that is kept, the one below it.
+    next: AtomicPtr<Page>,
+    /// How many empty pages there are from this one on. Of its owner alone.
+    spare: Cell<u64>,
+    words: [std::cell::UnsafeCell<Word>; WORDS],
+    tracked: Tracked<WORDS>,
+}
+
+impl Page {
+    fn new() -> *mut Self {
+        let words = std::array::from_fn(|_| std::cell::UnsafeCell::new(Word::uninit()));
+        Box::into_raw(Box::new(Self {
+            next: AtomicPtr::new(ptr::null_mut()),
+            spare: Cell::new(0),
+            words,
+            tracked: Tracked::new(),
+        }))
+    }
+}
+
+/// Gives a page and those after it back.
+///
+/// # Safety
+/// Nobody else knows of them.
+unsafe fn free_list(mut page: *mut Page) {
+    while !page.is_null() {
+        // SAFETY: from `Page::new`, by the contract ours alone.
+        let owned = unsafe { Box::from_raw(page) };
+        page = owned.next.load(Relaxed);
+    }
+}
+
+/// A stream, from the side of its writer.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// Where the next word goes. The writer's own.
+    page: Cell<*mut Page>,
+    at: Cell<usize>,
+    /// The kind of the callback that was written last into this page; null at its begin.
+    kind: Cell<*const Kind>,
+    /// Empty pages that only the writer knows of.
+    own_spare: Cell<*mut Page>,
+    /// Callbacks written. The writer stores it, everybody reads it.
+    written: AtomicU64,
+    /// Empty pages that the reader has given back.
+    spare: AtomicPtr<Page>,
+}
+
+/// How far a reader has come. One at a time reads a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    page: *mut Page,
+    at: usize,
+    kind: *const Kind,
+}
+
+// SAFETY: pages lead to each other and are handed over by `written` [DS-1] and `spare`; the cells are the
+// writer's, by the contract of `push`.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+// SAFETY: a position in pages that move from thread to thread with the right to read.
+unsafe impl Send for Cursor {}
+
+impl Stream {
+    /// An empty stream, and the begin of it.
+    pub(crate) fn new() -> (Self, Cursor) {
+        let page = Page::new();
+        let stream = Self {
+            page: Cell::new(page),
+            at: Cell::new(0),
+            kind: Cell::new(ptr::null()),
+            own_spare: Cell::new(ptr::null_mut()),
+            written: AtomicU64::new(0),
+            spare: AtomicPtr::new(ptr::null_mut()),
+        };
+        (stream, Cursor { page, at: 0, kind: ptr::null() })
+    }
+
+    /// Callbacks written so far.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Acquire) // [DS-1]
+    }
+
+    /// Writes a callback; `payload` becomes the stream's.
+    ///
+    /// # Safety
+    /// Only the writer, one at a time, calls this. `P` has the size and alignment that `kind` says: at most
+    /// its words, each aligned as a pointer; and `kind.pointer` holds for kinds whose `P` is a pointer.
+    #[inline]
+    pub(crate) unsafe fn push<P>(&self, kind: &'static Kind, payload: P) {
+        debug_assert!(size_of::<P>() <= kind.words * size_of::<Word>());
+        debug_assert!(align_of::<P>() <= align_of::<Word>());
+        let payload = std::mem::ManuallyDrop::new(payload);
+        let named = ptr::eq(self.kind.get(), kind) && kind.pointer && {
+            // SAFETY: one initialised word, since it is a pointer.
+            let word = unsafe { ptr::from_ref(&payload).cast::<*mut ()>().read() };
+            word.addr() & KIND == 0
+        };
+        let mut at = self.at.get();
+        let needed = if named { 1 } else { 1 + kind.words };
+        // One word is left for `END`.
+        if at + needed >= WORDS {
+            self.turn_page();
+            // SAFETY: as for this call. At the begin of a page, so it has room.
+            return unsafe { self.push(kind, std::mem::ManuallyDrop::into_inner(payload)) };
+        }
+        if !named {
+            self.put(at, ptr::from_ref(kind).cast_mut().cast::<()>().map_addr(|addr| addr | KIND));
+            self.kind.set(kind);
+            at += 1;
+        }
+        let place = self.place(at).cast::<std::mem::ManuallyDrop<P>>();
+        // SAFETY: in the page, by the check above, aligned, and the writer's until it is counted.
+        unsafe { place.write(payload) };
+        self.at.set(at + if named { 1 } else { kind.words });
+        // Relaxed: the writer's own. Release: [DS-1].
+        self.written.store(self.written.load(Relaxed) + 1, Release);
+    }
+
+    /// Stores one word of the writer's.
+    fn put(&self, at: usize, word: *mut ()) {
+        // SAFETY: in the page, and the writer's until it is counted [DS-1].
+        unsafe { self.place(at).write(Word::new(word)) };
+    }
+
+    /// Where a word of the writer's is.
+    #[inline]
+    fn place(&self, at: usize) -> *mut Word {
+        // SAFETY: the writer's page lives until the reader, which comes behind it, has read it.
+        let page = unsafe { &*self.page.get() };
+        page.tracked.write(at);
+        page.words[at].get()
+    }
+
+    /// Ends the page and begins another.
+    #[cold]
+    fn turn_page(&self) {
+        self.put(self.at.get(), ptr::from_ref(&END).cast_mut().cast::<()>().map_addr(|a| a | KIND));
+        let next = self.empty_page();
+        // SAFETY: as in `place`.
+        let page = unsafe { &*self.page.get() };
+        page.next.store(next, Relaxed); // published by `written` [DS-1]
+        self.page.set(next);
+        self.at.set(0);
+        self.kind.set(ptr::null());
+    }
+
+    fn empty_page(&self) -> *mut Page {
+        let mut page = self.own_spare.get();
+        if page.is_null() {
+            // Acquire: pairs with the Release in `give_back`; whoever read it has done with it.
+            page = self.spare.swap(ptr::null_mut(), Acquire);
+        }
+        // SAFETY: an empty page that nobody else knows of, or null.
+        match unsafe { page.as_ref() } {
+            None => Page::new(),
+            Some(spare) => {
+                self.own_spare.set(spare.next.swap(ptr::null_mut(), Relaxed));
+                page
+            }
+        }
+    }
+
+    /// Takes back the pages between two positions of the reader. Until then they stay as they are: a child
+    /// process that finds a reader gone goes on from where that one began.
+    ///
+    /// # Safety
+    /// Both are of this stream, `to` comes at or after `from`, nobody else reads, and nobody will read before
+    /// `to`.
+    pub(crate) unsafe fn give_back(&self, from: Cursor, to: Cursor) {
+        let mut page = from.page;
+        while !ptr::eq(page, to.page) {
+            // SAFETY: read, so it leads to the next one.
+            let next = unsafe { &*page }.next.load(Relaxed);
+            self.give_back_one(page);
+            page = next;
+        }
+    }
+
+    /// For the writer, if it has not enough of them.
+    fn give_back_one(&self, page: *mut Page) {
+        // SAFETY: the reader's, which leaves it.
+        let empty = unsafe { &*page };
+        let mut top = self.spare.load(Acquire);
+        loop {
+            // SAFETY: if it is not null, it is in the list, and only the writer takes pages out: the whole list,
+            // by a swap. It may be writing into this very page then; `spare` is not touched by that, and a stale
+            // count does no harm, for the exchange fails. A page is freed by readers only, of whom we are the one.
+            let below = unsafe { top.as_ref() }.map_or(0, |top| top.spare.get());
+            if below >= SPARE_MAX {
+                empty.next.store(ptr::null_mut(), Relaxed);
+                // SAFETY: it is read, and nobody else knows of it.
+                return unsafe { free_list(page) };
+            }
+            empty.next.store(top, Relaxed);
+            empty.spare.set(below + 1);
+            // AcqRel: the Release pairs with the Acquire in `empty_page`; the Acquire lets the next round
+            // look at a page that somebody else has given back.
+            match self.spare.compare_exchange_weak(top, page, AcqRel, Acquire) {
+                Ok(_) => return,
+                Err(other) => top = other,
+            }
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: nobody writes or reads any more.
+        unsafe { free_list(self.own_spare.get()) };
+        // SAFETY: as above.
+        unsafe { free_list(self.spare.load(Relaxed)) };
+    }
+}
+
+/// Callbacks of one kind that stand side by side.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) kind: &'static Kind,
+    pub(crate) payload: *mut Word,
+    pub(crate) count: u64,
+}
+
+impl Run {
+    /// What its callbacks count for, altogether. Before they are run.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self.kind.bytes {
+            Some(bytes) => bytes as u64 * self.count,
+            // SAFETY: the payload of one callback of this kind, not yet run.
+            None => unsafe { (self.kind.bytes_of)(self.payload) as u64 },
+        }
+    }
+}
+
+impl Cursor {
+    /// The next callbacks, at most `max`, which is at least 1; more than one only if their kind is plain.
+    /// Their payload is the caller's until it reads on.
+    ///
+    /// # Safety
+    /// At least `max` callbacks that were written are not read yet [DS-1]; nobody else reads the stream.
+    pub(crate) unsafe fn next(&mut self, max: u64) -> Run {
+        let mut word = self.word();
+        while word.addr() & KIND != 0 {
+            let kind = word.map_addr(|addr| addr & !KIND).cast::<Kind>();
+            if ptr::eq(kind, &raw const END) {
+                self.turn_page();
+                word = self.word();
+                continue;
+            }
+            self.kind = kind;
+            self.at += 1;
+            // SAFETY: written by `push` from a `&'static Kind`.
+            let known: &'static Kind = unsafe { &*kind };
+            if !known.pointer || self.word().addr() & KIND != 0 {
+                let payload = self.place();
+                self.at += known.words;
+                return Run { kind: known, payload, count: 1 };
+            }
+            break;
+        }
+        // SAFETY: pointers stand behind their kind, on the same page.
+        let kind: &'static Kind = unsafe { &*self.kind };
+        let payload = self.place();
+        let mut count = 1;
+        self.at += 1;
+        while kind.plain && count < max && self.word().addr() & KIND == 0 {
+            self.at += 1;
+            count += 1;
+        }
+        Run { kind, payload, count }
+    }
+
+    /// The word that comes next; it is a kind, or a pointer, or both are ruled out by the caller.
+    fn word(&self) -> *mut () {
+        // SAFETY: written, by the contract of `next`; initialised, as a kind or as a pointer.
+        unsafe { self.place().cast::<*mut ()>().read() }
+    }
+
+    fn place(&self) -> *mut Word {
+        // SAFETY: the reader's page lives until it leaves it.
+        let page = unsafe { &*self.page };
+        page.tracked.read(self.at);
+        page.words[self.at].get()
+    }
+
+    /// Goes on to the next page. The one it leaves is given back later: see [`Stream::give_back`].
+    fn turn_page(&mut self) {
+        // SAFETY: as in `place`.
+        let next = unsafe { &*self.page }.next.load(Relaxed); // [DS-1]
+        *self = Self { page: next, at: 0, kind: ptr::null() };
+    }
+
+    /// Frees the pages from here on.
+    ///
+    /// # Safety
+    /// Nobody writes or reads the stream any more.
+    pub(crate) unsafe fn free(self) {
+        // SAFETY: by the contract.
+        unsafe { free_list(self.page) };
+    }
+}
