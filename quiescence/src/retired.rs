@@ -29,8 +29,8 @@
 
 #[cfg(all(debug_assertions, not(loom), not(feature = "chaos")))]
 mod imp {
+    use std::alloc::{self, Layout};
     use std::collections::{BTreeMap, btree_map::Entry};
-    use std::mem::ManuallyDrop;
     use std::panic::Location;
     use std::sync::{Mutex, MutexGuard};
 
@@ -113,21 +113,26 @@ mod imp {
     }
 
     /// Drops an object, poisons its memory and gives it back, even if the drop panics.
-    pub(crate) fn free<T>(object: Box<T>) {
-        struct Shell<T>(Box<ManuallyDrop<T>>);
+    pub(crate) fn free<T: ?Sized>(object: Box<T>) {
+        struct Memory(*mut u8, Layout);
 
-        impl<T> Drop for Shell<T> {
+        impl Drop for Memory {
             fn drop(&mut self) {
-                let memory = (&raw mut *self.0).cast();
-                // SAFETY: a box of a T that has been dropped.
-                unsafe { poison(memory, size_of::<T>()) };
+                if self.1.size() == 0 {
+                    return; // a box of it has no memory
+                }
+                // SAFETY: an object that has been dropped left it.
+                unsafe { poison(self.0, self.1.size()) };
+                // SAFETY: from a box of something with this layout, and ours.
+                unsafe { alloc::dealloc(self.0, self.1) };
             }
         }
 
-        // SAFETY: from a box; ManuallyDrop has the layout of what it holds.
-        let mut shell: Shell<T> = Shell(unsafe { Box::from_raw(Box::into_raw(object).cast()) });
-        // SAFETY: once, and the shell does not look at the T.
-        unsafe { ManuallyDrop::drop(&mut shell.0) };
+        let layout = Layout::for_value(&*object);
+        let object = Box::into_raw(object);
+        let _memory = Memory(object.cast(), layout);
+        // SAFETY: from a box, dropped once, and not used any more.
+        unsafe { object.drop_in_place() };
     }
 
     /// All locks of the table, held across a `fork`: the last that are taken before it.
@@ -160,7 +165,7 @@ mod imp {
     pub(crate) const unsafe fn poison(_memory: *mut u8, _bytes: usize) {}
 
     #[inline(always)]
-    pub(crate) fn free<T>(object: Box<T>) {
+    pub(crate) fn free<T: ?Sized>(object: Box<T>) {
         drop(object);
     }
 
