@@ -236,6 +236,18 @@ impl Core {
         sync::lock(&self.registry).len()
     }
 
+    /// Calls `f` with the machine, its grace period in progress, the readers and the number that was announced
+    /// last: no grace period takes a step meanwhile, and no reader comes or goes.
+    #[cfg(not(loom))]
+    pub(crate) fn stand_still<R>(
+        &self,
+        f: impl FnOnce(&Machine<AnyPolicy>, &Current, &Registry, Number) -> R,
+    ) -> R {
+        let state = sync::lock(&self.state);
+        let registry = sync::lock(&self.registry);
+        f(&state.machine, &state.current, &registry, word::number(self.gp.0.load(Relaxed)))
+    }
+
     /// A hold-out that was marked has left its section.
     pub(crate) fn holdout_left(&self) {
         // AcqRel: the decrements form one chain, so that the last one carries what all hold-outs did
@@ -279,7 +291,7 @@ impl Core {
         let mut state = sync::lock(&self.state);
         let cookie = self.request_locked(&mut state, urgency);
         self.wait_locked(state, cookie, me);
-        trace::deliver();
+        self.unlocked_again();
     }
 
     /// Waits until `cookie` is done, driving the machine if nobody does.
@@ -287,7 +299,14 @@ impl Core {
         let mut state = sync::lock(&self.state);
         state.machine.require(cookie, urgency);
         self.wait_locked(state, cookie, me);
+        self.unlocked_again();
+    }
+
+    /// What is to be done where none of our locks is held.
+    fn unlocked_again(&self) {
         trace::deliver();
+        #[cfg(not(loom))]
+        crate::serve::attend();
     }
 
     fn wait_locked<'a>(&'a self, mut state: MutexGuard<'a, State>, cookie: grace::Cookie, me: Me) {
@@ -319,7 +338,7 @@ impl Core {
             && state.machine.is_wanted()
         {
             drop(self.drive(state, Until::MustWait { tick }, me));
-            trace::deliver();
+            self.unlocked_again();
         }
     }
 

@@ -70,6 +70,16 @@ impl Engine {
         }
     }
 
+    /// The engine that has this policy.
+    pub(crate) const fn of_policy(policy: AnyPolicy) -> Self {
+        match policy {
+            AnyPolicy::Adaptive(_) => Self::Adaptive,
+            AnyPolicy::Poll(_) => Self::Poll,
+            AnyPolicy::Tick(_) => Self::Tick,
+            AnyPolicy::Token(_) => Self::Token,
+        }
+    }
+
     pub(crate) const fn policy(self) -> AnyPolicy {
         match self {
             Self::Adaptive => AnyPolicy::Adaptive(Adaptive::DEFAULT),

@@ -94,6 +94,11 @@ mod rcu;
 #[cfg(not(loom))]
 pub mod raw;
 #[cfg(not(loom))]
+mod look;
+#[cfg(not(loom))]
+#[cfg_attr(not(target_os = "linux"), path = "serve/nowhere.rs")]
+mod serve;
+#[cfg(not(loom))]
 mod global;
 
 #[cfg(all(test, loom))]

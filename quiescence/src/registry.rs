@@ -102,6 +102,12 @@ impl Registry {
         self.readers.len()
     }
 
+    /// All of them.
+    pub(crate) fn readers(&self) -> impl Iterator<Item = &Slot> {
+        // SAFETY: see `register`.
+        self.readers.iter().map(|slot| unsafe { &**slot })
+    }
+
     /// Whether some reader uses light fences, so that the updater's must be heavy.
     pub(crate) fn needs_heavy_fence(&self) -> bool {
         self.light != 0

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, Once};
 use crate::core;
 use crate::kind::{Handle, WeakHandle};
 use crate::os::{clock, exit, fence, sync};
-use crate::{defer, local, queue, retired, worker};
+use crate::{defer, local, queue, retired, serve, worker};
 
 /// The domains in use, so that a fork finds them.
 static DOMAINS: Mutex<Vec<WeakHandle>> = Mutex::new(Vec::new());
@@ -33,6 +33,8 @@ pub(crate) fn remember(handle: &Handle) {
         domains.retain(WeakHandle::is_alive);
         domains.push(handle.downgrade());
     }
+    drop(domains);
+    serve::attend();
 }
 
 /// All domains in use.
@@ -63,6 +65,7 @@ struct Held {
     worker: worker::Held,
     retired: retired::Held,
     reporter: crate::stall::reporter::Held,
+    serve: serve::Held,
 }
 
 struct DomainHeld {
@@ -86,6 +89,7 @@ extern "C" fn prepare() {
     // finish it.
     INSTALL.call_once(|| ());
     fence::chosen();
+    let serve = serve::hold();
     let worker = worker::hold();
     let domains = sync::lock(&DOMAINS);
     let handles: Vec<Handle> = domains.iter().filter_map(WeakHandle::upgrade).collect();
@@ -93,7 +97,9 @@ extern "C" fn prepare() {
     let retired = retired::hold();
     let reporter = crate::stall::reporter::hold();
     // SAFETY: all locks are ours, see `Place`.
-    unsafe { *HELD.0.get() = Some(Held { domains_held, domains, worker, retired, reporter }) };
+    unsafe {
+        *HELD.0.get() = Some(Held { domains_held, domains, worker, retired, reporter, serve });
+    };
 }
 
 /// After the fork, in the parent.
@@ -112,6 +118,7 @@ extern "C" fn child() {
     };
     fence::register_after_fork();
     let owner = local::token();
+    held.serve.after_fork();
     held.worker.after_fork();
     held.reporter.after_fork();
     super::thread::after_fork();
@@ -127,12 +134,13 @@ impl Held {
     /// Gives all locks back. If meanwhile a domain has come to have no other owner, it ends
     /// afterwards: the callbacks it runs then may need the locks.
     fn let_go(self) {
-        let Self { domains_held, domains, worker, retired, reporter } = self;
+        let Self { domains_held, domains, worker, retired, reporter, serve } = self;
         drop(reporter);
         drop(retired);
         let handles: Vec<Handle> = domains_held.into_iter().map(|domain| domain.handle).collect();
         drop(domains);
         drop(worker);
+        drop(serve);
         drop(handles);
     }
 }

@@ -17,6 +17,8 @@ pub(crate) mod memory;
 pub(crate) mod signals;
 #[cfg(not(loom))]
 pub(crate) mod stack;
+#[cfg(all(target_os = "linux", not(loom)))]
+pub(crate) mod socket;
 pub(crate) mod sync;
 #[cfg(not(loom))]
 pub(crate) mod thread;

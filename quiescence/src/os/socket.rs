@@ -1,0 +1,178 @@
+//! The socket that a process serves its statistics on: where it is, who may use it, and when it goes.
+//!
+//! Its directory belongs to the user alone, so nobody else gets as far as the socket; the socket's own
+//! mode and the credentials that the kernel states of each client say so once more.
+
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+
+/// A socket that listens.
+#[derive(Debug)]
+pub(crate) struct Door {
+    listener: UnixListener,
+}
+
+/// What opens the door and who knocks: [`imp`] has it for Linux.
+pub(crate) use imp::{close_inherited, is_privileged, open};
+
+#[cfg(target_os = "linux")]
+mod imp {
+    use std::fs::{self, DirBuilder, Metadata, Permissions};
+    use std::io;
+    use std::os::fd::{AsRawFd, RawFd};
+    use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+    use std::path::Path;
+    use std::sync::{Mutex, Once};
+
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::net::sockopt::socket_peercred;
+    use rustix::process::{Pid, geteuid, getpid, test_kill_process};
+
+    use super::{Door, PathBuf, UnixListener, UnixStream};
+    use crate::os::sync;
+
+    /// Files that are looked at, to see whether the process that left them is gone.
+    const SWEEP_MAX: usize = 4_096;
+
+    /// The file to take away at the end, and the process that made it: not its children.
+    static MADE: Mutex<Option<(Pid, PathBuf)>> = Mutex::new(None);
+
+    /// Whether this program runs with rights that its caller does not have: then the caller's environment is
+    /// not to be obeyed.
+    pub(crate) fn is_privileged() -> bool {
+        // SAFETY: reads what the kernel told the process at its start.
+        unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+    }
+
+    /// Listens at `named`, or where `rcu top` looks first. The error says what is wrong, and where.
+    pub(crate) fn open(named: Option<PathBuf>) -> Result<Door, String> {
+        let path = match named {
+            Some(path) => path,
+            None => {
+                let directory = directory()?;
+                sweep(&directory);
+                directory.join(format!("{}.sock", getpid().as_raw_nonzero()))
+            }
+        };
+        let tell = |error: io::Error| format!("{}: {error}", path.display());
+        let listener = bind(&path).map_err(tell)?;
+        // The directory keeps others out until this is done; and so do the clients' credentials.
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(tell)?;
+        listener.set_nonblocking(true).map_err(tell)?;
+        remove_at_exit(path);
+        Ok(Door { listener })
+    }
+
+    /// The directory of this user's sockets, which nobody else can write to or look into.
+    fn directory() -> Result<PathBuf, String> {
+        let of_session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let directory = match of_session {
+            Some(parent) if is_own_directory(&parent, 0o022) => parent.join("quiescence"),
+            _ => PathBuf::from(format!("/tmp/quiescence-{}", geteuid().as_raw())),
+        };
+        match DirBuilder::new().mode(0o700).create(&directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(format!("{}: {error}", directory.display()))
+            }
+            _ if is_own_directory(&directory, 0o077) => Ok(directory),
+            _ => Err(format!(
+                "{} is not a directory that belongs to this user alone (mode 0700)",
+                directory.display()
+            )),
+        }
+    }
+
+    /// Whether it is a directory, not a link to one, of this user, and gives others none of these rights.
+    fn is_own_directory(path: &Path, others: u32) -> bool {
+        let is_ours = |found: Metadata| {
+            found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & others == 0
+        };
+        path.is_absolute() && fs::symlink_metadata(path).is_ok_and(is_ours)
+    }
+
+    /// Takes away what processes left that ended in haste: nobody listens, and their number is free.
+    fn sweep(directory: &Path) {
+        let Ok(entries) = fs::read_dir(directory) else { return };
+        for entry in entries.take(SWEEP_MAX).flatten() {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.strip_suffix(".sock"));
+            let process = number.and_then(|number| Pid::from_raw(number.parse().ok()?));
+            let is_gone = process
+                .is_some_and(|process| test_kill_process(process) == Err(rustix::io::Errno::SRCH));
+            if is_gone {
+                remove_if_deserted(&entry.path());
+            }
+        }
+    }
+
+    /// Removes the file if it is a socket of this user that nobody listens on.
+    fn remove_if_deserted(path: &Path) -> bool {
+        let is_own_socket = fs::symlink_metadata(path)
+            .is_ok_and(|found| found.file_type().is_socket() && found.uid() == geteuid().as_raw());
+        is_own_socket
+            && UnixStream::connect(path)
+                .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+            && fs::remove_file(path).is_ok()
+    }
+
+    /// Makes the socket; in place of one that an earlier program left, be it of this process.
+    fn bind(path: &Path) -> io::Result<UnixListener> {
+        match UnixListener::bind(path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && remove_if_deserted(path) => {
+                UnixListener::bind(path)
+            }
+            result => result,
+        }
+    }
+
+    /// Has the file taken away at the orderly end of this process.
+    fn remove_at_exit(path: PathBuf) {
+        extern "C" fn remove() {
+            // If somebody is at it just now, the file stays, and is swept by whoever comes next.
+            if let Some(made) = sync::try_lock(&MADE).as_deref_mut().and_then(Option::take)
+                && made.0 == getpid()
+            {
+                let _ = fs::remove_file(made.1);
+            }
+        }
+        static INSTALL: Once = Once::new();
+        *sync::lock(&MADE) = Some((getpid(), path));
+        INSTALL.call_once(|| {
+            // SAFETY: a function of the right type that lives as long as the code it is part of. If there
+            // is no memory to remember it, the file stays, and is swept later.
+            let _ = unsafe { libc::atexit(remove) };
+        });
+    }
+
+    /// In a child made by `fork`: closes what the parent's thread had open, which nobody here owns.
+    pub(crate) fn close_inherited(open: RawFd) {
+        // SAFETY: a descriptor of a thread that this process does not have; so its owner will not use it
+        // or close it again.
+        unsafe { libc::close(open) };
+    }
+
+    impl Door {
+        /// Sleeps until somebody knocks.
+        pub(crate) fn wait(&self) {
+            let mut knock = [PollFd::new(&self.listener, PollFlags::IN)];
+            // Whatever it returns, the caller tries to let somebody in.
+            let _ = poll(&mut knock, None);
+        }
+
+        /// Lets in who has knocked. `Ok(None)` if nobody has, or it was another user.
+        pub(crate) fn admit(&self) -> io::Result<Option<UnixStream>> {
+            let client = match self.listener.accept() {
+                Ok((client, _)) => client,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            client.set_nonblocking(false)?;
+            Ok((socket_peercred(&client)?.uid == geteuid()).then_some(client))
+        }
+
+        /// The descriptor, for [`close_inherited`].
+        pub(crate) fn descriptor(&self) -> RawFd {
+            self.listener.as_raw_fd()
+        }
+    }
+}

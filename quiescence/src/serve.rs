@@ -1,0 +1,281 @@
+//! A process that serves its statistics: `rcu top` asks, a thread of its own answers.
+//!
+//! Only where the environment says `QUIESCENCE_STATS=1` (or an absolute path for the socket). The thread
+//! starts when the library is used for the first time, and in a child made by `fork` with its first grace
+//! period there. One client is served at a time, for at most [`PATIENCE`]; a request is one line, the
+//! answer one line of JSON ([`snapshot`]). What goes wrong is said once on standard error, and never stops
+//! the program.
+
+mod json;
+mod snapshot;
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::os::socket::{self, Door};
+use crate::os::{signals, sync};
+
+/// How long a client is served at most. Who wants to know more comes again.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Bytes in a request.
+const LINE_MAX: usize = 64;
+/// How long the thread leaves the socket alone after the system has refused it a client: it may be short
+/// of descriptors or memory.
+const REST: Duration = Duration::from_millis(100);
+
+/// Whether there is nothing left to be done: the thread is started, or not wanted.
+static SETTLED: AtomicBool = AtomicBool::new(false);
+
+/// What the thread has open. Locked while that changes, and across a `fork`.
+static OPEN: Mutex<Open> = Mutex::new(Open { door: None, client: None });
+
+#[derive(Debug)]
+struct Open {
+    door: Option<RawFd>,
+    client: Option<RawFd>,
+}
+
+/// Starts the thread, if it is wanted and not there. No lock of ours may be held that a thread's start
+/// could need: it takes none.
+#[inline]
+pub(crate) fn attend() {
+    // Relaxed: `settle` asks once more.
+    if !SETTLED.load(Relaxed) {
+        settle();
+    }
+}
+
+#[cold]
+fn settle() {
+    if SETTLED.swap(true, Relaxed) {
+        return;
+    }
+    let Some(value) = std::env::var_os("QUIESCENCE_STATS") else { return };
+    if socket::is_privileged() {
+        return;
+    }
+    match wanted(value) {
+        Ok(None) => {}
+        Ok(Some(place)) => start(place),
+        Err(reason) => say(&reason),
+    }
+}
+
+/// Where to serve.
+enum Place {
+    Usual,
+    At(PathBuf),
+}
+
+fn wanted(value: OsString) -> Result<Option<Place>, String> {
+    match value.to_str() {
+        Some("" | "0") => Ok(None),
+        Some("1") => Ok(Some(Place::Usual)),
+        _ if Path::new(&value).is_absolute() => Ok(Some(Place::At(value.into()))),
+        _ => Err(format!("QUIESCENCE_STATS is {value:?}, and should be 1 or an absolute path")),
+    }
+}
+
+fn start(place: Place) {
+    let named = match place {
+        Place::Usual => None,
+        Place::At(path) => Some(path),
+    };
+    let builder = thread::Builder::new().name("quiescence-stats".into());
+    if let Err(error) = signals::without(|| builder.spawn(|| run(named))) {
+        say(&format!("no thread: {error}"));
+    }
+}
+
+/// Where nobody reads it, nobody misses it.
+fn say(reason: &str) {
+    let _ = writeln!(io::stderr(), "quiescence: statistics are not served: {reason}");
+}
+
+fn run(named: Option<PathBuf>) {
+    let mut open = sync::lock(&OPEN);
+    let door = match socket::open(named) {
+        Ok(door) => door,
+        Err(reason) => {
+            drop(open);
+            return say(&reason);
+        }
+    };
+    open.door = Some(door.descriptor());
+    drop(open);
+    loop {
+        door.wait();
+        match admit(&door) {
+            Ok(None) => {}
+            Ok(Some(mut client)) => {
+                // Whoever goes away in the midst of it has had what he wanted.
+                let _ = serve(&mut client);
+                let mut open = sync::lock(&OPEN);
+                open.client = None;
+                drop(client);
+            }
+            Err(_) => thread::sleep(REST),
+        }
+    }
+}
+
+fn admit(door: &Door) -> io::Result<Option<UnixStream>> {
+    let mut open = sync::lock(&OPEN);
+    let client = door.admit()?;
+    open.client = client.as_ref().map(AsRawFd::as_raw_fd);
+    Ok(client)
+}
+
+/// Answers a client's requests, as long as there is patience.
+fn serve(client: &mut UnixStream) -> io::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    let mut line = Line::default();
+    loop {
+        while !line.is_whole() {
+            client.set_read_timeout(Some(left(until)?))?;
+            line.read_from(client)?;
+        }
+        let mut answer = answer(&line.take());
+        answer.push('\n');
+        let mut rest = answer.as_bytes();
+        while !rest.is_empty() {
+            client.set_write_timeout(Some(left(until)?))?;
+            match client.write(rest)? {
+                0 => return Err(ErrorKind::WriteZero.into()),
+                written => rest = &rest[written..],
+            }
+        }
+    }
+}
+
+/// The time that is left, more than none.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+fn answer(request: &[u8]) -> String {
+    match request.trim_ascii() {
+        b"statistics" => snapshot::of_process(),
+        _ => snapshot::of_mistake("unknown request; there is: statistics"),
+    }
+}
+
+/// What has been read of a request, and perhaps of the next ones.
+#[derive(Debug)]
+struct Line {
+    bytes: [u8; LINE_MAX],
+    length: usize,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { bytes: [0; LINE_MAX], length: 0 }
+    }
+}
+
+impl Line {
+    fn is_whole(&self) -> bool {
+        self.bytes[..self.length].contains(&b'\n')
+    }
+
+    /// Reads some more.
+    fn read_from(&mut self, client: &mut impl Read) -> io::Result<()> {
+        let free = &mut self.bytes[self.length..];
+        if free.is_empty() {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        match client.read(free) {
+            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(read) => {
+                self.length += read;
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The first line; what follows it stays.
+    fn take(&mut self) -> Vec<u8> {
+        let read = &self.bytes[..self.length];
+        let end = read.iter().position(|byte| *byte == b'\n').map_or(self.length, |at| at + 1);
+        let line = read[..end].to_vec();
+        self.bytes.copy_within(end..self.length, 0);
+        self.length -= end;
+        line
+    }
+}
+
+/// The thread's lock, held across a `fork`.
+pub(crate) struct Held(MutexGuard<'static, Open>);
+
+/// Before a `fork`.
+pub(crate) fn hold() -> Held {
+    Held(sync::lock(&OPEN))
+}
+
+impl Held {
+    /// In the child: there is no thread, and what it had open is the parent's.
+    pub(crate) fn after_fork(&mut self) {
+        [self.0.door.take(), self.0.client.take()]
+            .into_iter()
+            .flatten()
+            .for_each(socket::close_inherited);
+        SETTLED.store(false, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_lines_however_they_arrive() {
+        let mut line = Line::default();
+        for part in ["stat", "istics\nmore", "\n\nrest"] {
+            line.read_from(&mut part.as_bytes()).unwrap();
+        }
+        let mut lines = Vec::new();
+        while line.is_whole() {
+            lines.push(String::from_utf8(line.take()).unwrap());
+        }
+        assert_eq!(lines, ["statistics\n", "more\n", "\n"]);
+        assert_eq!(line.length, 4);
+        let endless = [b'x'; LINE_MAX];
+        line.read_from(&mut endless.as_slice()).unwrap();
+        assert!(line.read_from(&mut endless.as_slice()).is_err(), "no line is that long");
+        assert!(Line::default().read_from(&mut io::empty()).is_err(), "nobody there");
+    }
+
+    #[test]
+    fn the_environment_says_where() {
+        let place = |value: &str| wanted(value.into());
+        assert!(matches!(place("0"), Ok(None)) && matches!(place(""), Ok(None)));
+        assert!(matches!(place("1"), Ok(Some(Place::Usual))));
+        assert!(matches!(place("/a/b"), Ok(Some(Place::At(path))) if path == Path::new("/a/b")));
+        assert!(place("yes").err().is_some_and(|reason| reason.contains("\"yes\"")));
+        assert!(place("stats.sock").is_err());
+    }
+
+    #[test]
+    fn every_answer_is_one_line_of_json() {
+        crate::synchronize();
+        for request in [b"statistics\n".as_slice(), b"statistics\r\n", b"\xff\"\\\n", b"\n"] {
+            let answer = answer(request);
+            assert!(!answer.contains('\n'));
+            let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+            assert_eq!(answer["schema"], "quiescence-stats/1");
+            let known = request.starts_with(b"statistics");
+            assert_eq!(answer["domains"].is_array(), known);
+            assert_eq!(answer["error"].is_string(), !known);
+        }
+    }
+}
