@@ -81,6 +81,7 @@ mod choice;
 pub mod engines;
 mod explore;
 mod fingerprint;
+pub mod limit;
 pub mod litmus;
 mod memory;
 mod mutant;

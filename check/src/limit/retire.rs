@@ -1,0 +1,331 @@
+//! Retiring, step by step, as `grace::limit` says it. Each step touches one of the domain's words once.
+//!
+//! ```text
+//! retire:  in a callback: from the credit; else from the allowance; else
+//! charge:  seen.objects = objects.fetch_add(wanted.objects)
+//!          seen.bytes = bytes.fetch_add(wanted.bytes)
+//!          does it fit? grant; else objects.fetch_sub, bytes.fetch_sub; once more with a bare shortfall
+//! full:    what is owed? (load objects, load bytes); remedy:
+//!   outside      wait for a grace period; run what is ready of the own queue, unless somebody does;
+//!                charge once more; else free it
+//!   callback     wait for a grace period; free it
+//!   section      objects.fetch_add, bytes.fetch_add, owe it; or refuse it
+//! ```
+
+use grace::limit::{Amount, Place, Remedy, admit, remedy};
+
+use super::fault::Mutant;
+use super::scenario::Object;
+use super::world::{Frame, RetireAt, Retired, Turn, World};
+use crate::system::Outcome;
+
+impl World {
+    pub(super) fn begin_to_retire(&mut self, me: usize, retired: Retired, is_own: bool) {
+        self.push(me, Frame::Retire { retired, is_own, at: RetireAt::Begin });
+    }
+
+    pub(super) fn retire(
+        &mut self,
+        turn: &mut Turn<'_>,
+        retired: Retired,
+        is_own: bool,
+        at: RetireAt,
+    ) -> Outcome {
+        let me = turn.me;
+        let next = match at {
+            RetireAt::Begin => return self.take_without_asking(turn, retired, is_own),
+            RetireAt::Charge { is_bare, has_waited } => {
+                self.charge_objects(turn, retired, is_bare, has_waited)
+            }
+            RetireAt::ChargeBytes { is_bare, has_waited, wanted, seen } => {
+                let seen = Amount { objects: seen, bytes: self.bytes };
+                self.bytes += wanted.bytes;
+                let fits = self.admits(turn, seen, wanted);
+                turn.tell(|| format!("bytes += {}: {fits}", wanted.bytes));
+                if fits {
+                    self.threads[me].allowance.grant(wanted);
+                    return self.queue(turn, retired);
+                }
+                RetireAt::Undo { is_bare, has_waited, wanted, charged: wanted }
+            }
+            RetireAt::Undo { is_bare, has_waited, wanted, charged } => {
+                return self.undo(turn, retired, is_own, [is_bare, has_waited], [wanted, charged]);
+            }
+            RetireAt::Full => {
+                let seen = self.objects;
+                turn.tell(|| format!("no room; load objects: {seen}"));
+                RetireAt::FullBytes { seen }
+            }
+            RetireAt::FullBytes { seen } => {
+                let seen = Amount { objects: seen, bytes: self.bytes };
+                turn.tell(|| format!("load bytes: {}", seen.bytes));
+                self.threads[me].allowance.still_owes(seen, turn.scenario.limit);
+                return self.decide(turn, retired, is_own);
+            }
+            RetireAt::Borrow => {
+                let wanted = self.threads[me].allowance.shortfall(retired.amount(), Amount::NONE);
+                turn.tell(|| format!("borrows: objects += {}", wanted.objects));
+                self.objects += wanted.objects;
+                RetireAt::BorrowBytes { wanted }
+            }
+            RetireAt::BorrowBytes { wanted } => {
+                turn.tell(|| format!("bytes += {}", wanted.bytes));
+                self.bytes += wanted.bytes;
+                let allowance = &mut self.threads[me].allowance;
+                match turn.is(Mutant::LoanNotOwed) {
+                    true => allowance.grant(wanted),
+                    false => allowance.borrow(wanted),
+                }
+                return self.queue(turn, retired);
+            }
+            RetireAt::Wait { readers, runs } => {
+                if readers != 0 {
+                    return Outcome::Blocked;
+                }
+                turn.tell(|| "a grace period is over".into());
+                if runs { RetireAt::AfterWait { has_run: false } } else { RetireAt::Free }
+            }
+            RetireAt::AfterWait { has_run } => {
+                return self.after_wait(turn, retired, is_own, has_run);
+            }
+            RetireAt::Free => return self.free_on_the_spot(turn, retired, is_own),
+            RetireAt::Take { wanted, has_objects } => {
+                turn.tell(|| "takes the room that it has seen".into());
+                if has_objects {
+                    self.bytes += wanted.bytes;
+                    self.threads[me].allowance.grant(wanted);
+                    return self.queue(turn, retired);
+                }
+                self.objects += wanted.objects;
+                RetireAt::Take { wanted, has_objects: true }
+            }
+        };
+        self.goto(me, Frame::Retire { retired, is_own, at: next });
+        let is_of_bytes = matches!(
+            next,
+            RetireAt::ChargeBytes { .. }
+                | RetireAt::FullBytes { .. }
+                | RetireAt::BorrowBytes { .. }
+        );
+        if is_of_bytes && !turn.scenario.has_bytes() {
+            return self.take_inner(turn);
+        }
+        Outcome::Moved
+    }
+
+    fn take_without_asking(
+        &mut self,
+        turn: &mut Turn<'_>,
+        retired: Retired,
+        is_own: bool,
+    ) -> Outcome {
+        let thread = &mut self.threads[turn.me];
+        let amount = retired.amount();
+        let has_credit = thread.callbacks != 0 && !turn.is(Mutant::NoCredit);
+        if has_credit && amount.fits(thread.credit) {
+            thread.credit = thread.credit.minus(amount);
+            turn.tell(|| "queues it with the room that the callback had".into());
+            self.queues[thread.queue].waiting.push_back(retired);
+            return self.pop(turn.me);
+        }
+        if amount.fits(thread.allowance.left()) {
+            return self.queue(turn, retired);
+        }
+        let at = RetireAt::Charge { is_bare: false, has_waited: false };
+        self.goto(turn.me, Frame::Retire { retired, is_own, at });
+        if !amount.fits(turn.scenario.limit) && !turn.is(Mutant::HugeKeepsAllowance) {
+            let all = self.threads[turn.me].allowance.empty();
+            turn.tell(|| "gives its allowance back".into());
+            if !all.is_none() {
+                return self.push(turn.me, Frame::Release(all));
+            }
+        }
+        self.take_inner(turn)
+    }
+
+    /// Queues what its thread's allowance has room for.
+    fn queue(&mut self, turn: &mut Turn<'_>, retired: Retired) -> Outcome {
+        let thread = &mut self.threads[turn.me];
+        if !thread.allowance.take(retired.amount()) {
+            return Outcome::Violation("what was granted is not enough".into());
+        }
+        turn.tell(|| format!("queues an object of {} bytes", retired.object.bytes));
+        self.queues[thread.queue].waiting.push_back(retired);
+        self.pop(turn.me)
+    }
+
+    fn admits(&self, turn: &Turn<'_>, seen: Amount, wanted: Amount) -> bool {
+        let limit = turn.scenario.limit;
+        let limit = match turn.mutant {
+            Some(Mutant::ObjectsOnly) => Amount { bytes: u64::MAX, ..limit },
+            Some(Mutant::BytesOnly) => Amount { objects: u64::MAX, ..limit },
+            Some(Mutant::HugeAnytime) if !wanted.fits(limit) => return true,
+            _ => limit,
+        };
+        admit(seen, limit, wanted).is_some()
+    }
+
+    fn charge_objects(
+        &mut self,
+        turn: &mut Turn<'_>,
+        retired: Retired,
+        is_bare: bool,
+        has_waited: bool,
+    ) -> RetireAt {
+        let allowance = &self.threads[turn.me].allowance;
+        let chunk = if is_bare { Amount::NONE } else { turn.scenario.chunk };
+        let wanted = allowance.shortfall(retired.amount(), chunk);
+        if turn.is(Mutant::LookThenAdd) {
+            let seen = Amount { objects: self.objects, bytes: self.bytes };
+            turn.tell(|| "looks whether there is room".into());
+            return match self.admits(turn, seen, wanted) {
+                true => RetireAt::Take { wanted, has_objects: false },
+                false => RetireAt::Undo { is_bare, has_waited, wanted, charged: Amount::NONE },
+            };
+        }
+        let seen = self.objects;
+        turn.tell(|| format!("objects += {} (was {seen})", wanted.objects));
+        self.objects += wanted.objects;
+        RetireAt::ChargeBytes { is_bare, has_waited, wanted, seen }
+    }
+
+    fn undo(
+        &mut self,
+        turn: &mut Turn<'_>,
+        retired: Retired,
+        is_own: bool,
+        [is_bare, has_waited]: [bool; 2],
+        [wanted, mut charged]: [Amount; 2],
+    ) -> Outcome {
+        let me = turn.me;
+        let full = charged == wanted;
+        if turn.is(Mutant::NoUndo) {
+            charged = Amount::NONE;
+        } else if turn.is(Mutant::UndoObjectsOnly) {
+            charged.bytes = 0;
+        } else if turn.is(Mutant::UndoWholeObject) && full {
+            charged = retired.amount();
+        }
+        let amount = self.threads[me].allowance.shortfall(retired.amount(), Amount::NONE);
+        let has_another = !is_bare && amount != wanted;
+        let at = match (has_another, has_waited) {
+            (true, _) => RetireAt::Charge { is_bare: true, has_waited },
+            (false, true) if turn.is(Mutant::WaitForRoom) => {
+                RetireAt::Wait { readers: self.readers(), runs: true }
+            }
+            (false, true) => RetireAt::Free,
+            (false, false) => {
+                if self.queues[self.threads[me].queue].waiting.is_empty() {
+                    self.threads[me].allowance.forgive();
+                }
+                RetireAt::Full
+            }
+        };
+        self.goto(me, Frame::Retire { retired, is_own, at });
+        if at == RetireAt::Full && !self.threads[me].allowance.owes() {
+            let outcome = self.decide(turn, retired, is_own);
+            if outcome != Outcome::Moved {
+                return outcome;
+            }
+        }
+        if charged.is_none() {
+            return Outcome::Moved;
+        }
+        self.push(me, Frame::Release(charged));
+        self.release(turn, charged)
+    }
+
+    fn decide(&mut self, turn: &mut Turn<'_>, retired: Retired, is_own: bool) -> Outcome {
+        let me = turn.me;
+        let thread = &self.threads[me];
+        let place = match (thread.in_section, thread.callbacks) {
+            (true, _) => Place::Section,
+            (false, 0) => Place::Outside,
+            (false, _) => Place::Callback,
+        };
+        let mut remedy = remedy(place, &thread.allowance);
+        if place == Place::Section {
+            remedy = match turn.mutant {
+                Some(Mutant::WaitInSection) => Remedy::WaitAndRun,
+                Some(Mutant::FreeInSection) => Remedy::WaitAndFree,
+                Some(Mutant::SecondLoan) => Remedy::Borrow,
+                _ => remedy,
+            };
+        }
+        turn.tell(|| format!("{remedy:?}"));
+        let skips = turn.is(Mutant::FreeInSection) || turn.is(Mutant::FreeWithoutWaiting);
+        let at = match remedy {
+            Remedy::Refuse => return self.pop(me),
+            Remedy::Borrow => RetireAt::Borrow,
+            Remedy::WaitAndRun | Remedy::WaitAndFree if skips => RetireAt::Free,
+            Remedy::WaitAndRun | Remedy::WaitAndFree => {
+                let runs = remedy == Remedy::WaitAndRun && !turn.is(Mutant::NoRunAfterWaiting);
+                RetireAt::Wait { readers: self.readers(), runs }
+            }
+        };
+        self.goto(me, Frame::Retire { retired, is_own, at })
+    }
+
+    fn after_wait(
+        &mut self,
+        turn: &mut Turn<'_>,
+        retired: Retired,
+        is_own: bool,
+        has_run: bool,
+    ) -> Outcome {
+        let me = turn.me;
+        let own = self.threads[me].queue;
+        let queue = &self.queues[own];
+        if queue.is_run && turn.is(Mutant::WaitForRunner) {
+            return Outcome::Blocked;
+        }
+        if !has_run && !queue.is_run && queue.ready() != 0 {
+            let at = RetireAt::AfterWait { has_run: true };
+            self.goto(me, Frame::Retire { retired, is_own, at });
+            return self.begin_to_run(turn, own);
+        }
+        if self.threads[me].allowance.take(retired.amount()) {
+            turn.tell(|| "queues it with the room of what it has freed".into());
+            self.queues[own].waiting.push_back(retired);
+            return self.pop(me);
+        }
+        let at = RetireAt::Charge { is_bare: true, has_waited: true };
+        self.goto(me, Frame::Retire { retired, is_own, at });
+        self.take_inner(turn)
+    }
+
+    fn free_on_the_spot(&mut self, turn: &mut Turn<'_>, retired: Retired, is_own: bool) -> Outcome {
+        turn.tell(|| "frees it on the spot".into());
+        if is_own {
+            return Outcome::Violation("a callback runs inside of itself".into());
+        }
+        self.pop(turn.me);
+        self.free(turn, retired, false)
+    }
+
+    /// Frees an object; if it queues itself anew, that comes next.
+    pub(super) fn free(
+        &mut self,
+        turn: &mut Turn<'_>,
+        retired: Retired,
+        was_queued: bool,
+    ) -> Outcome {
+        let me = turn.me;
+        if retired.readers != 0 {
+            let reader = retired.readers.trailing_zeros();
+            return Outcome::Violation(format!("an object is freed under a section of {reader}"));
+        }
+        if self.threads[me].in_section {
+            return Outcome::Violation("an object is freed by a thread in a section".into());
+        }
+        if let Some(again) = retired.object.again.checked_sub(1) {
+            turn.tell(|| "it queues itself anew".into());
+            self.threads[me].callbacks += 1;
+            self.push(me, Frame::Return);
+            let object = Object { again, ..retired.object };
+            let retired = Retired { object, readers: self.readers() };
+            self.begin_to_retire(me, retired, was_queued);
+        }
+        Outcome::Moved
+    }
+}

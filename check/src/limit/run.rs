@@ -1,0 +1,222 @@
+//! Running callbacks, paying what is owed, and the end of a thread, step by step.
+//!
+//! ```text
+//! run:     unless somebody runs the queue: claim a few that are ready
+//!          each: what it was charged is the runner's credit; run it
+//!          the rest of the credit: give_back, if it is the owner's queue; else to the domain
+//!          has its thread ended meanwhile, and is something ready? claim again; else leave
+//! settle:  is something owed? (load objects, load bytes)
+//!          wait for a grace period; run the own queue, unless somebody does, until nothing is owed
+//! exit:    settle; mark the queue; still in debt: run it, unless somebody does; give the allowance back
+//! ```
+
+use grace::limit::{Allowance, Amount};
+
+use super::fault::Mutant;
+use super::world::{ExitAt, Frame, SettleAt, Thread, Turn, World};
+use crate::system::Outcome;
+
+/// Callbacks that are claimed at once, at most.
+const CLAIM_MAX: usize = 2;
+
+impl World {
+    /// Claims a few of a queue that nobody runs and of which some are ready.
+    pub(super) fn begin_to_run(&mut self, turn: &mut Turn<'_>, of: usize) -> Outcome {
+        let claim = self.queues[of].ready().min(CLAIM_MAX);
+        turn.tell(|| format!("claims {claim} of queue {of}"));
+        self.queues[of].is_run = true;
+        self.push(turn.me, Frame::Run { of, left: claim as u8 });
+        if turn.is(Mutant::GiveBackEarly) {
+            let claimed = self.queues[of].waiting.iter().take(claim);
+            let amount = claimed.fold(Amount::NONE, |sum, one| sum.plus(one.amount()));
+            return self.push(turn.me, Frame::Release(amount));
+        }
+        Outcome::Moved
+    }
+
+    pub(super) fn run(&mut self, turn: &mut Turn<'_>, of: usize, left: u8) -> Outcome {
+        let me = turn.me;
+        if left == 0 {
+            return self.stop(turn, of);
+        }
+        self.goto(me, Frame::Run { of, left: left - 1 });
+        let Some(retired) = self.queues[of].waiting.pop_front() else {
+            return Outcome::Violation("a callback is run that was not queued".into());
+        };
+        turn.tell(|| format!("runs one of queue {of}"));
+        if !turn.is(Mutant::GiveBackEarly) {
+            self.threads[me].credit = self.threads[me].credit.plus(retired.amount());
+        }
+        if me == self.worker() && core::mem::take(&mut self.will_block) {
+            turn.tell(|| "which blocks".into());
+            self.push(me, Frame::Blocked);
+            return Outcome::Moved;
+        }
+        self.free(turn, retired, true)
+    }
+
+    fn stop(&mut self, turn: &mut Turn<'_>, of: usize) -> Outcome {
+        let me = turn.me;
+        let chunk = turn.scenario.chunk;
+        let credit = core::mem::take(&mut self.threads[me].credit);
+        let is_owner = self.threads[me].queue == of && self.queues[of].orphan.is_none();
+        let owner = self.threads.iter_mut().find(|thread| thread.queue == of && thread.lives != 0);
+        let rest = match owner {
+            Some(owner) if is_owner => {
+                let rest = owner.allowance.give_back(credit, chunk);
+                if turn.is(Mutant::GiveBackTwice) { credit } else { rest }
+            }
+            Some(owner) if turn.is(Mutant::WorkerFillsAllowance) => {
+                owner.allowance.grant(credit);
+                Amount::NONE
+            }
+            _ => credit,
+        };
+        self.goto(me, Frame::Leave { of });
+        match rest.is_none() {
+            true => self.leave(turn, of),
+            false => {
+                self.push(me, Frame::Release(rest));
+                self.release(turn, rest)
+            }
+        }
+    }
+
+    /// Under the queue's lock, as the claim.
+    pub(super) fn leave(&mut self, turn: &mut Turn<'_>, of: usize) -> Outcome {
+        let queue = &mut self.queues[of];
+        let has_more = queue.orphan.is_some() && queue.ready() != 0;
+        if has_more && !turn.is(Mutant::RunnerLeavesOrphan) {
+            self.pop(turn.me);
+            return self.begin_to_run(turn, of);
+        }
+        turn.tell(|| format!("leaves queue {of}"));
+        queue.is_run = false;
+        self.pop(turn.me)
+    }
+
+    /// Subtracts from one of the words.
+    pub(super) fn release(&mut self, turn: &mut Turn<'_>, amount: Amount) -> Outcome {
+        let rest = match amount.objects {
+            0 => Amount::NONE,
+            _ => Amount { objects: 0, ..amount },
+        };
+        let taken = amount.minus(rest);
+        turn.tell(|| match taken.objects {
+            0 => format!("bytes -= {}", taken.bytes),
+            objects => format!("objects -= {objects}"),
+        });
+        if !taken.fits(Amount { objects: self.objects, bytes: self.bytes }) {
+            return Outcome::Violation("more is given back than was charged".into());
+        }
+        self.objects -= taken.objects;
+        self.bytes -= taken.bytes;
+        match rest.is_none() {
+            true => self.pop(turn.me),
+            false => self.goto(turn.me, Frame::Release(rest)),
+        }
+    }
+
+    pub(super) fn settle(&mut self, turn: &mut Turn<'_>, at: SettleAt) -> Outcome {
+        let me = turn.me;
+        let own = self.threads[me].queue;
+        let next = match at {
+            SettleAt::Begin => {
+                if self.queues[own].waiting.is_empty() {
+                    self.threads[me].allowance.forgive();
+                    turn.tell(|| "nothing of its waits: it owes nothing".into());
+                    return self.pop(me);
+                }
+                let seen = self.objects;
+                turn.tell(|| format!("settles; load objects: {seen}"));
+                if !turn.scenario.has_bytes() {
+                    return self.settle(turn, SettleAt::Bytes { seen });
+                }
+                SettleAt::Bytes { seen }
+            }
+            SettleAt::Bytes { seen } => {
+                let seen = Amount { objects: seen, bytes: self.bytes };
+                turn.tell(|| format!("load bytes: {}", seen.bytes));
+                if !self.threads[me].allowance.still_owes(seen, turn.scenario.limit) {
+                    return self.pop(me);
+                }
+                SettleAt::Wait { readers: self.readers() }
+            }
+            SettleAt::Wait { readers } if readers != 0 => return Outcome::Blocked,
+            SettleAt::Wait { .. } => {
+                turn.tell(|| "a grace period is over".into());
+                SettleAt::Run
+            }
+            SettleAt::Run => {
+                let queue = &self.queues[own];
+                let can_run = !queue.is_run && queue.ready() != 0;
+                if can_run && self.threads[me].allowance.owes() {
+                    return self.begin_to_run(turn, own);
+                }
+                turn.tell(|| "has done what it could".into());
+                let paid = self.threads[me].allowance.give_back(Amount::NONE, turn.scenario.chunk);
+                self.pop(me);
+                if !paid.is_none() {
+                    self.push(me, Frame::Release(paid));
+                }
+                return Outcome::Moved;
+            }
+        };
+        self.goto(me, Frame::Settle(next))
+    }
+
+    pub(super) fn exit(&mut self, turn: &mut Turn<'_>, at: ExitAt) -> Outcome {
+        let me = turn.me;
+        let own = self.threads[me].queue;
+        let runs = !turn.is(Mutant::ExitWithoutRunning);
+        match at {
+            ExitAt::Begin => {
+                self.goto(me, Frame::Exit(ExitAt::Mark));
+                if self.threads[me].allowance.owes() && runs {
+                    return self.push(me, Frame::Settle(SettleAt::Begin));
+                }
+                self.exit(turn, ExitAt::Mark)
+            }
+            ExitAt::Mark => {
+                turn.tell(|| format!("queue {own} is left alone"));
+                self.queues[own].orphan = Some(self.threads[me].allowance.owed());
+                self.goto(me, Frame::Exit(ExitAt::Run))
+            }
+            ExitAt::Run => {
+                let queue = &self.queues[own];
+                let can_run = !queue.is_run && queue.ready() != 0 && runs;
+                if can_run && self.threads[me].allowance.owes() {
+                    return self.begin_to_run(turn, own);
+                }
+                self.goto(me, Frame::Exit(ExitAt::Empty));
+                self.exit(turn, ExitAt::Empty)
+            }
+            ExitAt::Empty => {
+                self.goto(me, Frame::Exit(ExitAt::Gone));
+                let rest = self.threads[me].allowance.empty();
+                if rest.is_none() || turn.is(Mutant::ExitKeepsAllowance) {
+                    return self.exit(turn, ExitAt::Gone);
+                }
+                self.push(me, Frame::Release(rest))
+            }
+            ExitAt::Gone => {
+                turn.tell(|| "is gone".into());
+                self.pop(me);
+                self.next_life(turn);
+                Outcome::Moved
+            }
+        }
+    }
+
+    /// The thread is gone; another one may come in its place.
+    fn next_life(&mut self, turn: &Turn<'_>) {
+        let thread = &mut self.threads[turn.me];
+        let (lives, sections) = (thread.lives - 1, turn.scenario.clients[turn.me].sections);
+        *thread =
+            Thread { allowance: Allowance::EMPTY, retired: 0, lives, sections, ..thread.clone() };
+        if lives != 0 {
+            thread.queue = self.queues.len();
+            self.queues.push(super::world::Queue::default());
+        }
+    }
+}

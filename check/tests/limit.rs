@@ -1,0 +1,60 @@
+//! Bounded memory is bounded, and nobody gets stuck; each fault is found where the table says.
+
+use check::limit::{FAULTS, Mutant, explore, named, scenarios};
+use check::{Kind, Verdict};
+
+/// Far above what any of these needs: reaching it is a failure.
+const LIMIT: usize = 3_000_000;
+
+#[test]
+fn every_scenario_is_safe() {
+    for scenario in scenarios() {
+        let verdict = explore(&scenario, None, LIMIT);
+        println!("{}: {verdict}", scenario.name);
+        assert!(verdict.is_safe(), "{}: {verdict}", scenario.name);
+    }
+}
+
+#[test]
+fn every_fault_is_found_where_the_table_says() {
+    let mut wrong = Vec::new();
+    for fault in FAULTS {
+        let scenario = named(fault.scenario).expect("the table names a scenario");
+        let verdict = explore(&scenario, Some(fault.mutant), LIMIT);
+        println!("{:?}: {verdict}\n", fault.mutant);
+        let is_found = match fault.kind {
+            Kind::Unsafe => matches!(verdict, Verdict::Violation { .. }),
+            Kind::Stuck => matches!(verdict, Verdict::Stuck { .. }),
+            Kind::Harmless => verdict.is_safe(),
+        };
+        if !is_found {
+            wrong.push(format!("{:?}: {verdict}", fault.mutant));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn harmless_faults_are_harmless_in_every_scenario() {
+    for fault in FAULTS.iter().filter(|fault| fault.kind == Kind::Harmless) {
+        for scenario in scenarios() {
+            let verdict = explore(&scenario, Some(fault.mutant), LIMIT);
+            assert!(verdict.is_safe(), "{:?} in {}: {verdict}", fault.mutant, scenario.name);
+        }
+    }
+}
+
+#[test]
+fn a_trace_reads_step_by_step() {
+    let scenario = named("two-threads").expect("it exists");
+    let verdict = explore(&scenario, Some(Mutant::WaitInSection), LIMIT);
+    let Verdict::Stuck { trace } = verdict else { panic!("waiting for oneself is found") };
+    assert!(trace.iter().any(|step| step.ends_with("a section begins")), "{trace:?}");
+    assert!(trace.last().is_some_and(|step| step.contains("WaitAndRun")), "{trace:?}");
+}
+
+#[test]
+fn too_many_states_are_said_to_be_so() {
+    let scenario = named("two-threads").expect("it exists");
+    assert_eq!(explore(&scenario, None, 10), Verdict::LimitReached);
+}
