@@ -167,7 +167,7 @@ mod imp {
     unsafe impl Send for Memory {}
 
     /// Drops an object, and gives its memory back only after many others'.
-    pub(crate) fn free<T>(object: Box<T>) {
+    pub(crate) fn free<T: ?Sized>(object: Box<T>) {
         let layout = Layout::for_value(&*object);
         let object = Box::into_raw(object);
         // SAFETY: from a box, and used as an object no more.
@@ -205,7 +205,7 @@ pub(crate) const fn mutant(_mutant: Mutant) -> bool {
 
 #[cfg(not(feature = "chaos"))]
 #[inline(always)]
-pub(crate) fn free<T>(object: Box<T>) {
+pub(crate) fn free<T: ?Sized>(object: Box<T>) {
     drop(object);
 }
 

@@ -35,6 +35,15 @@ pub trait Retire: Send + 'static {
     /// Whether a value of one word is a pointer, so that it is initialised as a whole.
     #[doc(hidden)]
     const POINTER: bool = false;
+
+    /// Drops it, once readers have let go.
+    #[doc(hidden)]
+    fn free(self)
+    where
+        Self: Sized,
+    {
+        drop(self);
+    }
 }
 
 impl<T: ?Sized + Send + 'static> Retire for Box<T> {
@@ -43,6 +52,10 @@ impl<T: ?Sized + Send + 'static> Retire for Box<T> {
     }
 
     const POINTER: bool = true;
+
+    fn free(self) {
+        if cfg!(feature = "chaos") { chaos::free(self) } else { retired::free(self) }
+    }
 }
 
 /// One reference is given up after a grace period; that it is the last is assumed for the limit.
@@ -217,7 +230,7 @@ impl<P: Retire> Value<P> {
         bytes_of: |payload| unsafe { &*payload.cast::<P>() }.bytes(),
         plain: false,
         // SAFETY: the payload is a P; it is run once.
-        run: |payload, _| drop(unsafe { payload.cast::<P>().read() }),
+        run: |payload, _| unsafe { payload.cast::<P>().read() }.free(),
     };
 
     pub(crate) const FAR: stream::Kind = stream::Kind {
@@ -235,7 +248,8 @@ impl<P: Retire> Value<P> {
             // SAFETY: the payload is a pointer to a P in a box.
             let value = unsafe { payload.cast::<*mut P>().read() };
             // SAFETY: as above; it is run once.
-            drop(unsafe { Box::from_raw(value) });
+            let value = unsafe { Box::from_raw(value) };
+            value.free();
         },
     };
 }

@@ -8,8 +8,8 @@
 //! an idle process is idle.
 //!
 //! What it spends on a domain's grace periods is measured, and kept within the domain's budget: after a
-//! turn that was dear it leaves the domain's grace periods alone for longer than a tick, unless they
-//! are wanted expedited. A domain under `poll` is looked at again without pause.
+//! turn that was dear it leaves the domain's grace periods alone for longer than a tick, unless somebody is
+//! in a hurry. A domain under `poll` is looked at again without pause.
 
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -199,7 +199,8 @@ fn tend(task: &mut Task<Handle>) {
     }
     // Relaxed: the worker's own.
     let rests_until_ns = core.rests_until_ns.load(Relaxed);
-    if clock::monotonic_ns() >= rests_until_ns || core.urgency() == Urgency::Expedited {
+    let rested = clock::monotonic_ns() >= rests_until_ns;
+    if rested || hurried || core.urgency() == Urgency::Expedited {
         advance(core);
     }
     let began_ns = clock::thread_cpu_ns();

@@ -108,7 +108,8 @@ fn closures_run_at_the_end_with_what_they_captured() {
             quiescence::call(move || {
                 say();
                 drop(captured);
-            });
+            })
+            .unwrap();
         }
     });
 }
@@ -152,7 +153,7 @@ struct Chain(u32, #[allow(dead_code)] Told);
 impl Drop for Chain {
     fn drop(&mut self) {
         if self.0 > 0 {
-            quiescence::retire(Box::new(Self(self.0 - 1, told())));
+            quiescence::retire(Box::new(Self(self.0 - 1, told()))).unwrap();
         }
     }
 }
@@ -180,7 +181,7 @@ thread_local! {
 fn retire_late() {
     // First, so that the library's own thread-local goes before it.
     LATE.with_borrow_mut(|late| late.0.extend((0..10).map(|_| told())));
-    quiescence::retire(Box::new(told()));
+    quiescence::retire(Box::new(told())).unwrap();
 }
 
 #[test]
@@ -221,7 +222,8 @@ fn a_process_that_ends_in_a_callback_ends() {
         quiescence::call(|| {
             say();
             std::process::exit(19)
-        });
+        })
+        .unwrap();
         quiescence::barrier();
         loop {
             thread::park(); // the worker may be the one that ends it
