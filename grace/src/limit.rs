@@ -146,10 +146,10 @@ pub const fn chunk(limit: Amount, threads: u64) -> Amount {
 
 /// The charge with `wanted` in it, if it may be charged: if it fits, or if nothing else is charged,
 /// since an object that is larger than the limit could never be retired otherwise. (A thread that
-/// has such an object gives its allowance back first.)
+/// has such an object gives its allowance back first.) Nothing is always admitted.
 pub const fn admit(charged: Amount, limit: Amount, wanted: Amount) -> Option<Amount> {
     let with = charged.plus(wanted);
-    if with.fits(limit) || charged.is_none() { Some(with) } else { None }
+    if with.fits(limit) || charged.is_none() || wanted.is_none() { Some(with) } else { None }
 }
 
 /// What a thread may admit without asking, and what it owes. All of it is charged to the domain.
