@@ -595,3 +595,33 @@ fn an_object_that_is_retired_twice_is_refused_and_both_places_named() {
     domain.barrier();
     assert_eq!(dropped.load(SeqCst), 1);
 }
+
+/// The mistake that grace periods do not forgive: a reader can still find what is about to be freed.
+#[cfg(debug_assertions)]
+#[test]
+fn an_object_that_is_retired_while_it_can_be_reached_is_found_by_the_next_reader() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    let value = Rcu::new_in(Fragile::new(&dropped, false), domain.clone());
+    let option = RcuOption::new_in(Some(Fragile::new(&dropped, false)), domain.clone());
+    let guard = domain.read();
+    let objects = [value.load(&guard), option.load(&guard).unwrap()];
+    let objects = objects.map(|object| std::ptr::from_ref(object).cast_mut());
+    let retired = line!() + 3;
+    for object in objects {
+        // SAFETY: from a box; that readers still find it is the mistake, and the section keeps it.
+        unsafe { raw::retire_with(&domain, object, size_of::<Fragile>(), end_fragile) };
+    }
+    let said = message(|| _ = value.load(&guard));
+    assert!(said.contains(&format!("{:p}", objects[0])), "{said}");
+    assert!(said.contains(&format!("misuse.rs:{retired}:")), "{said}");
+    assert!(message(|| _ = option.load(&guard)).contains("can still be reached"));
+    // To replace it now would free it twice, and is refused like any second retirement.
+    assert!(message(|| value.store(Fragile::new(&dropped, false))).contains("retired twice"));
+    assert!(message(|| option.store(None)).contains("retired twice"));
+    // Now nobody finds them any more.
+    assert!(!value.load(&guard).panics && option.load(&guard).is_none());
+    drop(guard);
+    domain.barrier();
+    assert_eq!(dropped.load(SeqCst), 2);
+}
