@@ -175,7 +175,11 @@ impl fmt::Display for StallReport {
         let kind = if self.expedited { "an expedited grace period" } else { "a grace period" };
         write!(f, "quiescence: {kind} has not ended for {age:.1?}: number {grace_period} of ")?;
         let (waiters, callbacks) = (statistics.waiters, statistics.callbacks_waiting());
-        write!(f, "domain {domain}; waiting: {waiters} threads, {callbacks} callbacks")?;
+        let bytes = statistics.bytes_waiting;
+        write!(
+            f,
+            "domain {domain}; waiting: {waiters} threads, {callbacks} callbacks ({bytes} bytes)"
+        )?;
         if self.holdouts.is_empty() {
             write!(
                 f,
