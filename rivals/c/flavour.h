@@ -14,7 +14,6 @@
 void NAME(register)(void) { rcu_register_thread(); }
 void NAME(unregister)(void) { rcu_unregister_thread(); }
 void NAME(offline)(void) { rcu_thread_offline(); }
-void NAME(online)(void) { rcu_thread_online(); }
 void NAME(synchronize)(void) { synchronize_rcu(); }
 
 /* `batches` times BATCH sections: enter, load the pointer, read its word, leave. */

@@ -5,3 +5,4 @@
 
 #define NAME(x) rivals_memb_##x
 #include "flavour.h"
+#include "table.h"

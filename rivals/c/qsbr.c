@@ -5,3 +5,4 @@
 
 #define NAME(x) rivals_qsbr_##x
 #include "flavour.h"
+#include "table.h"

@@ -7,7 +7,7 @@ use quiescence::Engine;
 use rivals::bench::engines;
 use rivals::bench::path_cache::Tree;
 
-use super::rounds::{Case, Metric, Sample, Series, Session, Unit};
+use super::rounds::{Case, Metric, Sample, Session, Unit};
 use super::{Bench, Options};
 use crate::exit::Failure;
 use crate::units;
@@ -81,14 +81,9 @@ fn measure(
     duration: Duration,
     session: &mut Session<'_>,
 ) -> Result<Option<Case>, Failure> {
-    let series = engines.iter().map(|engine| Series::new(engine.name(), true, METRICS));
-    let case = Case {
-        id: "engines/path-cache",
-        title: "path look-ups beside renames and unlinks, QSBR threads",
-        metrics: METRICS,
-        rivals: series.collect(),
-        disturbed: 0,
-    };
+    let title = "path look-ups beside renames and unlinks, QSBR threads";
+    let rivals = engines.iter().map(|engine| (engine.name(), true));
+    let case = Case::new("engines/path-cache", title, METRICS, rivals);
     session.output.note(format_args!(
         "a tree of {} entries, {} of them files; {threads} threads. An iteration is {} look-ups of a \
          thread; CPU is of all processors; a callback takes from call() to being run, a waiter as \

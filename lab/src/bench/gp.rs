@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rivals::bench::grace::{Company, GraceRival, rivals, steps_for};
 
-use super::rounds::{Case, Metric, Sample, Series, Session, Unit};
+use super::rounds::{Case, Metric, Sample, Session, Unit};
 use super::{Bench, Options};
 use crate::exit::Failure;
 
@@ -146,6 +146,15 @@ fn empty_case(
     metrics: &'static [Metric],
     rivals: &[&GraceRival],
 ) -> Case {
-    let series = rivals.iter().map(|rival| Series::new(rival.name, rival.ours, metrics));
-    Case { id, title, metrics, rivals: series.collect(), disturbed: 0 }
+    Case::new(id, title, metrics, rivals.iter().map(|rival| (rival.name, rival.ours)))
+}
+
+/// What a case measures, and of whom.
+#[cfg(test)]
+pub(super) fn known(case: &str) -> Option<(&'static [Metric], Vec<&'static str>)> {
+    let metrics = match case {
+        "gp/oversubscribed" => CONTENTION,
+        _ => CASES.iter().any(|scene| scene.id == case).then_some(LATENCY)?,
+    };
+    Some((metrics, rivals().iter().map(|rival| rival.name).collect()))
 }

@@ -37,8 +37,9 @@ enum What {
     Read(Options),
     /// A grace period: alone, beside a busy reader, with 200 and with 10,000 idle threads
     Gp(gp::GpArgs),
-    /// An update: replace an object of 64 bytes and retire the old one; no reader and one
-    Update(Options),
+    /// An update: replace an object of 64 bytes and retire the old one; and all that comes with it:
+    /// readers' tails, a hash table, callbacks, memory, a reader that stalls
+    Update(update::UpdateArgs),
     /// The engines of a domain on a path-lookup cache: time, CPU share and latencies of each
     Engines(engines::EnginesArgs),
 }
@@ -58,7 +59,8 @@ pub(crate) struct Options {
     /// Measure only these rivals
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Compare with this rival [default: liburcu-memb where it is compiled in; engines: tick]
+    /// Compare with this rival [default: liburcu-memb where it is compiled in; update: quiescence;
+    /// engines: tick]
     #[arg(long, value_name = "RIVAL")]
     pub(crate) base: Option<String>,
 }
@@ -71,12 +73,12 @@ impl Options {
     /// The rivals that were asked for, in their own order, and the name of the base among them.
     ///
     /// The base is the first of `bases` that is among them, unless the user names one.
-    fn choose<R>(
+    fn choose<'k, R>(
         &self,
-        known: &'static [R],
+        known: &'k [R],
         name: impl Fn(&R) -> &'static str,
         bases: &[&str],
-    ) -> Result<(Vec<&'static R>, &'static str), Failure> {
+    ) -> Result<(Vec<&'k R>, &'static str), Failure> {
         let names: Vec<&str> = known.iter().map(&name).collect();
         for wanted in self.only.iter().chain(&self.base) {
             if !names.contains(&wanted.as_str()) {
@@ -85,7 +87,7 @@ impl Options {
         }
         let is_wanted =
             |rival: &&R| self.only.is_empty() || self.only.iter().any(|n| n == name(rival));
-        let chosen: Vec<&R> = known.iter().filter(is_wanted).collect();
+        let chosen: Vec<&'k R> = known.iter().filter(is_wanted).collect();
         let among = |wanted: &str| chosen.iter().map(|rival| name(rival)).find(|n| *n == wanted);
         let base = match &self.base {
             Some(base) => among(base).ok_or_else(|| {
@@ -112,7 +114,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
     let (options, bench) = match &args.what {
         What::Read(options) => (options, read::prepare(options)?),
         What::Gp(gp) => (&gp.options, gp::prepare(gp)?),
-        What::Update(options) => (options, update::prepare(options)?),
+        What::Update(update) => (&update.options, update::prepare(update)?),
         What::Engines(engines) => (&engines.options, engines::prepare(engines)?),
     };
     // Engines are ours: liburcu would be none of the rivals.

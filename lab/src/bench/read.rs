@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rivals::bench::read::{ReadRival, rivals};
 
-use super::rounds::{Case, Metric, Sample, Series, Session, Unit};
+use super::rounds::{Case, Metric, Sample, Session, Unit};
 use super::{Bench, Options};
 use crate::exit::Failure;
 use crate::statistics::median;
@@ -54,8 +54,8 @@ fn measure(
             reads_for(budget, median(&mut trials))
         })
         .collect();
-    let series = rivals.iter().map(|rival| Series::new(rival.name, rival.ours, METRICS));
-    let case = Case { id, title, metrics: METRICS, rivals: series.collect(), disturbed: 0 };
+    let names = rivals.iter().map(|rival| (rival.name, rival.ours));
+    let case = Case::new(id, title, METRICS, names);
     session.interleave(case, budget, |number| Sample {
         values: vec![rivals[number].measure(threads, reads[number])],
         readers_share: 1.0,
@@ -64,6 +64,13 @@ fn measure(
 
 fn reads_for(budget: Duration, ns_per_read: f64) -> u64 {
     ((budget.as_nanos() as f64 / ns_per_read.max(NS_MIN)) as u64).max(TRIAL)
+}
+
+/// What a case measures, and of whom.
+#[cfg(test)]
+pub(super) fn known(case: &str) -> Option<(&'static [Metric], Vec<&'static str>)> {
+    let is_known = CASES.iter().any(|(id, ..)| *id == case);
+    is_known.then(|| (METRICS, rivals().iter().map(|rival| rival.name).collect()))
 }
 
 #[cfg(test)]

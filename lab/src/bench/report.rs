@@ -4,14 +4,14 @@ use comfy_table::{Cell, Color};
 use serde::Serialize;
 
 use super::rounds::{Case, Metric, Series, Unit};
-use super::verdict::{Bound, Held, Verdict};
+use super::verdict::{Against, Bound, Held, Verdict};
 use crate::exit::Failure;
 use crate::output::{self, Output};
 use crate::statistics::{Ratio, Spread, is_tie};
 use crate::units;
 
 /// The version of the JSON; a reader of another one must not guess.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Prints the table of one case, ratios to `base` last.
 pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), Failure> {
@@ -38,6 +38,9 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
             "{}: in {} of {all} measurements the readers were kept from their CPUs",
             case.title, case.disturbed
         ));
+    }
+    for note in &case.notes {
+        output.note(format_args!("{}: {note}", case.title));
     }
     Ok(())
 }
@@ -90,6 +93,8 @@ fn number_of(metric: &Metric, value: f64) -> String {
         Unit::PerSecond => format!("{} /s", units::figures(value)),
         Unit::Objects => units::count(value.round() as u64),
         Unit::Percent => format!("{} %", units::figures(value)),
+        Unit::Bytes if value < 1024.0 => format!("{} B", units::figures(value)),
+        Unit::Bytes => units::bytes(value.round() as u64),
     }
 }
 
@@ -106,24 +111,47 @@ pub(super) fn print_verdicts(verdicts: &[Verdict], output: &mut Output) -> Resul
         return Ok(());
     }
     output.heading("Targets")?;
-    let mut table = output::table(&["", "ratio", "95 % interval", "target", ""]);
+    let mut table = output::table(&["", "measured", "95 % interval", "target", ""]);
     output::numeric(&mut table, 1..4);
-    for Verdict { promise, ratio, held } in verdicts {
-        let target = match promise.bound {
-            Bound::AtMost(bound) => format!("at most {bound}"),
-            Bound::AtLeast(bound) => format!("at least {bound}"),
-        };
+    for verdict @ Verdict { held, .. } in verdicts {
         let (word, colour) = match held {
             Held::Met => ("met", Color::Green),
             Held::Missed => ("missed", Color::Red),
             Held::TooClose => ("too close to call", Color::Yellow),
         };
-        let what = format!("{}: {} / {}", promise.case, promise.rival, promise.base);
-        let plain = [what, units::figures(ratio.median), interval(ratio), target];
-        let row = plain.iter().map(Cell::new).chain([Cell::new(word).fg(colour)]);
+        let row = promised(verdict).into_iter().map(Cell::new);
+        let row = row.chain([Cell::new(word).fg(colour)]);
         table.add_row(row.collect::<Vec<_>>());
     }
     output.table(table)
+}
+
+/// What was promised, what was measured of it, how sure that is, and the target.
+fn promised(Verdict { promise, metric, base, ratio, .. }: &Verdict) -> [String; 4] {
+    let figure = |value| match base {
+        Some(_) => units::figures(value),
+        None => number_of(metric, value),
+    };
+    let what = match base {
+        Some(base) => {
+            let of_others =
+                if matches!(promise.against, Against::BestOf(_)) { ", the best" } else { "" };
+            format!("{}, {}: {} / {base}{of_others}", promise.case, metric.name, promise.rival)
+        }
+        None => format!("{}, {}: {}", promise.case, metric.name, promise.rival),
+    };
+    let interval = match base {
+        None if ratio.high.is_finite() => format!("{} … {}", figure(ratio.low), figure(ratio.high)),
+        _ => interval(ratio),
+    };
+    // Bounds are round numbers; printed as they are written.
+    let bound = |bound: f64| if base.is_some() { bound.to_string() } else { figure(bound) };
+    let target = match promise.bound {
+        Bound::AtMost(most) => format!("at most {}", bound(most)),
+        Bound::AtLeast(least) => format!("at least {}", bound(least)),
+    };
+    let or = promise.or_at_most.map(|most| format!(", or {}", number_of(metric, most)));
+    [what, figure(ratio.median), interval, target + &or.unwrap_or_default()]
 }
 
 /// What was run.
@@ -153,6 +181,7 @@ struct CaseOut {
     id: &'static str,
     title: &'static str,
     disturbed: u32,
+    notes: Vec<String>,
     rivals: Vec<RivalOut>,
 }
 
@@ -178,10 +207,12 @@ struct MetricOut {
 #[derive(Debug, Serialize)]
 struct TargetOut {
     case: &'static str,
+    metric: &'static str,
     rival: &'static str,
-    base: &'static str,
+    base: Option<&'static str>,
     at_most: Option<f64>,
     at_least: Option<f64>,
+    or_figure_at_most: Option<f64>,
     #[serde(serialize_with = "crate::json::ratio")]
     ratio: Ratio,
     verdict: &'static str,
@@ -222,6 +253,7 @@ fn case_out(case: &Case, base: &str) -> CaseOut {
                 Unit::PerSecond => "1/s",
                 Unit::Objects => "objects",
                 Unit::Percent => "%",
+                Unit::Bytes => "bytes",
             },
             spread: Some(rival.spread(number)),
             ratio_to_base: case.ratio(rival.name, base, number),
@@ -229,20 +261,28 @@ fn case_out(case: &Case, base: &str) -> CaseOut {
         });
         RivalOut { name: rival.name, ours: rival.ours, metrics: metrics.collect() }
     });
-    CaseOut { id: case.id, title: case.title, disturbed: case.disturbed, rivals: rivals.collect() }
+    CaseOut {
+        id: case.id,
+        title: case.title,
+        disturbed: case.disturbed,
+        notes: case.notes.clone(),
+        rivals: rivals.collect(),
+    }
 }
 
-fn target_out(Verdict { promise, ratio, held }: &Verdict) -> TargetOut {
+fn target_out(Verdict { promise, metric, base, ratio, held }: &Verdict) -> TargetOut {
     let (at_most, at_least) = match promise.bound {
         Bound::AtMost(bound) => (Some(bound), None),
         Bound::AtLeast(bound) => (None, Some(bound)),
     };
     TargetOut {
         case: promise.case,
+        metric: metric.name,
         rival: promise.rival,
-        base: promise.base,
+        base: *base,
         at_most,
         at_least,
+        or_figure_at_most: promise.or_at_most,
         ratio: *ratio,
         verdict: match held {
             Held::Met => "met",
@@ -254,6 +294,7 @@ fn target_out(Verdict { promise, ratio, held }: &Verdict) -> TargetOut {
 
 #[cfg(test)]
 mod tests {
+    use super::super::verdict::Promise;
     use super::*;
 
     #[test]
@@ -263,18 +304,49 @@ mod tests {
         assert_eq!(of(Unit::PerSecond, 12_345_678.0), "12.3 M/s");
         assert_eq!(of(Unit::PerSecond, 62.5), "62.5 /s");
         assert_eq!(of(Unit::Objects, 82_000.0), "82,000");
+        assert_eq!(of(Unit::Bytes, 16.25), "16.2 B");
+        assert_eq!(of(Unit::Bytes, 1_048_576.0), "1 MiB");
+    }
+
+    #[test]
+    fn a_target_says_whose_figure_it_is_and_in_what() {
+        const METRIC: Metric = Metric { name: "call", unit: Unit::Nanoseconds };
+        let promise = Promise {
+            case: "call/enqueue",
+            metric: "call",
+            rival: "quiescence",
+            against: Against::BestOf(&["liburcu-call", "sdd"]),
+            bound: Bound::AtMost(0.125),
+            or_at_most: Some(25.0),
+        };
+        let ratio = Ratio { median: 0.5, low: 0.25, high: 0.75 };
+        let of = |base| {
+            let verdict = Verdict { promise, metric: METRIC, base, ratio, held: Held::Missed };
+            promised(&verdict).join(" | ")
+        };
+        assert_eq!(
+            of(Some("sdd")),
+            "call/enqueue, call: quiescence / sdd, the best | 0.50 | 0.25 … 0.75 | \
+             at most 0.125, or 25.0 ns"
+        );
+        assert_eq!(
+            of(None),
+            "call/enqueue, call: quiescence | 0.50 ns | 0.25 ns … 0.75 ns | \
+             at most 0.12 ns, or 25.0 ns"
+        );
     }
 
     #[test]
     fn the_document_holds_every_round_and_null_for_what_is_unknown() {
         const METRICS: &[Metric] = &[Metric { name: "read", unit: Unit::Nanoseconds }];
-        let series = |name, values: Vec<f64>| Series { name, ours: false, values: vec![values] };
-        let rivals = vec![series("a", vec![1.0, 2.0]), series("b", vec![2.0, 4.0])];
-        let case = Case { id: "read/x", title: "x", metrics: METRICS, rivals, disturbed: 0 };
+        let mut case = Case::new("read/x", "x", METRICS, [("a", false), ("b", false)].into_iter());
+        for (rival, values) in case.rivals.iter_mut().zip([[1.0, 2.0], [2.0, 4.0]]) {
+            rival.values = vec![values.into()];
+        }
         let header = Header { bench: "read", seed: 1, quick: true, base: "a", interrupted: false };
         let json = serde_json::to_value(document(&header, &[case], &[])).unwrap();
         assert_eq!(json["schema"], "quiescence/bench");
-        assert_eq!(json["version"], 1);
+        assert_eq!(json["version"], 2);
         assert_eq!(json["base"], "a");
         let metric = &json["cases"][0]["rivals"][1]["metrics"][0];
         assert_eq!(metric["rounds"], serde_json::json!([2.0, 4.0]));

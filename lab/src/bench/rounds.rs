@@ -18,8 +18,10 @@ use crate::statistics::{Ratio, Spread, paired_ratio, spread};
 /// Readers that were kept waiting for a CPU for more of the time than the rest were not there.
 const SHARE_MIN: f64 = 0.9;
 
-/// How often a measurement is tried until its readers were there.
+/// How often a measurement is tried until its readers were there; half as often after each one that
+/// did not work out, since on a machine that is never calm all of them would take that long.
 const TRIES: u32 = 25;
+const TRIES_MIN: u32 = 2;
 
 /// What a number counts, and so how it is written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -32,6 +34,8 @@ pub(super) enum Unit {
     Objects,
     /// A share of the whole, in per cent.
     Percent,
+    /// An amount of memory.
+    Bytes,
 }
 
 /// One thing that is measured of every rival.
@@ -54,6 +58,8 @@ pub(super) struct Case {
     pub(super) rivals: Vec<Series>,
     /// Measurements that count although their readers were kept from running.
     pub(super) disturbed: u32,
+    /// What is to be known of the figures, for people.
+    pub(super) notes: Vec<String>,
 }
 
 /// One measurement of one rival.
@@ -75,7 +81,18 @@ pub(super) struct Series {
 }
 
 impl Case {
-    fn rival(&self, name: &str) -> Option<&Series> {
+    /// A case of which nothing was measured yet.
+    pub(super) fn new(
+        id: &'static str,
+        title: &'static str,
+        metrics: &'static [Metric],
+        rivals: impl Iterator<Item = (&'static str, bool)>,
+    ) -> Case {
+        let rivals = rivals.map(|(name, ours)| Series::new(name, ours, metrics)).collect();
+        Case { id, title, metrics, rivals, disturbed: 0, notes: Vec::new() }
+    }
+
+    pub(super) fn rival(&self, name: &str) -> Option<&Series> {
         self.rivals.iter().find(|rival| rival.name == name)
     }
 
@@ -93,15 +110,17 @@ impl Series {
 }
 
 /// Measures again when somebody else took the readers' CPUs, and tells whether it worked out.
-fn undisturbed(mut measure: impl FnMut() -> Sample) -> (Vec<f64>, bool) {
+fn undisturbed(tries: &mut u32, mut measure: impl FnMut() -> Sample) -> (Vec<f64>, bool) {
     let mut sample = measure();
-    for _ in 1..TRIES {
+    for _ in 1..*tries {
         if sample.readers_share >= SHARE_MIN {
             break;
         }
         sample = measure();
     }
-    (sample.values, sample.readers_share >= SHARE_MIN)
+    let calm = sample.readers_share >= SHARE_MIN;
+    *tries = if calm { TRIES } else { (*tries / 2).max(TRIES_MIN) };
+    (sample.values, calm)
 }
 
 /// A run of the benchmark: the way out, the progress, and the order that is drawn.
@@ -126,12 +145,24 @@ impl<'a> Session<'a> {
     /// value for each metric. Nothing if not one round was finished.
     pub(super) fn interleave(
         &mut self,
+        case: Case,
+        budget: Duration,
+        measure: impl FnMut(usize) -> Sample,
+    ) -> Result<Option<Case>, Failure> {
+        self.interleave_at_most(u32::MAX, case, budget, measure)
+    }
+
+    /// The same in so many rounds at most, for what takes long.
+    pub(super) fn interleave_at_most(
+        &mut self,
+        rounds_max: u32,
         mut case: Case,
         budget: Duration,
         mut measure: impl FnMut(usize) -> Sample,
     ) -> Result<Option<Case>, Failure> {
         let mut order: Vec<usize> = (0..case.rivals.len()).collect();
-        for _ in 0..self.rounds {
+        let mut tries = TRIES;
+        for _ in 0..self.rounds.min(rounds_max) {
             order.shuffle(&mut self.generator);
             let mut round = vec![Vec::new(); case.rivals.len()];
             for &number in &order {
@@ -141,7 +172,7 @@ impl<'a> Session<'a> {
                 self.output.check_reader()?;
                 self.progress
                     .announce(format_args!("{}: {}", case.title, case.rivals[number].name));
-                let (values, calm) = undisturbed(|| measure(number));
+                let (values, calm) = undisturbed(&mut tries, || measure(number));
                 case.disturbed += u32::from(!calm);
                 round[number] = values;
                 self.progress.advance(budget);
@@ -163,7 +194,7 @@ impl Case {
 
 impl Series {
     /// A rival of which nothing was measured yet.
-    pub(super) fn new(name: &'static str, ours: bool, metrics: &[Metric]) -> Series {
+    fn new(name: &'static str, ours: bool, metrics: &[Metric]) -> Series {
         Series { name, ours, values: vec![Vec::new(); metrics.len()] }
     }
 
@@ -187,8 +218,7 @@ mod tests {
     ];
 
     fn case() -> Case {
-        let rivals = ["a", "b", "c"].map(|name| Series::new(name, false, METRICS));
-        Case { id: "case", title: "case", metrics: METRICS, rivals: rivals.into(), disturbed: 0 }
+        Case::new("case", "case", METRICS, ["a", "b", "c"].map(|name| (name, false)).into_iter())
     }
 
     /// Runs four rounds; the order of all measurements and the case.
@@ -231,7 +261,7 @@ mod tests {
         let measure = |shares: &[f64]| {
             let mut shares = shares.iter().copied();
             let mut count = 0.0;
-            undisturbed(|| {
+            undisturbed(&mut TRIES.clone(), || {
                 count += 1.0;
                 let readers_share = shares.next().expect("no more tries than that");
                 Sample { values: vec![count], readers_share }
@@ -240,6 +270,34 @@ mod tests {
         assert_eq!(measure(&[1.0]), (vec![1.0], true));
         assert_eq!(measure(&[0.2, 0.95]), (vec![2.0], true));
         assert_eq!(measure(&[0.2; TRIES as usize]), (vec![f64::from(TRIES)], false));
+    }
+
+    #[test]
+    fn who_was_never_calm_is_tried_less_often_until_it_is_calm_again() {
+        let mut tries = TRIES;
+        let mut count_at = |readers_share| {
+            let mut count = 0;
+            undisturbed(&mut tries, || {
+                count += 1;
+                Sample { values: Vec::new(), readers_share }
+            });
+            count
+        };
+        assert_eq!([0.2; 5].map(&mut count_at), [25, 12, 6, 3, TRIES_MIN]);
+        assert_eq!([0.2, 1.0, 0.2].map(&mut count_at), [TRIES_MIN, 1, TRIES]);
+    }
+
+    #[test]
+    fn what_takes_long_is_measured_in_fewer_rounds() {
+        let interrupt = Interrupt::install().unwrap();
+        let mut output = Output::new(&OutputArgs::default(), interrupt).unwrap();
+        let progress = output.progress(Duration::ZERO);
+        let mut session = Session::new(&mut output, progress, 4, 1);
+        let sample = |_| Sample { values: vec![1.0, 1.0], readers_share: 1.0 };
+        for (rounds_max, rounds) in [(2, 2), (9, 4)] {
+            let case = session.interleave_at_most(rounds_max, case(), Duration::ZERO, sample);
+            assert_eq!(case.unwrap().unwrap().rivals[0].values[0].len(), rounds);
+        }
     }
 
     #[test]

@@ -1,26 +1,41 @@
-//! What the project has promised, as ratios between rivals of one case, and whether it holds here.
+//! What the project has promised, as ratios between rivals of one case or as figures, and whether it
+//! holds here.
 //!
-//! A promise is met or missed when the whole interval of the ratio says so; else it is too close
-//! to call, and more rounds may tell.
+//! A promise is met or missed when the whole interval says so; else it is too close to call, and
+//! more rounds may tell.
 
-use super::rounds::Case;
-use crate::statistics::Ratio;
+use rivals::bench::replace::{LIMIT_BYTES, OBJECT_BYTES};
 
-/// On which side of a number a ratio has to be.
+use super::rounds::{Case, Metric};
+use crate::statistics::{Ratio, median, paired_ratio};
+
+/// On which side of a number a ratio or a figure has to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Bound {
     AtMost(f64),
     AtLeast(f64),
 }
 
+/// With what a rival's figure is compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Against {
+    Rival(&'static str),
+    /// With the figure of the one among them whose median is best.
+    BestOf(&'static [&'static str]),
+    /// With nothing: the bound is in the metric's own unit.
+    Nothing,
+}
+
 /// One promise.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Promise {
     pub(super) case: &'static str,
+    pub(super) metric: &'static str,
     pub(super) rival: &'static str,
-    pub(super) base: &'static str,
-    /// Of the case's first metric.
+    pub(super) against: Against,
     pub(super) bound: Bound,
+    /// It is kept, too, if the rival's own figure is at most this.
+    pub(super) or_at_most: Option<f64>,
 }
 
 /// How a promise was kept.
@@ -35,42 +50,153 @@ pub(super) enum Held {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verdict {
     pub(super) promise: Promise,
+    pub(super) metric: Metric,
+    /// The rival that was compared with. With none, the ratio is the figure itself.
+    pub(super) base: Option<&'static str>,
     pub(super) ratio: Ratio,
     pub(super) held: Held,
 }
 
 const fn promise(
     case: &'static str,
+    metric: &'static str,
     rival: &'static str,
-    base: &'static str,
+    against: Against,
     bound: Bound,
 ) -> Promise {
-    Promise { case, rival, base, bound }
+    Promise { case, metric, rival, against, bound, or_at_most: None }
 }
 
-/// The targets that the library was built for. Reads and grace periods against liburcu's default
-/// flavour, whose readers are inlined C.
-const PROMISES: [Promise; 10] = [
-    promise("read/1-thread", "quiescence", "liburcu-memb", Bound::AtMost(1.05)),
-    promise("read/1-thread", "quiescence-reader", "liburcu-memb", Bound::AtMost(1.05)),
-    promise("read/1-thread", "quiescence-qsbr", "plain-load", Bound::AtMost(1.1)),
-    promise("read/1-thread", "crossbeam-epoch", "quiescence", Bound::AtLeast(3.0)),
-    promise("read/1-thread", "seize", "quiescence", Bound::AtLeast(3.0)),
-    promise("gp/alone", "quiescence", "liburcu-memb", Bound::AtMost(0.3)),
-    promise("gp/busy-reader", "quiescence", "liburcu-memb", Bound::AtMost(0.65)),
-    promise("gp/200-idle", "quiescence", "liburcu-memb", Bound::AtMost(0.8)),
-    promise("gp/10000-idle", "quiescence", "liburcu-memb", Bound::AtMost(0.5)),
-    promise("gp/oversubscribed", "quiescence", "liburcu-memb", Bound::AtLeast(1.0)),
+/// Of the library's own figure in a case.
+const fn ours(case: &'static str, metric: &'static str, against: Against, bound: Bound) -> Promise {
+    promise(case, metric, "quiescence", against, bound)
+}
+
+/// liburcu's default flavour, whose readers are inlined C.
+const MEMB: Against = Against::Rival("liburcu-memb");
+const OURS: Against = Against::Rival("quiescence");
+
+/// Those whose updaters are never blocked, and liburcu's two ways.
+const UPDATERS: Against = Against::BestOf(&[
+    "seize",
+    "crossbeam-epoch",
+    "arc-swap",
+    "sdd",
+    "liburcu-call",
+    "liburcu-defer",
+]);
+
+/// All that defer: a lock is no rival of theirs, but the reason for them.
+const DEFERRERS: Against = Against::BestOf(&[
+    "seize",
+    "crossbeam-epoch",
+    "arc-swap",
+    "sdd",
+    "haphazard",
+    "liburcu-call",
+    "liburcu-defer",
+]);
+
+const TABLES_WITH_LOCKS: Against =
+    Against::BestOf(&["std-rwlock", "parking_lot-rwlock", "scc-hashindex"]);
+
+const TABLES: Against = Against::BestOf(&[
+    "std-rwlock",
+    "parking_lot-rwlock",
+    "scc-hashindex",
+    "papaya",
+    "dashmap",
+    "crossbeam-epoch",
+    "seize",
+    "sdd",
+    "haphazard",
+    "liburcu-memb",
+    "liburcu-qsbr",
+]);
+
+/// What may wait at the limit: one object a thread more.
+const WAITING_MAX: f64 = (LIMIT_BYTES / OBJECT_BYTES as u64 + 1) as f64;
+
+use Bound::{AtLeast, AtMost};
+
+/// The targets that the library was built for.
+static PROMISES: [Promise; 27] = [
+    promise("read/1-thread", "read", "quiescence", MEMB, AtMost(1.05)),
+    promise("read/1-thread", "read", "quiescence-reader", MEMB, AtMost(1.05)),
+    promise("read/1-thread", "read", "quiescence-qsbr", Against::Rival("plain-load"), AtMost(1.1)),
+    promise("read/1-thread", "read", "crossbeam-epoch", OURS, AtLeast(3.0)),
+    promise("read/1-thread", "read", "seize", OURS, AtLeast(3.0)),
+    promise("gp/alone", "p50", "quiescence", MEMB, AtMost(0.3)),
+    promise("gp/busy-reader", "p50", "quiescence", MEMB, AtMost(0.65)),
+    promise("gp/200-idle", "p50", "quiescence", MEMB, AtMost(0.8)),
+    promise("gp/10000-idle", "p50", "quiescence", MEMB, AtMost(0.5)),
+    promise("gp/oversubscribed", "reads per CPU s", "quiescence", MEMB, AtLeast(1.0)),
+    ours("update/no-reader", "updates", UPDATERS, AtLeast(1.0)),
+    ours("update/no-reader", "CPU", DEFERRERS, AtMost(1.0)),
+    ours("update/no-reader", "p99.9", DEFERRERS, AtMost(0.5)),
+    ours("update/1-reader", "updates", UPDATERS, AtLeast(1.0)),
+    ours("update/1-reader", "CPU", DEFERRERS, AtMost(1.0)),
+    ours("update/1-reader", "p99.9", DEFERRERS, AtMost(0.5)),
+    ours("tail/1-updater", "p99.9", Against::Rival("liburcu-call"), AtMost(1.0)),
+    ours("tail/1-updater", "p99.9", Against::Rival("seize"), AtMost(0.2)),
+    ours("tail/1-updater", "p99.9", Against::Rival("crossbeam-epoch"), AtMost(0.2)),
+    ours("hash/99", "operations", TABLES, AtLeast(1.0)),
+    ours("hash/90", "operations", TABLES_WITH_LOCKS, AtLeast(1.0)),
+    ours("hash/50", "operations", TABLES_WITH_LOCKS, AtLeast(1.0)),
+    Promise {
+        or_at_most: Some(25.0),
+        ..ours("call/enqueue", "call", Against::Rival("liburcu-call"), AtMost(0.125))
+    },
+    ours("memory/waiting", "memory", Against::Nothing, AtMost(16.0)),
+    ours("stall/1-reader", "unreclaimed peak", Against::Nothing, AtMost(WAITING_MAX)),
+    ours("stall/1-reader", "reads kept", Against::Nothing, AtLeast(95.0)),
+    ours("barrier/1-callback", "barrier", Against::Rival("liburcu-call"), AtMost(0.02)),
 ];
 
 /// Judges the promises about what was measured; of the others it says nothing.
 pub(super) fn judge(cases: &[Case]) -> Vec<Verdict> {
     let verdict = |promise: &Promise| {
         let case = cases.iter().find(|case| case.id == promise.case)?;
-        let ratio = case.ratio(promise.rival, promise.base, 0)?;
-        Some(Verdict { promise: *promise, ratio, held: promise.bound.held(&ratio) })
+        let number = case.metrics.iter().position(|metric| metric.name == promise.metric)?;
+        let own = &case.rival(promise.rival)?.values[number];
+        let figure = paired_ratio(own, &vec![1.0; own.len()]);
+        let base = promise.base(case, number);
+        let (ratio, held) = match (base, promise.against) {
+            (Some(base), _) => {
+                let ratio = case.ratio(promise.rival, base, number)?;
+                (ratio, promise.bound.held(&ratio))
+            }
+            (None, Against::Nothing) => (figure, promise.bound.held(&figure)),
+            // Nobody to compare with: the other half of the promise has to do.
+            (None, _) => (figure, AtMost(promise.or_at_most?).held(&figure)),
+        };
+        let held = match promise.or_at_most.map(|most| AtMost(most).held(&figure)) {
+            Some(Held::Met) => Held::Met,
+            Some(Held::TooClose) if held == Held::Missed => Held::TooClose,
+            _ => held,
+        };
+        Some(Verdict { promise: *promise, metric: case.metrics[number], base, ratio, held })
     };
     PROMISES.iter().filter_map(verdict).collect()
+}
+
+impl Promise {
+    /// The rival to compare with, if it was measured.
+    fn base(&self, case: &Case, metric: usize) -> Option<&'static str> {
+        let middle = |name: &str| Some(median(&mut case.rival(name)?.values[metric].clone()));
+        match self.against {
+            Against::Nothing => None,
+            Against::Rival(name) => middle(name).map(|_| name),
+            Against::BestOf(names) => {
+                let known = names.iter().filter_map(|name| Some((middle(name)?, *name)));
+                let best = match self.bound {
+                    AtMost(_) => known.min_by(|a, b| a.0.total_cmp(&b.0)),
+                    AtLeast(_) => known.max_by(|a, b| a.0.total_cmp(&b.0)),
+                };
+                best.map(|(_, name)| name)
+            }
+        }
+    }
 }
 
 impl Bound {
@@ -95,8 +221,24 @@ impl Verdict {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rounds::{Metric, Series, Unit};
+    use super::super::rounds::Unit;
+    use super::super::{gp, read, update};
     use super::*;
+
+    /// A case in which each rival has the same figure in all of six rounds.
+    fn case(id: &'static str, metric: &'static Metric, of: &[(&'static str, f64)]) -> Case {
+        let names = of.iter().map(|(name, _)| (*name, false));
+        let mut case = Case::new(id, id, std::slice::from_ref(metric), names);
+        for (rival, (_, figure)) in case.rivals.iter_mut().zip(of) {
+            rival.values = vec![vec![*figure; 6]];
+        }
+        case
+    }
+
+    const READ: Metric = Metric { name: "read", unit: Unit::Nanoseconds };
+    const CALL: Metric = Metric { name: "call", unit: Unit::Nanoseconds };
+    const OPERATIONS: Metric = Metric { name: "operations", unit: Unit::PerSecond };
+    const MEMORY: Metric = Metric { name: "memory", unit: Unit::Bytes };
 
     #[test]
     fn the_whole_interval_has_to_say_so() {
@@ -111,31 +253,62 @@ mod tests {
 
     #[test]
     fn only_what_was_measured_is_judged() {
-        const METRICS: &[Metric] = &[Metric { name: "read", unit: Unit::Nanoseconds }];
-        let series = |name, ns| Series { name, ours: false, values: vec![vec![ns; 6]] };
-        let rivals = vec![series("quiescence", 1.0), series("seize", 2.0)];
-        let case = Case {
-            id: "read/1-thread",
-            title: "one thread",
-            metrics: METRICS,
-            rivals,
-            disturbed: 0,
-        };
-        let verdicts = judge(&[case]);
+        let rivals = [("quiescence", 1.0), ("seize", 2.0)];
+        let verdicts = judge(&[case("read/1-thread", &READ, &rivals)]);
         assert_eq!(verdicts.len(), 1);
         assert_eq!(verdicts[0].promise.rival, "seize");
         assert!(verdicts[0].is_missed(), "twice is not three times");
     }
 
     #[test]
-    fn promises_name_rivals_that_can_be_measured() {
-        let read: Vec<_> = rivals::bench::read::rivals().iter().map(|rival| rival.name).collect();
-        let gp: Vec<_> = rivals::bench::grace::rivals().iter().map(|rival| rival.name).collect();
-        for Promise { case, rival, base, .. } in PROMISES {
-            let known = if case.starts_with("read/") { &read } else { &gp };
-            for name in [rival, base] {
+    fn the_best_of_those_that_were_measured_is_the_one_to_beat() {
+        let judged = |ours| {
+            let rivals = [("quiescence", ours), ("std-rwlock", 3.0), ("scc-hashindex", 5.0)];
+            let verdicts = judge(&[case("hash/90", &OPERATIONS, &rivals)]);
+            assert_eq!((verdicts.len(), verdicts[0].base), (1, Some("scc-hashindex")));
+            verdicts[0].held
+        };
+        assert_eq!(judged(4.0), Held::Missed);
+        assert_eq!(judged(5.0), Held::Met);
+    }
+
+    #[test]
+    fn a_figure_is_judged_by_itself() {
+        let judged = |bytes| judge(&[case("memory/waiting", &MEMORY, &[("quiescence", bytes)])]);
+        assert_eq!((judged(16.0)[0].held, judged(16.0)[0].base), (Held::Met, None));
+        assert!(judged(16.5)[0].is_missed());
+    }
+
+    #[test]
+    fn either_half_of_a_promise_will_do() {
+        let judged = |ours, liburcu| {
+            let rivals = [("quiescence", ours), ("liburcu-call", liburcu)];
+            judge(&[case("call/enqueue", &CALL, &rivals)])[0].held
+        };
+        assert_eq!(judged(20.0, 40.0), Held::Met, "25 ns");
+        assert_eq!(judged(40.0, 400.0), Held::Met, "an eighth");
+        assert_eq!(judged(40.0, 80.0), Held::Missed);
+        let alone = |ours| judge(&[case("call/enqueue", &CALL, &[("quiescence", ours)])])[0].held;
+        assert_eq!((alone(25.0), alone(26.0)), (Held::Met, Held::Missed));
+    }
+
+    #[test]
+    fn promises_name_metrics_and_rivals_that_can_be_measured() {
+        for Promise { case, metric, rival, against, .. } in &PROMISES {
+            let (metrics, known) = [read::known(case), gp::known(case), update::known(case)]
+                .into_iter()
+                .flatten()
+                .next()
+                .unwrap_or_else(|| panic!("nobody measures {case}"));
+            assert!(metrics.iter().any(|known| known.name == *metric), "{case}: {metric}");
+            let others: &[&str] = match against {
+                Against::Rival(base) => &[*base],
+                Against::BestOf(names) => names,
+                Against::Nothing => &[],
+            };
+            for name in others.iter().chain([rival]) {
                 let compiled_in = rivals::bench::HAS_LIBURCU || !name.starts_with("liburcu");
-                assert!(!compiled_in || known.contains(&name), "{case}: {name}");
+                assert!(!compiled_in || known.contains(name), "{case}: {name}");
             }
         }
     }

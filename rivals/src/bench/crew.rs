@@ -98,7 +98,7 @@ impl Presence {
     }
 
     /// How long the thread was kept waiting since `new`.
-    fn delay(&self) -> Duration {
+    pub(super) fn delay(&self) -> Duration {
         Duration::from_nanos(run_delay_ns().saturating_sub(self.delay_ns))
     }
 }

@@ -11,20 +11,17 @@ pub(super) struct Flavour {
     register: unsafe extern "C" fn(),
     unregister: unsafe extern "C" fn(),
     offline: unsafe extern "C" fn(),
-    online: unsafe extern "C" fn(),
     synchronize: unsafe extern "C" fn(),
     read: unsafe extern "C" fn(u64, *const AtomicPtr<u64>) -> u64,
     read_until: unsafe extern "C" fn(*const AtomicI32, u32, *mut u64) -> u64,
 }
 
 macro_rules! flavour {
-    ($name:ident: $register:ident $unregister:ident $offline:ident $online:ident
-        $synchronize:ident $read:ident $read_until:ident) => {
+    ($name:ident: $register:ident $unregister:ident $offline:ident $synchronize:ident $read:ident $read_until:ident) => {
         unsafe extern "C" {
             fn $register();
             fn $unregister();
             fn $offline();
-            fn $online();
             fn $synchronize();
             fn $read(batches: u64, slot: *const AtomicPtr<u64>) -> u64;
             fn $read_until(stop: *const AtomicI32, steps: u32, chain: *mut u64) -> u64;
@@ -33,7 +30,6 @@ macro_rules! flavour {
             register: $register,
             unregister: $unregister,
             offline: $offline,
-            online: $online,
             synchronize: $synchronize,
             read: $read,
             read_until: $read_until,
@@ -41,11 +37,11 @@ macro_rules! flavour {
     };
 }
 
-flavour!(MEMB: rivals_memb_register rivals_memb_unregister rivals_memb_offline rivals_memb_online
+flavour!(MEMB: rivals_memb_register rivals_memb_unregister rivals_memb_offline
     rivals_memb_synchronize rivals_memb_read rivals_memb_read_until);
-flavour!(QSBR: rivals_qsbr_register rivals_qsbr_unregister rivals_qsbr_offline rivals_qsbr_online
+flavour!(QSBR: rivals_qsbr_register rivals_qsbr_unregister rivals_qsbr_offline
     rivals_qsbr_synchronize rivals_qsbr_read rivals_qsbr_read_until);
-flavour!(BP: rivals_bp_register rivals_bp_unregister rivals_bp_offline rivals_bp_online
+flavour!(BP: rivals_bp_register rivals_bp_unregister rivals_bp_offline
     rivals_bp_synchronize rivals_bp_read rivals_bp_read_until);
 
 /// This thread's registration with a flavour. At most one per thread and flavour; online.
@@ -66,11 +62,6 @@ impl Registered {
     pub(super) fn offline(&mut self) {
         // SAFETY: this thread is registered, and by `&mut self` outside every section.
         unsafe { (self.flavour.offline)() };
-    }
-
-    pub(super) fn online(&mut self) {
-        // SAFETY: as for `offline`.
-        unsafe { (self.flavour.online)() };
     }
 
     pub(super) fn synchronize(&mut self) {
@@ -98,63 +89,5 @@ impl Drop for Registered {
     fn drop(&mut self) {
         // SAFETY: registered by `new` in this very thread, since the type is not `Send`.
         unsafe { (self.flavour.unregister)() };
-    }
-}
-
-unsafe extern "C" {
-    fn rivals_update_begin();
-    fn rivals_update_end();
-    fn rivals_update_call(word: u64);
-    fn rivals_update_defer(word: u64);
-    safe fn rivals_update_freed() -> u64;
-    fn rivals_update_read_until(stop: *const AtomicI32) -> u64;
-}
-
-/// The one object that `c/update.c` replaces. At most one at a time in the process, which
-/// [`super::update`] sees to by a lock.
-pub(super) struct Replaced {
-    registered: Registered,
-}
-
-impl Replaced {
-    pub(super) fn new() -> Self {
-        let registered = Registered::new(&MEMB);
-        // SAFETY: this thread is registered, and no other `Replaced` exists.
-        unsafe { rivals_update_begin() };
-        Self { registered }
-    }
-
-    /// Replaces a batch of objects (`BATCH` in `c/update.c`) and retires them by call_rcu.
-    pub(super) fn call(&mut self, word: u64) {
-        // SAFETY: `new` made the first object and this thread is outside every section.
-        unsafe { rivals_update_call(word) };
-    }
-
-    /// The same by defer_rcu.
-    pub(super) fn defer(&mut self, word: u64) {
-        // SAFETY: as for `call`; `new` registered this thread for deferral.
-        unsafe { rivals_update_defer(word) };
-    }
-
-    /// Objects freed since the process began.
-    pub(super) fn freed() -> u64 {
-        rivals_update_freed()
-    }
-
-    /// Reads the object in another thread, until `stop` is not 0, while a `Replaced` exists.
-    pub(super) fn read_until(stop: &AtomicI32) -> u64 {
-        let _registered = Registered::new(&MEMB);
-        // SAFETY: this thread is registered, and the caller has made the object and joins this
-        // thread before it ends it.
-        unsafe { rivals_update_read_until(stop) }
-    }
-}
-
-impl Drop for Replaced {
-    fn drop(&mut self) {
-        self.registered.online();
-        // SAFETY: made by `new` in this thread, which is outside every section; the readers have
-        // been joined.
-        unsafe { rivals_update_end() };
     }
 }

@@ -5,17 +5,36 @@
 //!
 //! - [`read`]: enter, load, read a word, leave.
 //! - [`grace`]: how long a grace period takes, and what waiting for it costs the readers.
-//! - [`update`]: replace and retire a small object.
+//! - Replace and retire ([`replace`]: by whom): [`update`], what it costs; [`tail`], what it does to
+//!   readers; [`stall`] and [`memory`], what waits when a reader stalls.
+//! - [`table`]: the same in a hash table, beside maps.
+//! - [`enqueue`]: callbacks, and waiting for them.
 //! - [`engines`]: the engines of a domain on a path-lookup cache ([`path_cache`]).
 
+mod allocator;
+mod clock;
 mod crew;
 pub mod engines;
+pub mod enqueue;
 pub mod grace;
 mod grace_rivals;
 #[cfg(feature = "liburcu")]
 mod liburcu;
+#[cfg(feature = "liburcu")]
+mod liburcu_table;
+#[cfg(feature = "liburcu")]
+mod liburcu_update;
+mod maps;
+pub mod memory;
+mod object;
 pub mod path_cache;
 pub mod read;
+pub mod replace;
+mod schemes;
+pub mod stall;
+pub mod table;
+pub mod tail;
+mod together;
 pub mod update;
 
 /// Whether the rivals from liburcu are compiled in.

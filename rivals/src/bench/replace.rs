@@ -1,0 +1,327 @@
+//! The rivals that replace and retire objects, as the measurements drive them: a batch at a time, so
+//! that a virtual call costs nothing that counts.
+//!
+//! [`Scheme`]s are compiled into loops here, liburcu has the same loops in C.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::clock::{ticks, ticks_since};
+#[cfg(feature = "liburcu")]
+use super::liburcu_update::{Replaced, Way};
+pub use super::object::OBJECT_BYTES;
+use super::object::{Object, freed};
+use super::schemes::quiescence::Limited;
+use super::schemes::{Scheme, arc_swap, crossbeam_epoch, haphazard, locks, quiescence, sdd, seize};
+
+/// Reads that are timed together: `READS` in `c/update.c` is the same number.
+pub(super) const READS: u64 = 64;
+
+/// Replacements between two quiescent states of QSBR.
+const PAUSE: u64 = 64;
+
+/// What our limit is where a reader stalls, in bytes of objects.
+pub const LIMIT_BYTES: u64 = 1 << 20;
+
+/// How often who holds a section looks whether to leave it: `c/update.c` looks as often.
+const HOLD_LOOK: Duration = Duration::from_millis(2);
+
+/// How much may wait, for those who can be told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Limit {
+    /// What it is if nobody says anything.
+    Usual,
+    /// [`LIMIT_BYTES`].
+    Low,
+    /// More than is measured.
+    High,
+}
+
+/// One way to replace and retire.
+#[derive(Debug)]
+pub struct ReplaceRival {
+    /// The name by which it is chosen.
+    pub name: &'static str,
+    /// Whether it is this project's own.
+    pub ours: bool,
+    /// Whether all that is retired waits while one reader stalls, without the retirer's being held
+    /// up: of others there is no memory to be measured.
+    pub hoards: bool,
+    pub(super) make: fn(Limit) -> Box<dyn Site>,
+}
+
+/// Everything that is compiled in, ours first.
+pub fn rivals() -> &'static [ReplaceRival] {
+    &RIVALS
+}
+
+const fn rival(name: &'static str, make: fn(Limit) -> Box<dyn Site>) -> ReplaceRival {
+    ReplaceRival { name, ours: false, hoards: false, make }
+}
+
+const fn hoarder(name: &'static str, make: fn(Limit) -> Box<dyn Site>) -> ReplaceRival {
+    ReplaceRival { name, ours: false, hoards: true, make }
+}
+
+static RIVALS: [ReplaceRival; if cfg!(feature = "liburcu") { 9 } else { 7 }] = [
+    ReplaceRival { name: "quiescence", ours: true, hoards: true, make: ours },
+    hoarder("crossbeam-epoch", |_| Sited::<crossbeam_epoch::Epoch>::boxed()),
+    hoarder("seize", |_| Sited::<seize::Hyaline>::boxed()),
+    hoarder("sdd", |_| Sited::<sdd::Sdd>::boxed()),
+    rival("haphazard", |_| Sited::<haphazard::Hazard>::boxed()),
+    rival("arc-swap", |_| Sited::<arc_swap::Swapped>::boxed()),
+    rival("std-rwlock", |_| Sited::<locks::StdRwLock>::boxed()),
+    #[cfg(feature = "liburcu")]
+    hoarder("liburcu-call", |_| Box::new(Replaced::new(Way::Call))),
+    // Its queue has 4,096 places, and who finds it full waits.
+    #[cfg(feature = "liburcu")]
+    rival("liburcu-defer", |_| Box::new(Replaced::new(Way::Defer))),
+];
+
+fn ours(limit: Limit) -> Box<dyn Site> {
+    match limit {
+        Limit::Usual => Sited::<quiescence::Threads>::boxed(),
+        Limit::Low => Sited::<Limited<LIMIT_BYTES>>::boxed(),
+        Limit::High => Sited::<Limited<{ u64::MAX }>>::boxed(),
+    }
+}
+
+/// An object in its place, which is replaced and read.
+pub(super) trait Site: Sync {
+    /// Registers the calling thread to replace. One at a time.
+    fn updater(&self) -> Box<dyn Updater + '_>;
+    /// Registers the calling thread to read.
+    fn reader(&self) -> Box<dyn Reader + '_>;
+    /// Objects of this rival that were freed since the process began.
+    fn freed(&self) -> u64;
+    /// Frees some of what waits, if the rival can be asked to.
+    fn flush(&self);
+}
+
+/// A thread that replaces.
+pub(super) trait Updater {
+    /// Replaces so many objects.
+    fn replace(&mut self, count: u64);
+    /// Replaces an object for each place, and says how long it took.
+    fn replace_timed(&mut self, samples: &mut [u32]);
+}
+
+/// A thread that reads.
+pub(super) trait Reader {
+    /// Reads until told to stop; how many reads there were.
+    fn read_until(&mut self, stop: &AtomicI32) -> u64;
+    /// Reads [`READS`] times for each place, and says how long it took.
+    fn read_timed(&mut self, samples: &mut [u32]);
+    /// Enters a section, reads, says so, and leaves it when `release` is not 0.
+    fn hold(&mut self, entered: &AtomicI32, release: &AtomicI32);
+}
+
+/// A [`Scheme`] with one object in one place.
+pub(super) struct Sited<S: Scheme> {
+    // Before the scheme, which it may need while it is dropped.
+    place: S::Place<Object<S>>,
+    scheme: S,
+}
+
+/// A thread of a [`Sited`].
+struct Worker<'a, S: Scheme> {
+    site: &'a Sited<S>,
+    thread: S::Thread<'a>,
+}
+
+impl<S: Scheme> Sited<S> {
+    pub(super) fn boxed() -> Box<dyn Site> {
+        let scheme = S::new();
+        Box::new(Self { place: scheme.place(Object::new()), scheme })
+    }
+
+    fn worker(&self) -> Worker<'_, S> {
+        Worker { site: self, thread: self.scheme.thread() }
+    }
+}
+
+impl<S: Scheme> Site for Sited<S> {
+    fn updater(&self) -> Box<dyn Updater + '_> {
+        Box::new(self.worker())
+    }
+
+    fn reader(&self) -> Box<dyn Reader + '_> {
+        Box::new(self.worker())
+    }
+
+    fn freed(&self) -> u64 {
+        freed::<S>()
+    }
+
+    fn flush(&self) {
+        self.scheme.flush();
+    }
+}
+
+impl<S: Scheme> Worker<'_, S> {
+    #[inline(always)]
+    fn replace_one(&mut self) {
+        self.site.scheme.replace(&mut self.thread, &self.site.place, Object::new());
+    }
+
+    #[inline(always)]
+    fn read_one(&mut self) -> u64 {
+        self.site.scheme.read(&mut self.thread, &self.site.place, Object::word)
+    }
+}
+
+impl<S: Scheme> Updater for Worker<'_, S> {
+    fn replace(&mut self, count: u64) {
+        for _ in 0..count / PAUSE {
+            for _ in 0..PAUSE {
+                self.replace_one();
+            }
+            S::pause(&mut self.thread);
+        }
+        for _ in 0..count % PAUSE {
+            self.replace_one();
+        }
+        S::pause(&mut self.thread);
+    }
+
+    fn replace_timed(&mut self, samples: &mut [u32]) {
+        for samples in samples.chunks_mut(PAUSE as usize) {
+            for sample in samples {
+                let begin = ticks();
+                self.replace_one();
+                *sample = ticks_since(begin);
+            }
+            S::pause(&mut self.thread);
+        }
+    }
+}
+
+impl<S: Scheme> Reader for Worker<'_, S> {
+    fn read_until(&mut self, stop: &AtomicI32) -> u64 {
+        let (mut sum, mut reads) = (0_u64, 0);
+        // Relaxed: the flag ends the loop and publishes nothing.
+        while stop.load(Ordering::Relaxed) == 0 {
+            for _ in 0..READS {
+                sum = sum.wrapping_add(self.read_one());
+            }
+            reads += READS;
+            S::pause(&mut self.thread);
+        }
+        assert_eq!(sum, reads, "every read saw an object");
+        reads
+    }
+
+    fn read_timed(&mut self, samples: &mut [u32]) {
+        let (mut sum, reads) = (0_u64, samples.len() as u64 * READS);
+        for sample in samples {
+            let begin = ticks();
+            for _ in 0..READS {
+                sum = sum.wrapping_add(self.read_one());
+            }
+            *sample = ticks_since(begin);
+            S::pause(&mut self.thread);
+        }
+        assert_eq!(sum, reads, "every read saw an object");
+    }
+
+    fn hold(&mut self, entered: &AtomicI32, release: &AtomicI32) {
+        let word = self.site.scheme.read(&mut self.thread, &self.site.place, |object| {
+            // Release: pairs with the Acquire of who waits for it; the section has begun before.
+            entered.store(1, Ordering::Release);
+            // Relaxed: the flag ends the loop and publishes nothing.
+            while release.load(Ordering::Relaxed) == 0 {
+                thread::sleep(HOLD_LOOK);
+            }
+            object.word()
+        });
+        assert_eq!(word, 1, "the object is there for as long as the section lasts");
+    }
+}
+
+/// Replaces a few objects in a thread of its own, and has them freed. So a library's helper threads
+/// start here, where they may run on every processor, and not in a measurement that ties its threads
+/// to one.
+pub(super) fn warm_up(site: &dyn Site) {
+    const OBJECTS: u64 = 2048;
+    let before = site.freed();
+    thread::scope(|scope| {
+        scope.spawn(|| site.updater().replace(OBJECTS)).join().expect("a warm-up does not panic");
+    });
+    drain(site, before, OBJECTS);
+}
+
+/// Has the site free what was retired since it had freed `before`, as far as it can be made to.
+pub(super) fn drain(site: &dyn Site, before: u64, retired: u64) {
+    /// Attempts without any progress until it is taken for all.
+    const PATIENCE: u32 = 16;
+    let left = || retired.saturating_sub(site.freed() - before);
+    let mut least = left();
+    let mut patience = PATIENCE;
+    while least > 0 && patience > 0 {
+        site.flush();
+        let now = left();
+        if now < least {
+            (least, patience) = (now, PATIENCE);
+        } else {
+            patience -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::object::Turn;
+
+    #[test]
+    fn every_rival_replaces_as_often_as_it_is_told_and_frees_what_was_retired() {
+        let _turn = Turn::wait();
+        for rival in rivals() {
+            for limit in [Limit::Usual, Limit::Low, Limit::High] {
+                let site = (rival.make)(limit);
+                let before = site.freed();
+                thread::scope(|scope| {
+                    scope.spawn(|| {
+                        let mut updater = site.updater();
+                        updater.replace(3 * PAUSE + 1);
+                        let mut samples = [0; 100];
+                        updater.replace_timed(&mut samples);
+                        assert!(samples.iter().any(|&ticks| ticks > 0), "{}", rival.name);
+                        drop(updater);
+                        let mut reader = site.reader();
+                        reader.read_timed(&mut samples);
+                        assert!(samples.iter().all(|&ticks| ticks > 0), "{}", rival.name);
+                    });
+                });
+                let retired = 3 * PAUSE + 101;
+                drain(&*site, before, retired);
+                let left = retired - (site.freed() - before);
+                // sdd and crossbeam keep a few; seize all that is not a full batch.
+                assert!(left < 200, "{}: {left} of {retired} are left", rival.name);
+                if ["quiescence", "std-rwlock", "arc-swap"].contains(&rival.name) {
+                    assert_eq!(left, 0, "{}", rival.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_reader_holds_is_not_freed() {
+        let _turn = Turn::wait();
+        for rival in rivals().iter().filter(|rival| rival.hoards) {
+            let site = (rival.make)(Limit::High);
+            let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
+            thread::scope(|scope| {
+                scope.spawn(|| site.reader().hold(&entered, &release));
+                while entered.load(Ordering::Acquire) == 0 {
+                    thread::yield_now();
+                }
+                let before = site.freed();
+                scope.spawn(|| site.updater().replace(1000)).join().unwrap();
+                assert_eq!(site.freed(), before, "{}", rival.name);
+                release.store(1, Ordering::Relaxed);
+            });
+        }
+    }
+}

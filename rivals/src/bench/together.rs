@@ -1,0 +1,206 @@
+//! Threads that work at the same time: one in front, whose work is measured, others at its back.
+//!
+//! What a thread was kept waiting for a CPU is told apart: by this process's own other threads (a
+//! rival's worker, which is the rival's affair), or by a neighbour, which is nobody's.
+
+use std::sync::atomic::AtomicI32;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::crew::{Crew, Presence, StopOnDrop};
+use super::object::Seat;
+use crate::run::cpu_time;
+
+/// The work of one thread, and what it cost.
+#[derive(Debug)]
+pub(super) struct Shift<R> {
+    pub(super) result: R,
+    /// From its beginning to its end.
+    pub(super) elapsed: Duration,
+    /// How long of that it was kept waiting for a CPU.
+    waited: Duration,
+    /// Its processor time.
+    pub(super) cpu: Duration,
+    /// The processor time of all threads of the process: before the work, and after it.
+    process_cpu: (Duration, Duration),
+}
+
+impl<R> Shift<R> {
+    pub(super) fn of(work: impl FnOnce() -> R) -> Self {
+        let presence = Presence::new();
+        let (process_before, cpu_before) = (cpu_time(), thread_cpu_time());
+        let begin = Instant::now();
+        let result = work();
+        let elapsed = begin.elapsed();
+        let (cpu_after, process_after) = (thread_cpu_time(), cpu_time());
+        Self {
+            result,
+            elapsed,
+            waited: presence.delay().min(elapsed),
+            cpu: cpu_after.saturating_sub(cpu_before),
+            process_cpu: (process_before, process_after),
+        }
+    }
+
+    /// The processor time of the process's other threads meanwhile.
+    pub(super) fn others_cpu(&self) -> Duration {
+        let (before, after) = self.process_cpu;
+        after.saturating_sub(before).saturating_sub(self.cpu)
+    }
+
+    /// `elapsed` without the part that neighbours are to blame for, when the other threads of this
+    /// process used `others_cpu` meanwhile. Never less than the work took of the processor.
+    pub(super) fn own_time(&self, others_cpu: Duration) -> Duration {
+        (self.elapsed - self.waited.saturating_sub(others_cpu)).max(self.cpu.min(self.elapsed))
+    }
+}
+
+/// What [`together`] saw.
+#[derive(Debug)]
+pub(super) struct Together<F, B> {
+    pub(super) front: Shift<F>,
+    pub(super) backs: Vec<Shift<B>>,
+    /// Processor time of the process's other threads while the front worked.
+    pub(super) others_cpu: Duration,
+}
+
+impl<F, B> Together<F, B> {
+    /// How long the front worked, but for neighbours.
+    pub(super) fn front_time(&self) -> Duration {
+        self.front.own_time(self.others_cpu)
+    }
+
+    /// The least share of its time that one of the others was not kept waiting by neighbours.
+    pub(super) fn backs_share(&self) -> f64 {
+        let share = |back: &Shift<B>| {
+            back.own_time(self.others_cpu).as_secs_f64() / back.elapsed.as_secs_f64().max(1e-9)
+        };
+        self.backs.iter().map(share).fold(1.0, f64::min)
+    }
+
+    /// Processor time of all threads of the process since the front began, but for the backs'.
+    pub(super) fn cpu_since_front_began(&self) -> Duration {
+        let backs: Duration = self.backs.iter().map(|back| back.cpu).sum();
+        cpu_time().saturating_sub(self.front.process_cpu.0).saturating_sub(backs)
+    }
+}
+
+/// Where one of the threads begins its work, once it is ready.
+pub(super) struct Gate<'a> {
+    crew: &'a Crew,
+    stop: &'a AtomicI32,
+    front: bool,
+}
+
+impl Gate<'_> {
+    /// Does the work, which in the back ends when the flag is not 0. The front waits until all others
+    /// are here; when it has done its work, the flag is set.
+    pub(super) fn work<R>(&self, work: impl FnOnce(&AtomicI32) -> R) -> Shift<R> {
+        if self.front {
+            self.crew.wait();
+            let _stop = StopOnDrop(self.stop);
+            Shift::of(|| work(self.stop))
+        } else {
+            self.crew.report();
+            Shift::of(|| work(self.stop))
+        }
+    }
+}
+
+/// Runs `front` and so many times `back`, each in a thread of its own with a seat of its own. Each
+/// makes itself ready and then goes through its gate, once.
+pub(super) fn together<F: Send, B: Send>(
+    backs: usize,
+    back: impl Fn(&Gate<'_>) -> Shift<B> + Sync,
+    front: impl FnOnce(&Gate<'_>) -> Shift<F> + Send,
+) -> Together<F, B> {
+    let stop = AtomicI32::new(0);
+    let crew = Crew::new(backs + 1);
+    let (front, backs) = thread::scope(|scope| {
+        let (crew, stop, back) = (&crew, &stop, &back);
+        let backs: Vec<_> = (1..=backs)
+            .map(|number| {
+                scope.spawn(move || {
+                    let _seat = Seat::take(number);
+                    crew.settle(number);
+                    back(&Gate { crew, stop, front: false })
+                })
+            })
+            .collect();
+        let front = scope.spawn(move || {
+            // Also if it panics before its gate: nobody waits for ever.
+            let _stop = StopOnDrop(stop);
+            let _seat = Seat::take(0);
+            crew.settle(0);
+            front(&Gate { crew, stop, front: true })
+        });
+        let front = front.join().expect("the front does not panic");
+        let backs = backs.into_iter().map(|b| b.join().expect("the backs do not panic"));
+        (front, backs.collect::<Vec<_>>())
+    });
+    let backs_cpu = backs.iter().map(|back| back.cpu).sum();
+    let others_cpu = front.others_cpu().saturating_sub(backs_cpu);
+    Together { front, backs, others_cpu }
+}
+
+/// The processor time of the calling thread.
+fn thread_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+    use crate::bench::object::Turn;
+
+    #[test]
+    fn the_others_work_for_as_long_as_the_front_and_their_time_is_told_apart() {
+        let _turn = Turn::wait();
+        let spin = |gate: &Gate<'_>| {
+            gate.work(|stop| {
+                let mut turns = 0_u64;
+                while stop.load(Ordering::Relaxed) == 0 {
+                    turns += 1;
+                }
+                turns
+            })
+        };
+        let seen = together(1, spin, |gate| {
+            gate.work(|_| {
+                let begin = thread_cpu_time();
+                while thread_cpu_time() - begin < Duration::from_millis(3) {}
+            })
+        });
+        assert!(seen.backs[0].elapsed > Duration::ZERO);
+        assert!(seen.front.cpu >= Duration::from_millis(3), "{seen:?}");
+        assert!(seen.front_time() <= seen.front.elapsed);
+        assert!((0.0..=1.0).contains(&seen.backs_share()), "{seen:?}");
+        assert!(seen.cpu_since_front_began() >= seen.front.cpu, "{seen:?}");
+    }
+
+    #[test]
+    fn time_that_neighbours_took_is_not_counted_and_that_of_own_workers_is() {
+        let ms = Duration::from_millis;
+        let shift = Shift {
+            result: (),
+            elapsed: ms(10),
+            waited: ms(4),
+            cpu: ms(5),
+            process_cpu: (ms(0), ms(9)),
+        };
+        assert_eq!(shift.own_time(Duration::ZERO), ms(6), "all neighbours");
+        assert_eq!(shift.own_time(ms(1)), ms(7));
+        assert_eq!(shift.own_time(ms(9)), ms(10), "all our own");
+        let shift = Shift { cpu: ms(8), ..shift };
+        assert_eq!(
+            shift.own_time(Duration::ZERO),
+            ms(8),
+            "it ran for that long, whatever the books say"
+        );
+    }
+}
