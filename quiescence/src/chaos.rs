@@ -88,6 +88,10 @@ pub enum Mutant {
     CookieBeforeCount,
     /// The worker leaves a domain alone without a fence before its last look.
     NoIdleFence,
+    /// A thread that ends says so before its last callbacks can be seen.
+    RelaxedOrphan,
+    /// The writer of a queue counts a callback before its words can be seen.
+    RelaxedWrite,
     /// What waits is not bounded.
     NoLimit,
 }
@@ -114,6 +118,10 @@ impl Mutant {
     /// Missing orderings. Real runs hide them; loom and `check` do not.
     pub const ORDERINGS: [Self; 4] =
         [Self::NoHeavyFence, Self::NoLightFence, Self::RelaxedLeave, Self::RelaxedEnter];
+
+    /// Orderings of the callback queues.
+    pub const QUEUES: [Self; 4] =
+        [Self::CookieBeforeCount, Self::NoIdleFence, Self::RelaxedOrphan, Self::RelaxedWrite];
 
     /// Steps of the engine `token`.
     pub const RELAY: [Self; 4] =

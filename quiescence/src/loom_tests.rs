@@ -16,8 +16,9 @@ use loom::thread;
 
 use crate::core::{Core, Me};
 use crate::engine::Settings;
-use crate::queue::{Callback, Queue};
+use crate::queue::{Queue, Wants};
 use crate::slot::Slot;
+use crate::stream::Kind;
 
 /// Loom is to see the sleep, not two hundred looks.
 const SETTINGS: Settings = Settings {
@@ -444,41 +445,98 @@ fn a_relay_that_changes() {
     });
 }
 
-/// What callbacks of the queue model count.
-static RUN: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-
-/// A callback that notes its place in the order.
-fn numbered(number: usize) -> Callback {
-    unsafe fn run(data: *mut ()) {
-        let before = RUN.fetch_add(1, Relaxed);
-        assert_eq!(before, data.addr(), "out of order");
-    }
-    // SAFETY: `run` takes a number for data.
-    unsafe { Callback::new(std::ptr::without_provenance_mut(number), run) }
+thread_local! {
+    /// How many callbacks of a queue model have run. Loom runs all of a model on one thread.
+    static RUN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-#[test]
-fn two_threads_run_a_queue_in_order() {
-    model(|| {
-        RUN.store(0, Relaxed);
-        let shared = Arc::new((Core::new(Start::ZERO, SETTINGS), Queue::new(1)));
-        for number in 0..2 {
-            shared.1.add(&shared.0, numbered(number));
-        }
+/// A callback that notes its place in the order. `pointer` says whether it may stand without its kind.
+const fn numbered(pointer: bool) -> Kind {
+    Kind {
+        words: 1,
+        pointer,
+        bytes: Some(0),
+        bytes_of: |_| 0,
+        plain: false,
+        run: |payload, _| {
+            // SAFETY: what `add_numbered` wrote.
+            let number = unsafe { payload.cast::<*const ()>().read() };
+            assert_eq!(RUN.replace(RUN.get() + 1), number.addr() / 2, "out of order");
+        },
+    }
+}
+
+/// Some that need their kind, so that pages are turned early, and some that do not.
+static NUMBERED: [Kind; 2] = [numbered(false), numbered(true)];
+
+fn add_numbered(queue: &Queue, number: usize) {
+    let payload = std::ptr::without_provenance::<()>(number * 2);
+    // SAFETY: each queue has one thread that adds; a word with a lowest bit of 0.
+    unsafe { queue.add(&NUMBERED[number / 3 % 2], payload, 0) };
+}
+
+/// A callback that destroys an object.
+static DESTROY: Kind = Kind {
+    words: 1,
+    pointer: true,
+    bytes: Some(0),
+    bytes_of: |_| 0,
+    plain: false,
+    run: |payload, _| {
+        // SAFETY: what `retire` wrote: an object of a world that outlives its callbacks.
+        let object = unsafe { &*payload.cast::<*const UnsafeCell<u32>>().read() };
+        // SAFETY: a write; that no reader is near is what is tested.
+        object.with_mut(|object| unsafe { *object = 0xdead });
+    },
+};
+
+/// Unlinks the current object, and has it destroyed.
+fn retire(world: &World, queue: &Queue, new: usize) {
+    let old = world.current.swap(new, AcqRel);
+    let object = std::ptr::from_ref(&world.objects[old]);
+    // SAFETY: each queue has one thread that adds. It is run once, before the end of the model.
+    unsafe { queue.add(&DESTROY, object, 0) };
+}
+
+/// Loom's complaint about an access in a callback ends there, as any panic does.
+fn nothing_panicked(core: &Core) {
+    assert_eq!(core.queues.panicked.load(Relaxed), 0);
+}
+
+fn two_threads_run_in_order(before: usize, after: usize) {
+    bounded(2, move || {
+        RUN.set(0);
+        let core = Core::new(Start::ZERO, SETTINGS);
+        let queue = Queue::new(&core, 1);
+        let shared = Arc::new((core, queue));
+        (0..before).for_each(|number| add_numbered(&shared.1, number));
         let runner = thread::spawn({
             let shared = Arc::clone(&shared);
             move || {
+                shared.1.close(&shared.0, Urgency::Normal);
                 shared.0.advance(STRANGER);
                 shared.1.run_some(&shared.0, 2);
             }
         });
-        shared.1.add(&shared.0, numbered(2));
+        (before..before + after).for_each(|number| add_numbered(&shared.1, number));
         shared.1.drain(&shared.0, || STRANGER, 1);
-        assert_eq!(shared.0.queues.panicked.load(Relaxed), 0);
-        assert_eq!(RUN.load(Relaxed), 3);
+        nothing_panicked(&shared.0);
+        assert_eq!(RUN.get(), before + after);
         runner.join().unwrap();
         assert!(shared.1.is_empty());
     });
+}
+
+/// While one thread closes and runs, the other adds, turns a page, and runs the rest.
+#[test]
+fn two_threads_run_a_queue_in_order() {
+    two_threads_run_in_order(2, 1);
+}
+
+/// The reader gives pages back while the writer needs new ones.
+#[test]
+fn pages_go_round() {
+    two_threads_run_in_order(5, 3);
 }
 
 #[test]
@@ -486,25 +544,96 @@ fn callbacks_wait_for_readers() {
     model(|| {
         let world = World::new();
         let reader = spawn_reader(&world, 1, false);
-        unsafe fn destroy(data: *mut ()) {
-            // SAFETY: the object of the world below, which outlives its callbacks.
-            let object = unsafe { &*data.cast::<UnsafeCell<u32>>() };
-            // SAFETY: a write; that no reader is near is what is tested.
-            object.with_mut(|object| unsafe { *object = 0xdead });
-        }
-        let queue = Queue::new(2);
-        let old = world.current.swap(1, AcqRel);
-        let object = std::ptr::from_ref(&world.objects[old]).cast_mut().cast();
-        // SAFETY: `destroy` runs once, while `world` lives: `drain` comes before its end.
-        queue.add(&world.core, unsafe { Callback::new(object, destroy) });
+        let queue = Queue::new(&world.core, 2);
+        retire(&world, &queue, 1);
         // As an updater does: a step, and what is ready. Then all of it.
         queue.close(&world.core, Urgency::Normal);
         world.core.advance(STRANGER);
         queue.run_some(&world.core, 2);
         queue.drain(&world.core, || STRANGER, 2);
-        // Loom's complaint about an access in a callback ends there, as any panic does.
-        assert_eq!(world.core.queues.panicked.load(Relaxed), 0);
+        nothing_panicked(&world.core);
         reader.join().unwrap();
+    });
+}
+
+/// What one thread adds another one closes and runs, beside a reader that has driven a grace period just
+/// before its section.
+#[test]
+fn what_another_thread_closes_waits_for_readers() {
+    bounded(3, || {
+        let world = World::new();
+        let queue = Arc::new(Queue::new(&world.core, 2));
+        let slot = world.core.register(3, false);
+        let slot = std::ptr::from_ref(slot).addr();
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                world.core.advance(Me { quiescent_slots: 1 });
+                // SAFETY: the world keeps its slots, and this one is handed to this thread.
+                let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(slot) };
+                enter(&world.core, slot);
+                world.look();
+                slot.leave();
+            }
+        });
+        let adder = thread::spawn({
+            let (world, queue) = (Arc::clone(&world), Arc::clone(&queue));
+            move || retire(&world, &queue, 1)
+        });
+        queue.close(&world.core, Urgency::Normal);
+        world.core.advance(STRANGER);
+        queue.run_some(&world.core, 1);
+        adder.join().unwrap();
+        queue.drain(&world.core, || STRANGER, 1);
+        nothing_panicked(&world.core);
+        reader.join().unwrap();
+    });
+}
+
+/// Whoever adds while the worker leaves finds out that it has to announce, or the worker sees what was added.
+#[test]
+fn the_worker_leaves_nothing_behind() {
+    model(|| {
+        let core = Arc::new(Core::new(Start::ZERO, SETTINGS));
+        core.queues.announced.store(true, Relaxed);
+        let queue = core.queues.add(&core, 1);
+        let adder = thread::spawn({
+            let core = Arc::clone(&core);
+            move || {
+                add_numbered(&queue, 0);
+                core.queues.announced.load(Relaxed)
+            }
+        });
+        let wants = core.queues.leave();
+        let announced = adder.join().unwrap();
+        assert!(wants != Wants::Nothing || !announced, "a callback that nobody looks after");
+        RUN.set(0);
+        core.queues.run_all();
+        assert_eq!(RUN.get(), 1);
+    });
+}
+
+/// A thread adds a last callback and ends; its queue is adopted with all that is in it.
+#[test]
+fn an_orphan_is_forgotten_when_it_is_empty() {
+    model(|| {
+        RUN.set(0);
+        let core = Arc::new(Core::new(Start::ZERO, SETTINGS));
+        let queue = core.queues.add(&core, 1);
+        let adder = thread::spawn({
+            let core = Arc::clone(&core);
+            move || {
+                add_numbered(&queue, 0);
+                queue.mark_orphan(&core);
+            }
+        });
+        core.queues.forget_orphans();
+        adder.join().unwrap();
+        assert_eq!(core.queues.counts().queued, 1);
+        core.queues.run_all();
+        assert_eq!(RUN.get(), 1, "forgotten with a callback in it");
+        core.queues.forget_orphans();
+        assert_eq!(core.queues.len(), 0);
     });
 }
 
@@ -527,7 +656,7 @@ fn mutants() {
         Mutant::NoSharing,
     ];
     let caught_here: Vec<Mutant> =
-        caught_here.into_iter().chain(Mutant::ORDERINGS).chain(Mutant::RELAY).collect();
+        caught_here.into_iter().chain(Mutant::ORDERINGS).chain(Mutant::RELAY).chain(Mutant::QUEUES).collect();
     if let Ok(name) = std::env::var("QUIESCENCE_LOOM_MUTANT") {
         let mutant = caught_here.into_iter().find(|&mutant| format!("{mutant:?}") == name);
         let mutant = mutant.expect("one of the list");
@@ -537,6 +666,13 @@ fn mutants() {
             a_relay_with_a_gap();
             a_relay_of_two();
             a_relay_of_one_that_only_comes_and_goes();
+            return;
+        }
+        if Mutant::QUEUES.contains(&mutant) {
+            the_worker_leaves_nothing_behind();
+            an_orphan_is_forgotten_when_it_is_empty();
+            two_threads_run_a_queue_in_order();
+            what_another_thread_closes_waits_for_readers();
             return;
         }
         one_section_one_grace_period();

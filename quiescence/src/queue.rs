@@ -540,7 +540,7 @@ impl Queue {
     pub(crate) fn mark_orphan(&self, core: &Core) {
         core.charge.0.give_back(self.purse().empty());
         // Release: pairs with the Acquire in `is_orphan`; what was added comes before.
-        self.orphan.store(true, Release);
+        self.orphan.store(true, chaos::release_unless(Mutant::RelaxedOrphan));
     }
 }
 

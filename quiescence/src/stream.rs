@@ -19,8 +19,9 @@
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
+use crate::chaos::{self, Mutant};
 use crate::os::sync::{AtomicPtr, AtomicU64, Tracked};
 
 /// Words of a page: with its head, 4 KiB.
@@ -186,7 +187,10 @@ impl Stream {
         unsafe { place.write(payload) };
         self.at.set(at + if named { 1 } else { kind.words });
         // Relaxed: the writer's own. Release: [DS-1].
-        self.written.store(self.written.load(Relaxed) + 1, Release);
+        self.written.store(
+            self.written.load(Relaxed) + 1,
+            chaos::release_unless(Mutant::RelaxedWrite),
+        );
     }
 
     /// Stores one word of the writer's.
