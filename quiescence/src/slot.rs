@@ -465,6 +465,13 @@ impl Slot {
         self.references.get()
     }
 
+    /// Whether the owner has come to its end, in a section that a guard keeps open or that a thread-local's
+    /// destructor began.
+    #[cfg(not(loom))]
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.attention.load(Relaxed) & LEAVING != 0
+    }
+
     /// Asks the owner's next outermost leave to unregister. Owner only.
     pub(crate) fn mark_leaving(&self) {
         self.attention.fetch_or(LEAVING, Relaxed);

@@ -168,6 +168,25 @@ fn a_guard_that_was_leaked_is_named() {
     assert_eq!(holdout.began().unwrap().line(), begun, "{report}");
 }
 
+/// By the line: its thread, and whatever name that had, is gone.
+#[test]
+fn a_guard_that_was_leaked_by_a_thread_that_has_ended_is_named() {
+    let (domain, told) = listened_to("leaked for good", Engine::Adaptive, LIMIT);
+    let begun = line!() + 3;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            std::mem::forget(domain.read());
+        });
+    });
+    domain.call(|| ()).unwrap();
+    // `scope` does not wait for the very end of the thread.
+    let report = report_of(&told, |holdout| holdout.state() == ThreadState::Ended);
+    let [holdout] = report.holdouts() else { panic!("{report}") };
+    assert_eq!(holdout.began().unwrap().line(), begun, "{report}");
+    assert_eq!(holdout.stack(), Err(&StackMissing::ThreadEnded));
+    assert!(report.to_string().contains("ended"), "{report}");
+}
+
 #[test]
 fn a_report_comes_once_per_doubling() {
     let (domain, told) = listened_to("doubling", Engine::Adaptive, LIMIT);

@@ -12,8 +12,9 @@
 //!
 //! **What the handler may do.** It neither allocates nor takes a lock: frames are found by
 //! `_Unwind_Backtrace`, which asks glibc's `_dl_find_object` (2.35 or later, looked for at run time) for
-//! the tables of each. It keeps `errno`. It runs on the thread's own stack, not on an alternate one: the
-//! one that Rust gives its threads is 8 KiB, of which the processor's own state can take most.
+//! the tables of each. It keeps `errno`. It runs on the thread's own stack, of which it takes about 4 KiB,
+//! not on an alternate one: the one that Rust gives its threads is 8 KiB, and the processor's own state can
+//! take most of that.
 
 use std::fmt;
 
@@ -33,7 +34,7 @@ pub enum StackMissing {
     SignalBlocked(i32),
     /// The thread did not answer within 100 ms: it is stopped, or gets no processor.
     NoAnswer,
-    /// The thread has ended.
+    /// The thread has ended, or runs the destructors of its thread-locals.
     ThreadEnded,
     /// The section has ended, so that the stack would be that of something else.
     SectionEnded,
@@ -50,7 +51,7 @@ impl fmt::Display for StackMissing {
             Self::NoSignalFree => f.write_str("the program uses every real-time signal itself"),
             Self::SignalBlocked(signal) => write!(f, "the thread blocks signal {signal}"),
             Self::NoAnswer => f.write_str("the thread does not answer: stopped, or starved"),
-            Self::ThreadEnded => f.write_str("the thread has ended"),
+            Self::ThreadEnded => f.write_str("the thread has ended, or is ending"),
             Self::SectionEnded => f.write_str("the section has ended meanwhile"),
             Self::EnoughTaken => f.write_str("those of other hold-outs are enough"),
         }

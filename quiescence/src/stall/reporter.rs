@@ -100,10 +100,10 @@ fn report(note: &Note) -> Option<StallReport> {
     for (index, holding) in found.iter().enumerate() {
         let mut holdout = holding.describe();
         // Asked before the signal, which would wake it.
-        holdout.stack = if index < STACKS_MAX {
-            stack::take(holding.thread).map(|pointers| symbols::resolve(&pointers))
-        } else {
-            Err(StackMissing::EnoughTaken)
+        holdout.stack = match index {
+            _ if holding.leaving => Err(StackMissing::ThreadEnded),
+            STACKS_MAX.. => Err(StackMissing::EnoughTaken),
+            _ => stack::take(holding.thread).map(|pointers| symbols::resolve(&pointers)),
         };
         if !holding.is_still_so(core) {
             holdout.stack = Err(StackMissing::SectionEnded);
@@ -125,12 +125,15 @@ fn report(note: &Note) -> Option<StallReport> {
 }
 
 /// A reader as it was found.
+#[derive(Clone, Copy)]
 struct Holding {
     slot: *const Slot,
     thread: u32,
     number: grace::Number,
     began: Option<&'static Location<'static>>,
     qsbr: bool,
+    /// The thread is at its end, so that its id may be another one's by now.
+    leaving: bool,
 }
 
 /// Who holds the grace period up, as far as they are named, and how many more do.
@@ -152,6 +155,7 @@ fn find(registry: &Registry, core: &Core) -> (Vec<Holding>, usize) {
             number: word::number(word),
             began: slot.began(),
             qsbr: slot.is_qsbr(),
+            leaving: slot.is_leaving(),
         });
     }
     (found, unnamed)
@@ -205,5 +209,45 @@ impl Held {
         self.state.started = false;
         self.state.notes.clear();
         symbols::after_fork();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::Me;
+    use crate::engine::{Engine, Settings};
+    use grace::policy::Budget;
+    use grace::{Start, Urgency};
+
+    /// What is told of a section is told only if it is the same one when the stack has been taken.
+    #[test]
+    fn a_section_that_has_ended_is_not_taken_for_the_next_one() {
+        let core = Core::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
+        let place = Location::caller();
+        let slot = core.register(1, false);
+        slot.enter_outermost(&core.gp.0, place);
+        core.request(Urgency::Normal);
+        core.advance(Me { quiescent_slots: 0 });
+        let (found, unnamed) = find(&core.registry(), &core);
+        let [holding] = &found[..] else { panic!("{}", found.len()) };
+        assert_eq!((holding.thread, unnamed), (thread::id(), 0));
+        assert_eq!(holding.began, Some(place));
+        assert!(holding.is_still_so(&core));
+        slot.enter_slow(&core.gp.0, place);
+        assert!(holding.is_still_so(&core), "nested in the same one");
+        slot.leave();
+        slot.leave();
+        assert!(!holding.is_still_so(&core), "it has ended");
+        slot.enter_outermost(&core.gp.0, place);
+        assert!(!holding.is_still_so(&core), "this one began after the grace period");
+        assert!(find(&core.registry(), &core).0.is_empty());
+        slot.leave();
+        core.unregister(slot);
+        let stranger = Holding { thread: thread::id() + 1, ..found[0] };
+        let slot = core.register(1, false);
+        slot.enter_outermost(&core.gp.0, place);
+        assert!(!stranger.is_still_so(&core));
+        slot.leave();
     }
 }
