@@ -48,6 +48,11 @@
 //! that Linux grants them, and are stuck without it: `token` reworked and `adaptive` run the
 //! callbacks of a processor that is awake on its ticks.
 //!
+//! **Bounded memory** ([`limit`]): threads with allowances and two words that are touched one after the other
+//! keep within the limit and one object a thread, free nothing under a section, wait for nothing
+//! but sections, and lose no room: nine scenarios of up to some 110,000 states. Of 26 rules that are left
+//! out three do no harm.
+//!
 //! # What it does not do
 //!
 //! Calls into an engine are atomic here, and processors' memory is sequentially consistent: who
@@ -74,7 +79,7 @@
 //! ```
 //!
 //! Reading order: `memory` (what a step may see), `scenario` (who does what), `world` (the
-//! transcriptions), `system` and `explore`, `mutant`, [`scenarios`], [`litmus`]; then [`engines`].
+//! transcriptions), `system` and `explore`, `mutant`, [`scenarios`], [`litmus`]; then [`engines`], [`limit`].
 #![forbid(unsafe_code)]
 
 mod choice;

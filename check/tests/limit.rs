@@ -1,6 +1,6 @@
 //! Bounded memory is bounded, and nobody gets stuck; each fault is found where the table says.
 
-use check::limit::{FAULTS, Mutant, explore, named, scenarios};
+use check::limit::{FAULTS, Mutant, exhaustive, explore, named, scenarios};
 use check::{Kind, Verdict};
 
 /// Far above what any of these needs: reaching it is a failure.
@@ -10,6 +10,16 @@ const LIMIT: usize = 3_000_000;
 fn every_scenario_is_safe() {
     for scenario in scenarios() {
         let verdict = explore(&scenario, None, LIMIT);
+        println!("{}: {verdict}", scenario.name);
+        assert!(verdict.is_safe(), "{}: {verdict}", scenario.name);
+    }
+}
+
+#[test]
+#[ignore = "minutes"]
+fn the_bigger_scenarios_are_safe() {
+    for scenario in exhaustive() {
+        let verdict = explore(&scenario, None, 20 * LIMIT);
         println!("{}: {verdict}", scenario.name);
         assert!(verdict.is_safe(), "{}: {verdict}", scenario.name);
     }
@@ -41,6 +51,21 @@ fn harmless_faults_are_harmless_in_every_scenario() {
             let verdict = explore(&scenario, Some(fault.mutant), LIMIT);
             assert!(verdict.is_safe(), "{:?} in {}: {verdict}", fault.mutant, scenario.name);
         }
+    }
+}
+
+#[test]
+fn the_document_names_faults_that_do_harm() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/ORDERINGS.md");
+    let text = std::fs::read_to_string(path).expect("the document is there");
+    let section = text.split("\n## The limit\n").nth(1).expect("it has a section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let quoted = section.split('`').skip(1).step_by(2);
+    let named: Vec<&str> = quoted.filter(|word| word.chars().all(char::is_alphabetic)).collect();
+    assert!(named.len() > 10, "{named:?}");
+    for name in named {
+        let fault = FAULTS.iter().find(|fault| format!("{:?}", fault.mutant) == name);
+        assert!(fault.is_some_and(|fault| fault.kind != Kind::Harmless), "{name}");
     }
 }
 

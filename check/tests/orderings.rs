@@ -121,8 +121,8 @@ fn every_mutant_is_in_the_document() {
 #[test]
 fn the_document_repeats_the_transcriptions_word_for_word() {
     let text = document();
-    for file in ["reader", "updater", "driver"] {
-        let path = workspace().join(format!("check/src/world/{file}.rs"));
+    for file in ["world/reader", "world/updater", "world/driver", "limit/retire", "limit/run"] {
+        let path = workspace().join(format!("check/src/{file}.rs"));
         let source = fs::read_to_string(path).expect("the source is there");
         let block = source.split("//! ```").nth(1).expect("it has a transcription");
         for line in block.lines().skip(1).filter(|line| !line.is_empty()) {

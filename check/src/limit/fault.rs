@@ -45,6 +45,8 @@ pub enum Mutant {
     SecondLoan,
     /// What is admitted over the limit is not owed.
     LoanNotOwed,
+    /// Whether something is owed is asked of words that are older than the loan.
+    LookBeforeLoan,
     /// At the end of a section the debt is not paid: later, perhaps.
     NoSettling,
     /// At the end of a section the debt is forgotten.
@@ -131,6 +133,12 @@ pub const FAULTS: &[Fault] = &[
     ),
     fault(Mutant::SecondLoan, Kind::Unsafe, "one-section", "a section retires without bound"),
     fault(Mutant::LoanNotOwed, Kind::Unsafe, "one-section", "the same"),
+    fault(
+        Mutant::LookBeforeLoan,
+        Kind::Unsafe,
+        "one-section",
+        "without the loan the limit holds: a relaxed load must not find what its own thread has replaced",
+    ),
     fault(
         Mutant::NoSettling,
         Kind::Harmless,

@@ -2,9 +2,10 @@
 //! run callbacks, and end; with a worker, and the two words of the domain touched one at a time.
 //!
 //! Grace periods are as short as they can be: an object is ready as soon as every section has ended that
-//! was open when it was retired; when it is run is any thread's choice. Memory is sequentially consistent:
-//! threads share two counters, of which each bounds one number by itself, in its own order, whatever
-//! the order between them (`docs/ORDERINGS.md`).
+//! was open when it was retired; when it is run is any thread's choice. The words are added to with
+//! relaxed order, and looked at so by who owes: a load may find an old value, though none that is older than
+//! what its thread has put there itself. Whatever else passes from thread to thread does so under a
+//! queue's lock.
 //!
 //! - **Bounded.** What waits is at most the limit, or one object that is larger, and what threads owe:
 //!   one object each. What a thread that has ended owed is paid; or it is the business of whoever was

@@ -16,7 +16,7 @@ use grace::limit::{Amount, Place, Remedy, admit, remedy};
 
 use super::fault::Mutant;
 use super::scenario::Object;
-use super::world::{Frame, RetireAt, Retired, Turn, World};
+use super::world::{BYTES, Frame, OBJECTS, RetireAt, Retired, Turn, World};
 use crate::system::Outcome;
 
 impl World {
@@ -38,8 +38,7 @@ impl World {
                 self.charge_objects(turn, retired, is_bare, has_waited)
             }
             RetireAt::ChargeBytes { is_bare, has_waited, wanted, seen } => {
-                let seen = Amount { objects: seen, bytes: self.bytes };
-                self.bytes += wanted.bytes;
+                let seen = Amount { objects: seen, bytes: self.add(me, BYTES, wanted.bytes) };
                 let fits = self.admits(turn, seen, wanted);
                 turn.tell(|| format!("bytes += {}: {fits}", wanted.bytes));
                 if fits {
@@ -52,25 +51,25 @@ impl World {
                 return self.undo(turn, retired, is_own, [is_bare, has_waited], [wanted, charged]);
             }
             RetireAt::Full => {
-                let seen = self.objects;
+                let seen = self.load(turn, OBJECTS);
                 turn.tell(|| format!("no room; load objects: {seen}"));
                 RetireAt::FullBytes { seen }
             }
             RetireAt::FullBytes { seen } => {
-                let seen = Amount { objects: seen, bytes: self.bytes };
+                let seen = Amount { objects: seen, bytes: self.load(turn, BYTES) };
                 turn.tell(|| format!("load bytes: {}", seen.bytes));
-                self.threads[me].allowance.still_owes(seen, turn.scenario.limit);
+                self.still_owes(turn, seen);
                 return self.decide(turn, retired, is_own);
             }
             RetireAt::Borrow => {
                 let wanted = self.threads[me].allowance.shortfall(retired.amount(), Amount::NONE);
                 turn.tell(|| format!("borrows: objects += {}", wanted.objects));
-                self.objects += wanted.objects;
+                self.add(me, OBJECTS, wanted.objects);
                 RetireAt::BorrowBytes { wanted }
             }
             RetireAt::BorrowBytes { wanted } => {
                 turn.tell(|| format!("bytes += {}", wanted.bytes));
-                self.bytes += wanted.bytes;
+                self.add(me, BYTES, wanted.bytes);
                 let allowance = &mut self.threads[me].allowance;
                 match turn.is(Mutant::LoanNotOwed) {
                     true => allowance.grant(wanted),
@@ -92,11 +91,11 @@ impl World {
             RetireAt::Take { wanted, has_objects } => {
                 turn.tell(|| "takes the room that it has seen".into());
                 if has_objects {
-                    self.bytes += wanted.bytes;
+                    self.add(me, BYTES, wanted.bytes);
                     self.threads[me].allowance.grant(wanted);
                     return self.queue(turn, retired);
                 }
-                self.objects += wanted.objects;
+                self.add(me, OBJECTS, wanted.objects);
                 RetireAt::Take { wanted, has_objects: true }
             }
         };
@@ -111,6 +110,20 @@ impl World {
             return self.take_inner(turn);
         }
         Outcome::Moved
+    }
+
+    /// Whether something is still owed, with so much charged.
+    pub(super) fn still_owes(&mut self, turn: &Turn<'_>, seen: Amount) -> bool {
+        let allowance = &mut self.threads[turn.me].allowance;
+        let seen = match turn.is(Mutant::LookBeforeLoan) {
+            true => seen.minus(allowance.owed()),
+            false => seen,
+        };
+        allowance.still_owes(seen, turn.scenario.limit)
+    }
+
+    fn add(&mut self, me: usize, word: usize, by: u64) -> u64 {
+        self.change(me, word, by as i64).expect("sums are small")
     }
 
     fn take_without_asking(
@@ -176,16 +189,15 @@ impl World {
         let chunk = if is_bare { Amount::NONE } else { turn.scenario.chunk };
         let wanted = allowance.shortfall(retired.amount(), chunk);
         if turn.is(Mutant::LookThenAdd) {
-            let seen = Amount { objects: self.objects, bytes: self.bytes };
+            let seen = self.charged();
             turn.tell(|| "looks whether there is room".into());
             return match self.admits(turn, seen, wanted) {
                 true => RetireAt::Take { wanted, has_objects: false },
                 false => RetireAt::Undo { is_bare, has_waited, wanted, charged: Amount::NONE },
             };
         }
-        let seen = self.objects;
+        let seen = self.add(turn.me, OBJECTS, wanted.objects);
         turn.tell(|| format!("objects += {} (was {seen})", wanted.objects));
-        self.objects += wanted.objects;
         RetireAt::ChargeBytes { is_bare, has_waited, wanted, seen }
     }
 

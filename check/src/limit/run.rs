@@ -13,7 +13,7 @@
 use grace::limit::{Allowance, Amount};
 
 use super::fault::Mutant;
-use super::world::{ExitAt, Frame, SettleAt, Thread, Turn, World};
+use super::world::{BYTES, ExitAt, Frame, OBJECTS, SettleAt, Turn, World};
 use crate::system::Outcome;
 
 /// Callbacks that are claimed at once, at most.
@@ -106,11 +106,13 @@ impl World {
             0 => format!("bytes -= {}", taken.bytes),
             objects => format!("objects -= {objects}"),
         });
-        if !taken.fits(Amount { objects: self.objects, bytes: self.bytes }) {
+        let (word, by) = match taken.objects {
+            0 => (BYTES, taken.bytes),
+            objects => (OBJECTS, objects),
+        };
+        if self.change(turn.me, word, -(by as i64)).is_none() {
             return Outcome::Violation("more is given back than was charged".into());
         }
-        self.objects -= taken.objects;
-        self.bytes -= taken.bytes;
         match rest.is_none() {
             true => self.pop(turn.me),
             false => self.goto(turn.me, Frame::Release(rest)),
@@ -127,7 +129,7 @@ impl World {
                     turn.tell(|| "nothing of its waits: it owes nothing".into());
                     return self.pop(me);
                 }
-                let seen = self.objects;
+                let seen = self.load(turn, OBJECTS);
                 turn.tell(|| format!("settles; load objects: {seen}"));
                 if !turn.scenario.has_bytes() {
                     return self.settle(turn, SettleAt::Bytes { seen });
@@ -135,9 +137,9 @@ impl World {
                 SettleAt::Bytes { seen }
             }
             SettleAt::Bytes { seen } => {
-                let seen = Amount { objects: seen, bytes: self.bytes };
+                let seen = Amount { objects: seen, bytes: self.load(turn, BYTES) };
                 turn.tell(|| format!("load bytes: {}", seen.bytes));
-                if !self.threads[me].allowance.still_owes(seen, turn.scenario.limit) {
+                if !self.still_owes(turn, seen) {
                     return self.pop(me);
                 }
                 SettleAt::Wait { readers: self.readers() }
@@ -211,10 +213,11 @@ impl World {
     /// The thread is gone; another one may come in its place.
     fn next_life(&mut self, turn: &Turn<'_>) {
         let thread = &mut self.threads[turn.me];
-        let (lives, sections) = (thread.lives - 1, turn.scenario.clients[turn.me].sections);
-        *thread =
-            Thread { allowance: Allowance::EMPTY, retired: 0, lives, sections, ..thread.clone() };
-        if lives != 0 {
+        thread.allowance = Allowance::EMPTY;
+        thread.retired = 0;
+        thread.sections = turn.scenario.clients[turn.me].sections;
+        thread.lives -= 1;
+        if thread.lives != 0 {
             thread.queue = self.queues.len();
             self.queues.push(super::world::Queue::default());
         }

@@ -43,6 +43,10 @@ impl Queue {
     }
 }
 
+/// Which word.
+pub(super) const OBJECTS: usize = 0;
+pub(super) const BYTES: usize = 1;
+
 /// Where a thread is in what it does; the last one is the innermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Frame {
@@ -138,6 +142,8 @@ pub(super) struct Thread {
     pub(super) frames: Vec<Frame>,
     /// Its queue.
     pub(super) queue: usize,
+    /// The lowest value that each word has had since this thread last touched it, where it may look.
+    lowest: [u64; 2],
     /// What it has retired so far, and the sections that it may have.
     pub(super) retired: u8,
     pub(super) sections: u8,
@@ -148,8 +154,8 @@ pub(super) struct Thread {
 /// A state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct World {
-    pub(super) objects: u64,
-    pub(super) bytes: u64,
+    /// The domain's charge: objects, and bytes.
+    pub(super) words: [u64; 2],
     pub(super) queues: Vec<Queue>,
     /// The clients, and then the worker.
     pub(super) threads: Vec<Thread>,
@@ -200,6 +206,7 @@ impl World {
             in_section: false,
             frames: Vec::new(),
             queue,
+            lowest: [0; 2],
             retired: 0,
             sections,
             lives,
@@ -209,8 +216,7 @@ impl World {
             clients.map(|(index, one)| thread(index, one.sections, one.lives)).collect();
         threads.push(thread(threads.len(), 0, 1));
         Self {
-            objects: 0,
-            bytes: 0,
+            words: [0; 2],
             queues: vec![Queue::default(); threads.len()],
             threads,
             will_block: scenario.worker_blocks,
@@ -237,6 +243,46 @@ impl World {
         readers.fold(0, |set, (index, _)| set | 1 << index)
     }
 
+    /// Adds to a word, or subtracts; answers the value before, or `None` if there was less.
+    pub(super) fn change(&mut self, me: usize, word: usize, by: i64) -> Option<u64> {
+        let before = self.words[word];
+        let after = before.checked_add_signed(by)?;
+        self.words[word] = after;
+        for (index, thread) in self.threads.iter_mut().enumerate() {
+            let lowest = &mut thread.lowest[word];
+            *lowest = if index == me { after } else { after.min(*lowest) };
+        }
+        Some(before)
+    }
+
+    /// Loads a word with relaxed order, which may find an older value. Of those that its thread has not seen
+    /// to be older, the lowest is as bad as any.
+    pub(super) fn load(&mut self, turn: &mut Turn<'_>, word: usize) -> u64 {
+        let latest = self.words[word];
+        let lowest = self.threads[turn.me].lowest[word];
+        if lowest == latest || turn.choice.choose(2) == 1 {
+            return lowest;
+        }
+        self.threads[turn.me].lowest[word] = latest;
+        latest
+    }
+
+    pub(super) fn charged(&self) -> Amount {
+        Amount { objects: self.words[OBJECTS], bytes: self.words[BYTES] }
+    }
+
+    /// Only who owes, or is about to, looks.
+    fn forget_values(&mut self) {
+        for thread in &mut self.threads {
+            let frame = thread.frames.last();
+            let borrows =
+                matches!(frame, Some(Frame::Retire { at: RetireAt::BorrowBytes { .. }, .. }));
+            if !borrows && !thread.allowance.owes() {
+                thread.lowest = [0; 2];
+            }
+        }
+    }
+
     /// Takes a step of a thread.
     pub(super) fn take(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let me = turn.me;
@@ -256,6 +302,7 @@ impl World {
             Some(Frame::Settle(at)) => self.settle(turn, at),
             Some(Frame::Exit(at)) => self.exit(turn, at),
         };
+        self.forget_values();
         match outcome {
             Outcome::Moved => self
                 .mismatch(turn.scenario)
@@ -391,7 +438,7 @@ impl World {
 
     /// What is wrong with a state, whatever led there.
     fn mismatch(&self, scenario: &Scenario) -> Option<&'static str> {
-        let charged = Amount { objects: self.objects, bytes: self.bytes };
+        let charged = self.charged();
         if !self.held().fits(charged) {
             return Some("something waits, or may be retired, that is not charged");
         }
@@ -414,7 +461,7 @@ impl World {
 
     /// What is wrong with an end.
     pub(super) fn fault(&self) -> Option<String> {
-        let charged = Amount { objects: self.objects, bytes: self.bytes };
+        let charged = self.charged();
         let held = self.held();
         (charged != held).then(|| {
             let (objects, bytes) = (charged.minus(held).objects, charged.minus(held).bytes);
