@@ -2,8 +2,8 @@
 //!
 //! Reading order: [`exit`], [`interrupt`], [`output`] and [`units`] are what every command shares;
 //! [`machine`] and [`costs`] describe where we run; [`keys`], [`workload`] and [`draw`] make the
-//! input; [`advise`] runs every design on it; [`bench`] measures what the library promises, and
-//! [`torture`] tries to break it.
+//! input; [`advise`] runs every design on it; [`bench`] measures what the library promises,
+//! [`torture`] tries to break it, and [`top`] watches it in a running process.
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +19,7 @@ mod machine;
 mod output;
 mod simulate;
 pub mod statistics;
+mod top;
 mod torture;
 mod units;
 mod workload;
@@ -59,6 +60,8 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Replay published figures, and simulate what-if machines
     Simulate(simulate::SimulateArgs),
+    /// Watch what the library does in a running process that serves its statistics
+    Top(top::TopArgs),
     /// Try to catch the library freeing what is still read
     Torture(torture::TortureArgs),
 }
@@ -74,6 +77,7 @@ Examples:
   rcu bench read                        single operations beside those of rivals
   rcu simulate --published              published figures, simulated
   rcu torture                           try to catch the library in a mistake
+  rcu top                               processes that serve their statistics
 
 Exit codes: 0 ok; 1 a wrong value, or a promise missed; 2 usage; 3 too noisy to rank;
 4 not supported here; 130 interrupted, what was measured is written.";
@@ -101,6 +105,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Some(Command::Costs(args)) => costs::run(args, &mut output),
         Some(Command::Bench(args)) => bench::run(args, &mut output),
         Some(Command::Simulate(args)) => simulate::run(args, &mut output),
+        Some(Command::Top(args)) => top::run(args, &mut output),
         Some(Command::Torture(args)) => torture::run(args, &mut output),
     }
 }

@@ -1,0 +1,203 @@
+//! What a process answers, and what can be said of the time between two answers.
+//!
+//! The answer comes from another program, which may be of another version or mean ill: what is missing is
+//! taken as nothing, and no text of it reaches a terminal with control characters.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The answers that we can read.
+const SCHEMA: &str = "quiescence-stats/1";
+
+/// A process's answer.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    came: Value,
+    pub(super) process: Process,
+}
+
+/// See `docs/JSON.md`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) program: String,
+    pub(super) fences: String,
+    monotonic_ns: u64,
+    pub(super) domains_total: u64,
+    pub(super) domains: Vec<Domain>,
+}
+
+/// One domain of it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Domain {
+    number: u64,
+    pub(super) name: String,
+    pub(super) engine: String,
+    pub(super) grace_periods: u64,
+    pub(super) stalls: u64,
+    pub(super) readers: u64,
+    pub(super) callbacks_run: u64,
+    pub(super) callbacks_waiting: u64,
+    pub(super) bytes_waiting: u64,
+    pub(super) objects_max: u64,
+    pub(super) bytes_max: u64,
+    worker_ns: u64,
+    worker_callbacks_ns: u64,
+    latency: Vec<Bucket>,
+    pub(super) longest_reader: Option<Reader>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Bucket {
+    below_ns: u64,
+    count: u64,
+}
+
+/// The reader that has been in its section longest.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Reader {
+    pub(super) thread_id: u32,
+    pub(super) thread_name: Option<String>,
+    pub(super) place: Option<String>,
+    pub(super) at_least_ns: u64,
+}
+
+impl Answer {
+    /// Reads a line.
+    pub(super) fn read(line: &str) -> Result<Answer, String> {
+        let came: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        if came["schema"] != SCHEMA {
+            return Err(format!("it is not {SCHEMA:?}"));
+        }
+        let mut process: Process =
+            serde_json::from_value(came.clone()).map_err(|error| error.to_string())?;
+        process.texts().for_each(make_printable);
+        Ok(Answer { came, process })
+    }
+
+    /// The document, with what we do not know of as well.
+    pub(super) fn as_it_came(&self) -> &Value {
+        &self.came
+    }
+}
+
+impl Process {
+    fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        let domains = self.domains.iter_mut().flat_map(|domain| {
+            let reader = domain.longest_reader.iter_mut();
+            let reader =
+                reader.flat_map(|reader| reader.thread_name.iter_mut().chain(&mut reader.place));
+            [&mut domain.name, &mut domain.engine].into_iter().chain(reader)
+        });
+        [&mut self.program, &mut self.fences].into_iter().chain(domains)
+    }
+
+    /// Seconds since an earlier answer; `None` if it is another process's, or no time has gone by.
+    pub(super) fn seconds_since(&self, earlier: &Process) -> Option<f64> {
+        let ns = self.monotonic_ns.checked_sub(earlier.monotonic_ns).filter(|ns| *ns > 0)?;
+        (self.pid == earlier.pid).then_some(ns as f64 / 1e9)
+    }
+
+    /// The same domain, earlier or later.
+    pub(super) fn domain(&self, number: u64) -> Option<&Domain> {
+        self.domains.iter().find(|domain| domain.number == number)
+    }
+}
+
+fn make_printable(text: &mut String) {
+    if text.contains(char::is_control) {
+        *text = text.replace(char::is_control, "?");
+    }
+}
+
+impl Domain {
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How much of what may wait does, as a share; the greater of the two.
+    pub(super) fn fullness(&self) -> f64 {
+        let share = |waiting: u64, most: u64| waiting as f64 / most.max(1) as f64;
+        let objects = share(self.callbacks_waiting, self.objects_max);
+        objects.max(share(self.bytes_waiting, self.bytes_max))
+    }
+
+    /// Processor time of the worker, in nanoseconds.
+    pub(super) fn worker_ns(&self) -> u64 {
+        self.worker_ns.saturating_add(self.worker_callbacks_ns)
+    }
+
+    /// The latency, in nanoseconds, that this share of the grace periods since `earlier` stayed below;
+    /// `None` if there were none, or it is beyond all measure.
+    pub(super) fn quantile_since(&self, earlier: &Domain, share: f64) -> Option<u64> {
+        let before: BTreeMap<u64, u64> =
+            earlier.latency.iter().map(|bucket| (bucket.below_ns, bucket.count)).collect();
+        let since = |bucket: &Bucket| {
+            let before = before.get(&bucket.below_ns).copied().unwrap_or(0);
+            (bucket.below_ns, bucket.count.saturating_sub(before))
+        };
+        let mut since: Vec<(u64, u64)> = self.latency.iter().map(since).collect();
+        since.sort_unstable();
+        let count = since.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
+        let rank = ((share * count as f64).ceil() as u64).max(1);
+        let mut seen = 0u64;
+        let found = since.into_iter().find(|(_, count)| {
+            seen = seen.saturating_add(*count);
+            seen >= rank
+        });
+        found.map(|(below_ns, _)| below_ns).filter(|below_ns| *below_ns != u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn domain(latency: &str) -> Domain {
+        let latency = format!(r#"{{"latency": {latency}}}"#);
+        serde_json::from_str(&latency).unwrap()
+    }
+
+    #[test]
+    fn quantiles_are_of_the_time_between() {
+        let earlier = domain(r#"[{"below_ns": 1024, "count": 1000}]"#);
+        let later = domain(
+            r#"[{"below_ns": 1024, "count": 1001}, {"below_ns": 4096, "count": 98},
+                {"below_ns": 8192, "count": 1}]"#,
+        );
+        assert_eq!(later.quantile_since(&earlier, 0.5), Some(4096));
+        assert_eq!(later.quantile_since(&earlier, 0.99), Some(4096));
+        assert_eq!(later.quantile_since(&earlier, 1.0), Some(8192));
+        assert_eq!(later.quantile_since(&Domain::default(), 0.5), Some(1024));
+        assert_eq!(earlier.quantile_since(&earlier, 0.5), None);
+    }
+
+    #[test]
+    fn no_answer_reaches_the_terminal_as_more_than_text() {
+        let line = r#"{"schema": "quiescence-stats/1", "program": "\u001b[2J", "news": 1,
+            "domains": [{"name": "a\nb", "longest_reader": {"place": "\u009b1m", "thread_name": "é"}}]}"#;
+        let answer = Answer::read(line).unwrap();
+        assert_eq!(answer.process.program, "?[2J");
+        let domain = &answer.process.domains[0];
+        assert_eq!(domain.name, "a?b");
+        let reader = domain.longest_reader.as_ref().unwrap();
+        assert_eq!(reader.place.as_deref(), Some("?1m"));
+        assert_eq!(reader.thread_name.as_deref(), Some("é"));
+        assert_eq!(answer.as_it_came()["news"], 1);
+    }
+
+    #[test]
+    fn what_is_no_answer_is_refused() {
+        for line in ["", "{}", "[]", r#"{"schema": "quiescence-stats/2"}"#] {
+            assert!(Answer::read(line).is_err(), "{line}");
+        }
+        let wrong = r#"{"schema": "quiescence-stats/1", "domains": 7}"#;
+        assert!(Answer::read(wrong).is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! Where processes serve their statistics, how they are asked, and why that may fail.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, geteuid, test_kill_process};
+
+use super::answer::Answer;
+use crate::exit::Failure;
+
+/// How long an answer may take: others may be asking, and each has two seconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of an answer.
+const ANSWER_MAX: u64 = 4 << 20;
+/// Files looked at in a directory.
+const FILES_MAX: usize = 4_096;
+
+/// The answers of all processes that serve where one looks first, by process.
+pub(super) fn all() -> Vec<Answer> {
+    let mut pids = BTreeSet::new();
+    let mut answers = Vec::new();
+    for directory in directories(None) {
+        let Ok(files) = fs::read_dir(directory) else { continue };
+        let files = files.take(FILES_MAX).flatten().map(|file| file.path());
+        for path in files.filter(|path| path.extension().is_some_and(|end| end == "sock")) {
+            if let Ok(answer) = ask(&path)
+                && pids.insert(answer.process.pid)
+            {
+                answers.push(answer);
+            }
+        }
+    }
+    answers.sort_by_key(|answer| answer.process.pid);
+    answers
+}
+
+/// The directories in which a process with this environment may serve; by default, our own.
+fn directories(environment: Option<&Environment>) -> Vec<PathBuf> {
+    let user = geteuid().as_raw();
+    let of_session = match environment {
+        Some(environment) => environment.get("XDG_RUNTIME_DIR"),
+        None => std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
+    };
+    let usual = PathBuf::from(format!("/run/user/{user}"));
+    let mut directories: Vec<PathBuf> =
+        of_session.into_iter().chain([usual]).map(|parent| parent.join("quiescence")).collect();
+    directories.push(PathBuf::from(format!("/tmp/quiescence-{user}")));
+    directories
+}
+
+/// The environment that a process was started with.
+struct Environment(Vec<u8>);
+
+impl Environment {
+    fn of(pid: u32) -> io::Result<Environment> {
+        fs::read(format!("/proc/{pid}/environ")).map(Environment)
+    }
+
+    fn get(&self, name: &str) -> Option<PathBuf> {
+        let mut variables = self.0.split(|byte| *byte == 0);
+        let value =
+            variables.find_map(|each| each.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+        Some(PathBuf::from(std::ffi::OsString::from_vec(value.to_vec())))
+    }
+}
+
+/// Whether there is such a process.
+pub(super) fn is_alive(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
+
+/// The socket that a process serves on; or why there is none.
+pub(super) fn socket_of(pid: u32) -> Result<PathBuf, Failure> {
+    if !is_alive(pid) {
+        return Err(Failure::Usage(format!("there is no process {pid}")));
+    }
+    let owner = fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
+    if let Ok(owner) = owner
+        && owner != geteuid().as_raw()
+    {
+        return Err(Failure::Usage(format!(
+            "process {pid} belongs to another user (number {owner}), and serves that user alone"
+        )));
+    }
+    let environment = Environment::of(pid).ok();
+    let named = environment.as_ref().and_then(|environment| environment.get("QUIESCENCE_STATS"));
+    let file = format!("{pid}.sock");
+    let places = directories(environment.as_ref()).into_iter().chain(directories(None));
+    named
+        .into_iter()
+        .filter(|path| path.is_absolute())
+        .chain(places.map(|directory| directory.join(&file)))
+        .find(|path| is_own(path))
+        .ok_or_else(|| does_not_serve(pid))
+}
+
+/// Whether the file is there and this user's: anybody can make one in /tmp.
+fn is_own(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.uid() == geteuid().as_raw())
+}
+
+fn does_not_serve(pid: u32) -> Failure {
+    Failure::Unsupported(format!(
+        "process {pid} does not serve its statistics: start it with QUIESCENCE_STATS=1 in its \
+         environment (it serves from when it uses the library for the first time)"
+    ))
+}
+
+/// Asks the process behind a socket for its statistics.
+pub(super) fn ask(socket: &Path) -> io::Result<Answer> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(b"statistics\n")?;
+    let mut line = String::new();
+    BufReader::new(stream.take(ANSWER_MAX)).read_line(&mut line)?;
+    if line.is_empty() {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    Answer::read(&line).map_err(|reason| io::Error::new(ErrorKind::InvalidData, reason))
+}
+
+/// Why a process that has a socket did not answer.
+pub(super) fn explain(pid: u32, error: io::Error) -> Failure {
+    let why = match error.kind() {
+        ErrorKind::ConnectionRefused | ErrorKind::NotFound => return does_not_serve(pid),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            "does not answer: it is stopped, or others ask all the time".to_owned()
+        }
+        ErrorKind::InvalidData => format!("answers what this command cannot read: {error}"),
+        ErrorKind::UnexpectedEof => "closed the connection without an answer".to_owned(),
+        _ => format!("cannot be asked: {error}"),
+    };
+    Failure::Unsupported(format!("process {pid} {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_found_by_their_whole_names() {
+        let environment =
+            Environment(b"A=1\0QUIESCENCE_STATS=/a=b\0QUIESCENCE_STATS_X=2\0".to_vec());
+        assert_eq!(environment.get("QUIESCENCE_STATS"), Some(PathBuf::from("/a=b")));
+        assert_eq!(environment.get("QUIESCENCE"), None);
+        assert_eq!(environment.get("B"), None);
+    }
+
+    #[test]
+    fn somebody_is_alive() {
+        assert!(is_alive(std::process::id()));
+        assert!(!is_alive(0) && !is_alive(u32::MAX) && !is_alive(4_194_305));
+    }
+}

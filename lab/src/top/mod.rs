@@ -1,0 +1,138 @@
+//! `rcu top`: what the library is doing in a process that is running.
+//!
+//! The process has to serve its statistics (`QUIESCENCE_STATS=1`); nothing is attached to it, and nothing
+//! stops. [`find`] knows where processes serve, [`answer`] what they answer, [`view`] shows it. On a
+//! terminal it is drawn again and again; else it is one table.
+
+mod answer;
+mod find;
+mod view;
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use answer::Answer;
+
+/// The JSON that this command writes, and its version; see `docs/JSON.md`.
+const SCHEMA: &str = "quiescence/top";
+const VERSION: u32 = 1;
+
+/// How often the wait for the next look asks whether Ctrl-C has come.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// The arguments of `rcu top`.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct TopArgs {
+    /// The process to look at; without it, those that serve are listed
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pid: Option<u32>,
+    /// Time between two looks
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    interval: Duration,
+}
+
+/// The document of `--json`.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    version: u32,
+    /// What the processes answered, as it came.
+    processes: Vec<&'a Value>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    if (0.1..=3600.0).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err(format!("{text} is out of range: at least 0.1, at most 3600"))
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let Some(pid) = args.pid else {
+        let processes = find::all();
+        document(processes.iter(), output)?;
+        view::list(&processes, output)?;
+        return Ok(Exit::Ok);
+    };
+    let socket = find::socket_of(pid)?;
+    let first = find::ask(&socket).map_err(|error| find::explain(pid, error))?;
+    if output.has_json() {
+        document([&first].into_iter(), output)?;
+        return Ok(Exit::Ok);
+    }
+    let is_live = io::stdout().is_terminal();
+    let mut earlier = first;
+    loop {
+        if !wait(args.interval, output.interrupt()) {
+            return Ok(Exit::Ok);
+        }
+        let later = match find::ask(&socket) {
+            Ok(later) => later,
+            Err(_) if !find::is_alive(pid) => {
+                output.line(format_args!("process {pid} has ended"))?;
+                return Ok(Exit::Ok);
+            }
+            Err(error) => return Err(find::explain(pid, error)),
+        };
+        if is_live {
+            clear().map_err(|error| Failure::io("cannot write to standard output", error))?;
+        }
+        view::process(&earlier, &later, output)?;
+        if !is_live {
+            return Ok(Exit::Ok);
+        }
+        output.line("Ctrl-C ends this.")?;
+        earlier = later;
+    }
+}
+
+/// Waits for the next look; not to its end if the user has had enough.
+fn wait(interval: Duration, interrupt: &Interrupt) -> bool {
+    let until = Instant::now() + interval;
+    while !interrupt.requested() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(MOMENT));
+    }
+    false
+}
+
+/// Begins the terminal's window anew.
+fn clear() -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(b"\x1b[H\x1b[2J\x1b[3J")?;
+    stdout.flush()
+}
+
+fn document<'a>(
+    answers: impl Iterator<Item = &'a Answer>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let processes = answers.map(Answer::as_it_came).collect();
+    output.json(&Document { schema: SCHEMA, version: VERSION, processes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_a_time_that_one_waits_for() {
+        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
+        assert_eq!(seconds("3600"), Ok(Duration::from_secs(3600)));
+        for bad in ["0", "-1", "nan", "inf", "1e9", "soon"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+}
