@@ -1,5 +1,5 @@
-//! Explores every scenario under both models and every engine, the big ones too, and says how many
-//! states each has.
+//! Explores every scenario under both models, every engine, and bounded memory, the big ones too, and
+//! says how many states each has.
 //!
 //! `cargo run --release -p check --example exhaustive` for all of them; `... -- NAME` for one
 //! scenario or engine; `... -- NAME MUTANT` for a mutant, or an engine without a step, with the
@@ -8,7 +8,7 @@
 use std::process::ExitCode;
 
 use check::engines::{SUBJECTS, Subject};
-use check::{MUTANTS, Model, Mutant, Scenario, explore, scenarios};
+use check::{MUTANTS, Model, Mutant, Scenario, explore, limit, scenarios};
 
 /// States, at most: some 20 GB.
 const LIMIT: usize = 60_000_000;
@@ -20,20 +20,27 @@ fn main() -> ExitCode {
     let mut chosen = scenarios::all();
     chosen.retain(|scenario| is_chosen(&scenario.name));
     let subjects: Vec<&Subject> = SUBJECTS.iter().filter(|one| is_chosen(one.name)).collect();
-    if chosen.is_empty() && subjects.is_empty() {
+    let mut limited = [limit::scenarios(), limit::exhaustive()].concat();
+    limited.retain(|scenario| is_chosen(scenario.name));
+    if chosen.is_empty() && subjects.is_empty() && limited.is_empty() {
         eprintln!("no such scenario or engine");
         return ExitCode::from(2);
     }
     let without = arguments.get(1).map(String::as_str);
     let mutant = MUTANTS.iter().find(|fault| Some(fault.name) == without).map(|fault| fault.mutant);
     let is_step = |one: &&Subject| one.mutants.iter().any(|known| Some(known.step) == without);
-    if without.is_some() && mutant.is_none() && !subjects.iter().any(is_step) {
+    let rule = limit::FAULTS.iter().map(|fault| fault.mutant);
+    let rule = rule.into_iter().find(|rule| without == Some(format!("{rule:?}").as_str()));
+    let is_known = !limited.is_empty() && rule.is_some() || mutant.is_some();
+    if without.is_some() && !is_known && !subjects.iter().any(is_step) {
         eprintln!("no such mutant, or step of that engine");
         return ExitCode::from(2);
     }
     let are_safe = explore_all(&chosen, mutant);
     let have_held: Vec<bool> = subjects.iter().map(|one| explore_engine(one, without)).collect();
-    if are_safe && !have_held.contains(&false) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let are_bounded = explore_limits(&limited, rule);
+    let are_safe = are_safe && are_bounded && !have_held.contains(&false);
+    if are_safe { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn explore_all(chosen: &[Scenario], mutant: Option<Mutant>) -> bool {
@@ -46,6 +53,18 @@ fn explore_all(chosen: &[Scenario], mutant: Option<Mutant>) -> bool {
             println!("{} under {model:?}: {verdict} ({seconds:.1} s)", scenario.name);
             are_safe &= verdict.is_safe();
         }
+    }
+    are_safe
+}
+
+fn explore_limits(chosen: &[limit::Scenario], without: Option<limit::Mutant>) -> bool {
+    let mut are_safe = true;
+    for scenario in chosen {
+        let begun = std::time::Instant::now();
+        let verdict = limit::explore(scenario, without, LIMIT);
+        let seconds = begun.elapsed().as_secs_f32();
+        println!("limit, {}: {verdict} ({seconds:.1} s)", scenario.name);
+        are_safe &= verdict.is_safe();
     }
     are_safe
 }
