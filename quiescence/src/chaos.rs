@@ -94,11 +94,31 @@ pub enum Mutant {
     RelaxedWrite,
     /// What waits is not bounded.
     NoLimit,
+    /// Inside a section a thread goes over the limit as often as it likes.
+    NoRefusal,
+    /// A thread that went over the limit does not settle that when its section ends.
+    NoSettle,
+    /// The room that callbacks make is given back twice.
+    CreditTwice,
+    /// The room that callbacks make is not given back where another thread than their own runs them.
+    LostRoom,
+    /// A thread that ends keeps what it might still have added.
+    LostPurse,
+    /// Of each run of callbacks the first is passed over.
+    SkipOne,
+    /// The callbacks of a thread that has ended are forgotten.
+    LostTail,
+    /// Callbacks wait for company for ever.
+    LazyForever,
+    /// The worker is not told of callbacks.
+    NoAnnouncement,
+    /// A child process believes that callbacks are still being run by a thread that it does not have.
+    RunnerAfterFork,
 }
 
 impl Mutant {
     /// Those that a torture run catches, in the order above.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 25] = [
         Self::NoWait,
         Self::SkipLastReader,
         Self::NoRegistration,
@@ -113,6 +133,17 @@ impl Mutant {
         Self::NoBarrier,
         Self::AlwaysAlone,
         Self::NoSharing,
+        Self::NoLimit,
+        Self::NoRefusal,
+        Self::NoSettle,
+        Self::CreditTwice,
+        Self::LostRoom,
+        Self::LostPurse,
+        Self::SkipOne,
+        Self::LostTail,
+        Self::LazyForever,
+        Self::NoAnnouncement,
+        Self::RunnerAfterFork,
     ];
 
     /// Missing orderings. Real runs hide them; loom and `check` do not.
@@ -137,6 +168,19 @@ mod imp {
 
     static HOOK: OnceLock<fn(Point)> = OnceLock::new();
     static MUTANT: OnceLock<Mutant> = OnceLock::new();
+
+    /// Runs `child` in a child process made by `fork`, which ends with the code that it answers. Gives the
+    /// child's number.
+    ///
+    /// The child has the calling thread only. `child` must need no lock but the library's and the allocator's:
+    /// another one may be held there by a thread that it does not have, for ever.
+    ///
+    /// # Errors
+    /// What the system says.
+    #[cfg(not(loom))]
+    pub fn fork(child: impl FnOnce() -> i32) -> std::io::Result<u32> {
+        crate::os::fork::in_child(child)
+    }
 
     /// Has `hook` called at every point, from now on.
     pub fn install(hook: fn(Point)) {
@@ -195,6 +239,8 @@ mod imp {
     }
 }
 
+#[cfg(all(feature = "chaos", not(loom)))]
+pub use imp::fork;
 #[cfg(feature = "chaos")]
 pub use imp::{install, remove_step};
 

@@ -183,7 +183,7 @@ unsafe fn add<K: Kind, P>(
         }),
     };
     // Relaxed: ordered by the fences in `add` and in `Queues::leave` [DQ-3].
-    if !core.queues.announced.load(Relaxed) {
+    if !core.queues.announced.load(Relaxed) && !chaos::mutant(Mutant::NoAnnouncement) {
         worker::announce(&kind.handle());
     }
     due
@@ -280,18 +280,28 @@ fn make_room<K: Kind>(kind: &K, queue: Option<&Queue>, object: Amount, waits: bo
             local::make_overdue();
             Room::Charged
         }
+        Remedy::Refuse if chaos::mutant(Mutant::NoRefusal) => {
+            admit_over(core, queue, object);
+            Room::Charged
+        }
         Remedy::Refuse => Room::Full,
     }
 }
 
-/// Admits an object without waiting: with what the running callback has freed, with more from the domain, or
+/// Admits an object without waiting: with what the running callbacks have freed, with more from the domain, or
 /// by itself.
 fn admit(core: &Core, queue: Option<&Queue>, object: Amount) -> bool {
-    local::spend_credit(core, object)
-        || match queue {
-            Some(queue) => queue.purse().refill(core, object),
-            None => core.admit(object),
+    if let Some(credit) = local::credit(core) {
+        let room = credit.get();
+        if core.admit(object.minus(room)) {
+            credit.set(room.minus(object));
+            return true;
         }
+    }
+    match queue {
+        Some(queue) => queue.purse().refill(core, object),
+        None => core.admit(object),
+    }
 }
 
 /// Admits an object over the limit.
@@ -322,6 +332,9 @@ fn settle(core: &Core, queue: Option<&Queue>) {
 /// and in no callback.
 #[cold]
 pub(crate) fn settle_debts() {
+    if chaos::mutant(Mutant::NoSettle) {
+        return;
+    }
     if place() != Place::Outside || std::thread::panicking() {
         return local::make_overdue();
     }

@@ -502,19 +502,12 @@ pub(crate) fn running_callbacks<R>(core: &Core, credit: &Cell<Amount>, f: impl F
     result
 }
 
-/// Uses room that the callbacks on this thread have made; answers whether there is enough.
-pub(crate) fn spend_credit(core: &Core, object: Amount) -> bool {
+/// The room that the callbacks of `core` on this thread have made so far, while they are run.
+pub(crate) fn credit(core: &Core) -> Option<&Cell<Amount>> {
     let running = RUNNING.get();
-    if !ptr::eq(running.core, core) {
-        return false;
-    }
-    // SAFETY: `running_callbacks` is in progress, which borrows it.
-    let credit = unsafe { &*running.credit };
-    let enough = object.fits(credit.get());
-    if enough {
-        credit.set(credit.get().minus(object));
-    }
-    enough
+    // SAFETY: `running_callbacks` is in progress, which borrows it; it ends after the caller, who is one of
+    // its callbacks.
+    if ptr::eq(running.core, core) { unsafe { running.credit.as_ref() } } else { None }
 }
 
 #[cfg(test)]

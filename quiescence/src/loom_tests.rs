@@ -655,8 +655,12 @@ fn mutants() {
         Mutant::AlwaysAlone,
         Mutant::NoSharing,
     ];
-    let caught_here: Vec<Mutant> =
-        caught_here.into_iter().chain(Mutant::ORDERINGS).chain(Mutant::RELAY).chain(Mutant::QUEUES).collect();
+    let caught_here: Vec<Mutant> = caught_here
+        .into_iter()
+        .chain(Mutant::ORDERINGS)
+        .chain(Mutant::RELAY)
+        .chain(Mutant::QUEUES)
+        .collect();
     if let Ok(name) = std::env::var("QUIESCENCE_LOOM_MUTANT") {
         let mutant = caught_here.into_iter().find(|&mutant| format!("{mutant:?}") == name);
         let mutant = mutant.expect("one of the list");

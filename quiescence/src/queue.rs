@@ -189,7 +189,7 @@ impl Queues {
     pub(crate) fn forget_orphans(&self) {
         let mut list = sync::lock(&self.list);
         list.retain(|queue| {
-            let forget = queue.is_orphan() && queue.is_empty();
+            let forget = queue.is_orphan() && (queue.is_empty() || chaos::mutant(Mutant::LostTail));
             if forget {
                 // Relaxed: under the list's lock.
                 self.gone.fetch_add(queue.own.0.stream.written(), Relaxed);
@@ -428,9 +428,13 @@ impl Queue {
         let left = if runner == self.owner && !self.is_orphan() {
             self.purse().give_back(core, credit.get())
         } else {
-            credit.get()
+            let lost = chaos::mutant(Mutant::LostRoom);
+            if lost { Amount::NONE } else { credit.get() }
         };
         core.charge.0.give_back(left);
+        if chaos::mutant(Mutant::CreditTwice) {
+            core.charge.0.give_back(left);
+        }
         trace::callbacks_run(core, ran.count);
         ran
     }
@@ -448,7 +452,9 @@ impl Queue {
         ran.bytes += amount.bytes;
         // SAFETY: read above, and run once; readers have let go, since it was ready.
         let call = || unsafe { (run.kind.run)(run.payload, run.count as usize) };
-        if run.kind.plain {
+        if chaos::mutant(Mutant::SkipOne) && ran.count == run.count {
+            // Forgotten.
+        } else if run.kind.plain {
             call();
         } else {
             ran.panicked += u64::from(!caught(call));
@@ -538,7 +544,10 @@ impl Queue {
 
     /// The owner adds no more, and takes nothing back.
     pub(crate) fn mark_orphan(&self, core: &Core) {
-        core.charge.0.give_back(self.purse().empty());
+        let left = self.purse().empty();
+        if !chaos::mutant(Mutant::LostPurse) {
+            core.charge.0.give_back(left);
+        }
         // Release: pairs with the Acquire in `is_orphan`; what was added comes before.
         self.orphan.store(true, chaos::release_unless(Mutant::RelaxedOrphan));
     }
@@ -639,7 +648,8 @@ impl Held<'_> {
     /// they hold is run by the next `barrier`, or by the worker once it has started again.
     pub(crate) fn after_fork(&self, held: &mut [HeldQueue<'_>], core: &Core, owner: usize) {
         for (queue, held) in self.list.iter().zip(held) {
-            if held.0.runner != owner && held.0.runner != 0 {
+            let gone = held.0.runner != owner && held.0.runner != 0;
+            if gone && !chaos::mutant(Mutant::RunnerAfterFork) {
                 held.0.forget_runner(queue);
             }
             held.0.waiters = 0;

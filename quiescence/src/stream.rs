@@ -187,10 +187,8 @@ impl Stream {
         unsafe { place.write(payload) };
         self.at.set(at + if named { 1 } else { kind.words });
         // Relaxed: the writer's own. Release: [DS-1].
-        self.written.store(
-            self.written.load(Relaxed) + 1,
-            chaos::release_unless(Mutant::RelaxedWrite),
-        );
+        self.written
+            .store(self.written.load(Relaxed) + 1, chaos::release_unless(Mutant::RelaxedWrite));
     }
 
     /// Stores one word of the writer's.

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use grace::Urgency;
 
+use crate::chaos::{self, Mutant};
 use crate::core::{Attention, Core, Me};
 use crate::kind::{Handle, WeakHandle};
 use crate::local;
@@ -192,7 +193,8 @@ fn tend(task: &mut Task<Handle>) {
     let now = Instant::now();
     let queues = core.queues.all();
     let hurried = core.queues.hurried.swap(false, Relaxed);
-    if hurried || now >= task.close_at {
+    let lazy = chaos::mutant(Mutant::LazyForever);
+    if hurried || now >= task.close_at && !lazy {
         let urgency = if hurried { Urgency::Normal } else { Urgency::Background };
         queues.iter().for_each(|queue| queue.close(core, urgency));
         task.close_at = after(now, core.tuning.lazy_ns());

@@ -162,6 +162,21 @@ impl DomainHeld {
     }
 }
 
+/// For the torture: runs `child` in a child process, which ends with the code that it answers.
+#[cfg(feature = "chaos")]
+pub(crate) fn in_child(child: impl FnOnce() -> i32) -> std::io::Result<u32> {
+    // SAFETY: the functions above make the library whole in the child, glibc its allocator; and `child` needs
+    // no other lock, by its contract. (If it does it hangs, and touches nothing that is half made.)
+    match unsafe { libc::fork() } {
+        -1 => Err(std::io::Error::last_os_error()),
+        0 => {
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
+            std::process::exit(code.unwrap_or(101))
+        }
+        pid => Ok(pid.cast_unsigned()),
+    }
+}
+
 /// The domain at this address, if it is still the one with this identity.
 pub(crate) fn find(core: *const core::Core, identity: usize) -> Option<Handle> {
     let domains = sync::lock(&DOMAINS);

@@ -1,0 +1,386 @@
+//! Bounded memory: what happens near the limit, at it, and where nobody may wait.
+
+mod common;
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use common::{beside_a_section, until_an_updater_sleeps};
+use quiescence::{Domain, Rcu};
+
+/// Counts those that wait or are about to, and the most there ever were.
+#[derive(Debug, Default)]
+struct Live {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Counted(Arc<Live>);
+
+impl Counted {
+    fn new(live: &Arc<Live>) -> Self {
+        let now = live.now.fetch_add(1, SeqCst) + 1;
+        live.most.fetch_max(now, SeqCst);
+        Self(Arc::clone(live))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, SeqCst);
+    }
+}
+
+fn domain(objects_max: u64, bytes_max: u64) -> Domain {
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.objects_max = objects_max;
+    tuning.bytes_max = bytes_max;
+    tuning.stall_after = None;
+    tuning.stall_after_expedited = None;
+    domain.tune(tuning);
+    domain
+}
+
+fn small() -> Domain {
+    domain(8, 1 << 30)
+}
+
+#[test]
+fn try_retire_hands_the_object_back_at_the_limit() {
+    let (domain, live) = (small(), Arc::new(Live::default()));
+    beside_a_section(&domain, |leave| {
+        let mut refused = Vec::new();
+        for _ in 0..20 {
+            refused.extend(domain.try_retire(Box::new(Counted::new(&live))).err());
+        }
+        assert_eq!(refused.len(), 12);
+        assert_eq!(domain.statistics().limit_refusals, 12);
+        let objects: Vec<Box<Counted>> =
+            refused.into_iter().map(quiescence::Refused::into_inner).collect();
+        assert_eq!(live.now.load(SeqCst), 20, "nothing is lost, nothing is dropped");
+        drop(objects);
+        assert!(domain.try_call(|| ()).is_err(), "closures count as well");
+        leave();
+    });
+    domain.barrier();
+    assert_eq!(live.now.load(SeqCst), 0);
+    assert!(domain.try_retire(Box::new(Counted::new(&live))).is_ok(), "there is room again");
+}
+
+#[test]
+fn what_is_refused_and_dropped_is_retired_all_the_same() {
+    let (domain, live) = (small(), Arc::new(Live::default()));
+    beside_a_section(&domain, |leave| {
+        for _ in 0..20 {
+            drop(domain.try_retire(Box::new(Counted::new(&live))));
+        }
+        assert_eq!(live.now.load(SeqCst), 20, "readers may see them");
+        leave();
+    });
+    domain.barrier();
+    assert_eq!(live.now.load(SeqCst), 0);
+}
+
+#[test]
+fn bytes_are_bounded_as_objects_are() {
+    let domain = domain(1 << 20, 1 << 20);
+    beside_a_section(&domain, |leave| {
+        for _ in 0..4 {
+            domain.try_retire(vec![0_u8; 1 << 18]).unwrap();
+        }
+        assert_eq!(domain.statistics().bytes_waiting, 1 << 20);
+        assert!(domain.try_retire(Box::new([0_u8; 64])).is_err());
+        leave();
+    });
+    domain.barrier();
+    assert_eq!(domain.statistics().bytes_waiting, 0);
+    domain.retire_sized((), 1 << 19).unwrap();
+    assert_eq!(domain.statistics().bytes_waiting, 1 << 19, "as it was told");
+    domain.barrier();
+    domain.retire(vec![0_u8; 1 << 24]).unwrap(); // larger than the limit: it waits alone
+    domain.barrier();
+    assert_eq!(domain.statistics().bytes_waiting, 0);
+}
+
+#[test]
+fn an_updater_waits_at_the_limit_and_exceeds_it_by_no_object() {
+    let (domain, live) = (small(), Arc::new(Live::default()));
+    beside_a_section(&domain, |leave| {
+        thread::scope(|scope| {
+            let updater = scope.spawn(|| {
+                for _ in 0..1_000 {
+                    domain.retire(Box::new(Counted::new(&live))).unwrap();
+                }
+            });
+            until_an_updater_sleeps(&domain);
+            assert!(!updater.is_finished());
+            leave();
+            updater.join().unwrap();
+        });
+    });
+    // One more is in the hands of the thread that waits.
+    assert!(live.most.load(SeqCst) <= 9, "{live:?}");
+    assert!(domain.statistics().limit_waits > 0);
+    domain.barrier();
+    assert_eq!(live.now.load(SeqCst), 0);
+}
+
+#[test]
+fn in_a_section_one_object_goes_over_the_limit_and_is_paid_for_when_it_ends() {
+    let (domain, live) = (small(), Arc::new(Live::default()));
+    let guard = domain.read();
+    for _ in 0..9 {
+        domain.retire(Box::new(Counted::new(&live))).expect("eight fit, and one goes over");
+    }
+    let refused = domain.retire(Box::new(Counted::new(&live))).unwrap_err();
+    assert!(refused.to_string().contains("outside of sections"), "{refused}");
+    drop(refused.into_inner());
+    let inner = domain.read();
+    drop(guard);
+    assert_eq!(live.now.load(SeqCst), 9, "still in a section");
+    drop(inner);
+    assert_eq!(live.now.load(SeqCst), 0, "waited for, and dropped, as the section ended");
+}
+
+#[test]
+fn the_debt_is_paid_when_the_last_section_of_whatever_domain_ends() {
+    let (domain, other, live) = (small(), Domain::new(), Arc::new(Live::default()));
+    let outer = other.read();
+    for _ in 0..9 {
+        domain.retire(Box::new(Counted::new(&live))).unwrap();
+    }
+    drop(domain.read());
+    assert_eq!(live.now.load(SeqCst), 9, "it is in a section of the other domain");
+    drop(outer);
+    assert_eq!(live.now.load(SeqCst), 0);
+}
+
+#[test]
+fn a_store_in_a_section_is_refused_before_anything_is_changed() {
+    let domain = small();
+    let value = Rcu::new_in(0, domain.clone());
+    let guard = domain.read();
+    for number in 1..=9 {
+        value.store(number);
+    }
+    assert_eq!(value.try_store(10), Err(10));
+    assert_eq!(*value.load(&guard), 9);
+    let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| value.store(11)));
+    let message = refused.unwrap_err();
+    let message = message.downcast_ref::<&str>().unwrap();
+    assert!(message.contains("try_store()"), "{message}");
+    assert_eq!(*value.load(&guard), 9);
+    drop(guard);
+    value.store(12);
+    assert_eq!(value.into_inner(), 12);
+}
+
+/// Retires more when it is dropped.
+struct Family {
+    domain: Domain,
+    children: usize,
+    generations: usize,
+    _counted: Counted,
+}
+
+impl Family {
+    fn new(domain: &Domain, children: usize, generations: usize, live: &Arc<Live>) -> Self {
+        let domain = domain.clone();
+        Self { domain, children, generations, _counted: Counted::new(live) }
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        if self.generations != 0 {
+            for _ in 0..self.children {
+                let Self { domain, children, generations, _counted } = self;
+                let child = Self::new(domain, *children, *generations - 1, &_counted.0);
+                self.domain.retire(Box::new(child)).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn drops_that_retire_more_stay_within_the_limit() {
+    let (domain, live) = (small(), Arc::new(Live::default()));
+    // Three children each, five generations: 364 objects, and room for eight.
+    domain.retire(Box::new(Family::new(&domain, 3, 5, &live))).unwrap();
+    while live.now.load(SeqCst) != 0 {
+        domain.barrier();
+    }
+    // Eight that wait; and of each generation one that is being dropped, and its child.
+    assert!(live.most.load(SeqCst) <= 8 + 2 * 6, "{live:?}");
+}
+
+#[test]
+fn a_chain_of_drops_does_not_use_up_the_stack() {
+    let (domain, live) = (domain(1, 1 << 30), Arc::new(Live::default()));
+    domain.retire(Box::new(Family::new(&domain, 1, 20_000, &live))).unwrap();
+    domain.retire(Box::new(Family::new(&domain, 1, 20_000, &live))).unwrap();
+    while live.now.load(SeqCst) != 0 {
+        domain.barrier();
+    }
+}
+
+#[test]
+fn closures_that_queue_themselves_find_the_room_they_had() {
+    fn again(domain: Domain, left: usize, run: Arc<AtomicUsize>) {
+        run.fetch_add(1, SeqCst);
+        if left != 0 {
+            let next = domain.clone();
+            domain.call(move || again(next, left - 1, run)).expect("the room it had");
+        }
+    }
+    let (domain, run) = (small(), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..8 {
+        let (inside, run) = (domain.clone(), Arc::clone(&run));
+        domain.call(move || again(inside, 100, run)).unwrap();
+    }
+    while run.load(SeqCst) != 8 * 101 {
+        domain.barrier();
+    }
+    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+}
+
+#[test]
+fn in_a_callback_a_second_closure_for_one_is_refused_at_the_limit() {
+    let domain = small();
+    let refused = Arc::new(AtomicUsize::new(0));
+    for _ in 0..8 {
+        let (inside, refused) = (domain.clone(), Arc::clone(&refused));
+        domain
+            .call(move || {
+                for _ in 0..2 {
+                    refused.fetch_add(usize::from(inside.call(|| ()).is_err()), SeqCst);
+                }
+            })
+            .unwrap();
+    }
+    domain.barrier();
+    assert!(refused.load(SeqCst) > 0, "sixteen for eight");
+    domain.barrier();
+    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+}
+
+#[test]
+fn closures_wait_for_room_until_the_worker_has_made_some() {
+    let (domain, run) = (small(), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..1_000 {
+        let run = Arc::clone(&run);
+        domain
+            .call(move || {
+                run.fetch_add(1, SeqCst);
+            })
+            .unwrap();
+    }
+    domain.barrier();
+    assert_eq!(run.load(SeqCst), 1_000);
+}
+
+#[test]
+fn a_thread_that_ends_leaves_its_allowance_and_what_waits_to_others() {
+    let (domain, live) = (domain(1_000, 1 << 30), Arc::new(Live::default()));
+    for _ in 0..200 {
+        let (inside, counted) = (domain.clone(), Counted::new(&live));
+        thread::spawn(move || inside.retire(Box::new(counted)).unwrap()).join().unwrap();
+    }
+    domain.barrier();
+    assert_eq!(live.now.load(SeqCst), 0);
+    beside_a_section(&domain, |leave| {
+        let admitted = (0..2_000).take_while(|_| domain.try_retire(Box::new(1)).is_ok()).count();
+        assert_eq!(admitted, 1_000, "all of the limit is there");
+        leave();
+    });
+}
+
+/// Retires what it has when its thread ends.
+#[derive(Default)]
+struct Last(RefCell<Option<(Domain, Vec<Counted>)>>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        if let Some((domain, objects)) = self.0.take() {
+            for object in objects {
+                domain.retire(Box::new(object)).unwrap();
+            }
+        }
+    }
+}
+
+thread_local! {
+    static LAST: Last = Last::default();
+}
+
+#[test]
+fn a_thread_locals_destructor_may_retire_at_the_limit() {
+    let (domain, live) = (small(), Arc::new(Live::default()));
+    let (inside, counted) = (domain.clone(), Arc::clone(&live));
+    thread::spawn(move || {
+        // Made before the library's own thread-locals, and so destroyed after them.
+        let objects = (0..100).map(|_| Counted::new(&counted)).collect();
+        LAST.with(|last| last.0.replace(Some((inside.clone(), objects))));
+        inside.retire(Box::new(1)).unwrap();
+    })
+    .join()
+    .unwrap();
+    domain.barrier();
+    assert_eq!(live.now.load(SeqCst), 0);
+}
+
+#[test]
+fn a_limit_that_is_lowered_holds_from_then_on() {
+    let domain = domain(1_000, 1 << 30);
+    beside_a_section(&domain, |leave| {
+        for _ in 0..100 {
+            domain.retire(Box::new(1)).unwrap();
+        }
+        let mut tuning = domain.tuning();
+        tuning.objects_max = 10;
+        domain.tune(tuning);
+        let admitted = (0..1_000).take_while(|_| domain.try_retire(Box::new(1)).is_ok()).count();
+        assert!(admitted < 10, "what it was allowed already, {admitted}, and no more");
+        leave();
+    });
+    domain.barrier();
+    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+}
+
+/// The reads of others go on while an updater waits at its limit.
+#[test]
+fn readers_do_not_notice_the_limit() {
+    let (domain, live) = (small(), Arc::new(Live::default()));
+    let (read, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let started = Barrier::new(2);
+    beside_a_section(&domain, |leave| {
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                started.wait();
+                while !stop.load(SeqCst) {
+                    drop(domain.read());
+                    read.fetch_add(1, SeqCst);
+                }
+            });
+            let updater = scope.spawn(|| {
+                for _ in 0..20 {
+                    domain.retire(Box::new(Counted::new(&live))).unwrap();
+                }
+            });
+            started.wait();
+            until_an_updater_sleeps(&domain);
+            let before = read.load(SeqCst);
+            while read.load(SeqCst) < before + 10_000 {
+                thread::yield_now();
+            }
+            assert!(!updater.is_finished());
+            leave();
+            updater.join().unwrap();
+            stop.store(true, SeqCst);
+        });
+    });
+}
