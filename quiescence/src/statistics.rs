@@ -58,7 +58,8 @@ pub struct Statistics {
     pub batches: u64,
     /// Times that a thread came to the limit of what may wait, and waited.
     pub limit_waits: u64,
-    /// Times that a thread came to the limit of what may wait, and got its object back.
+    /// Times that a thread came to the limit of what may wait, and did not wait: it got its object back, or
+    /// owes the wait until its section ends.
     pub limit_refusals: u64,
     /// Reports of stalls that were due: one at each doubling of a grace period's age beyond the limit.
     pub stalls: u64,

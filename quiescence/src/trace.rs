@@ -94,7 +94,19 @@ pub(crate) fn limit_reached(core: &Core, waits: bool) {
 pub(crate) fn stalled(core: &Core, number: u64, age_ns: u64, holdouts: u64) {
     core.counters.stalls.fetch_add(1, Relaxed);
     probe!(stall, core, number, age_ns, holdouts);
-    event!(core, Stall { number, age_ns, holdouts });
+}
+
+/// A report of a stall has been made, by its own thread: whoever noticed it may be about to sleep, and
+/// [`deliver`] when it is over. No lock is held.
+#[cfg(not(loom))]
+pub(crate) fn stall_reported(domain: usize, number: u64, age_ns: u64, holdouts: u64) {
+    #[cfg(feature = "tracing")]
+    {
+        events::note(domain, events::Event::Stall { number, age_ns, holdouts });
+        events::deliver();
+    }
+    #[cfg(not(feature = "tracing"))]
+    let _ = (domain, number, age_ns, holdouts);
 }
 
 /// The worker has spent so much processor time on callbacks of this domain.

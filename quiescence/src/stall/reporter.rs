@@ -26,6 +26,7 @@ use crate::os::{fork, signals, sync, thread};
 use crate::registry::Registry;
 use crate::slot::Slot;
 use crate::statistics::Statistics;
+use crate::trace;
 
 /// Notes that wait at most.
 const NOTES_MAX: usize = 64;
@@ -76,6 +77,8 @@ fn run() {
         // Whatever goes wrong: the next report is to be made.
         let told = catch_unwind(AssertUnwindSafe(|| {
             if let Some(report) = report(&note) {
+                let holdouts = (report.holdouts.len() + report.unnamed) as u64;
+                trace::stall_reported(note.identity, note.grace_period, note.age_ns, holdouts);
                 hook::call(&report);
             }
         }));

@@ -1,0 +1,180 @@
+//! The feature `tracing`: what a subscriber is told, and that it may do as it likes.
+#![cfg(feature = "tracing")]
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use quiescence::{Domain, Tuning};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+/// An event: its fields by name, the message among them.
+type Fields = BTreeMap<&'static str, String>;
+
+/// Hands each event of the library to a function.
+struct Collector<F>(F);
+
+struct Visitor(Fields);
+
+impl Visit for Visitor {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+impl<F: Fn(&Level, Fields) + Send + Sync + 'static> Subscriber for Collector<F> {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        if event.metadata().target() == "quiescence" {
+            let mut visitor = Visitor(Fields::new());
+            event.record(&mut visitor);
+            (self.0)(event.metadata().level(), visitor.0);
+        }
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// The events while `f` runs on this thread.
+fn events(f: impl FnOnce()) -> Vec<(Level, Fields)> {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&events);
+    let collector =
+        Collector(move |level: &Level, fields| kept.lock().unwrap().push((*level, fields)));
+    tracing::subscriber::with_default(collector, f);
+    std::mem::take(&mut events.lock().unwrap())
+}
+
+#[test]
+fn grace_periods_and_callbacks_are_told_in_order() {
+    let domain = Domain::new();
+    let told = events(|| {
+        domain.synchronize();
+        domain.retire(Box::new(7)).unwrap();
+        domain.barrier();
+        domain.synchronize_expedited();
+    });
+    assert!(told.iter().all(|(level, _)| *level == Level::TRACE), "{told:?}");
+    let told: Vec<Fields> = told.into_iter().map(|(_, fields)| fields).collect();
+    let names: Vec<&str> = told.iter().map(|fields| fields["message"].as_str()).collect();
+    let grace_period = ["grace_period_begin", "grace_period_end"];
+    let expected =
+        [&grace_period, &["batch"][..], &grace_period, &["callbacks"], &grace_period].concat();
+    assert_eq!(names, expected, "{told:?}");
+    assert!(told.iter().all(|fields| fields["domain"] == told[0]["domain"]));
+    let numbers: Vec<&str> =
+        told.iter().filter_map(|fields| Some(fields.get("number")?.as_str())).collect();
+    assert_eq!(numbers, ["1", "1", "2", "2", "2", "3", "3"], "{told:?}");
+    assert_eq!(told[0]["urgency"], "\"normal\"");
+    assert_eq!(told[6]["urgency"], "\"expedited\"");
+    assert_eq!((told[2]["callbacks"].as_str(), told[5]["callbacks"].as_str()), ("1", "1"));
+}
+
+/// What a subscriber does with the library is not told: it would have no end. And no lock is in its way.
+#[test]
+fn a_subscriber_may_use_the_library() {
+    let domain = Domain::new();
+    let inner = domain.clone();
+    let heard = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&heard);
+    let collector = Collector(move |_: &Level, _| {
+        count.fetch_add(1, SeqCst);
+        inner.synchronize();
+        inner.retire(Box::new([0u8; 64])).unwrap();
+        inner.barrier();
+        drop(inner.read());
+    });
+    tracing::subscriber::with_default(collector, || domain.synchronize());
+    assert_eq!(heard.load(SeqCst), 2, "begin and end of one grace period");
+    assert!(domain.statistics().grace_periods >= 5);
+}
+
+#[test]
+fn a_subscriber_that_panics_stops_nothing() {
+    let domain = Domain::new();
+    let collector = Collector(|_: &Level, _| panic!("on purpose"));
+    tracing::subscriber::with_default(collector, || {
+        domain.synchronize();
+        domain.retire(Box::new(7)).unwrap();
+        domain.barrier();
+    });
+    assert_eq!(events(|| domain.synchronize()).len(), 2, "and the next one is told");
+}
+
+#[test]
+fn at_the_limit_it_is_said_who_waits() {
+    let domain = Domain::new();
+    let mut tuning: Tuning = domain.tuning();
+    tuning.objects_max = 1;
+    domain.tune(tuning);
+    let told = events(|| {
+        domain.retire(Box::new(1)).unwrap();
+        assert!(domain.try_retire(Box::new(2)).is_err());
+        domain.retire(Box::new(3)).unwrap();
+    });
+    let limits = told.iter().filter(|(_, fields)| fields["message"] == "limit");
+    let waits: Vec<(&Level, &str)> =
+        limits.map(|(level, fields)| (level, fields["waits"].as_str())).collect();
+    assert_eq!(waits, [(&Level::DEBUG, "false"), (&Level::DEBUG, "true")], "{told:?}");
+    assert_eq!(domain.statistics().limit_refusals, 1);
+    assert_eq!(domain.statistics().limit_waits, 1);
+}
+
+/// A program of its own: the reporter is another thread, so the subscriber is everybody's.
+#[test]
+fn a_stall_is_told_while_it_lasts() {
+    if std::env::var_os("ROLE").is_none() {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["a_stall_is_told_while_it_lasts", "--exact"])
+            .env("ROLE", "stall")
+            .status();
+        return assert!(status.unwrap().success());
+    }
+    let (tell, told) = mpsc::channel();
+    let collector = Collector(move |level: &Level, fields: Fields| {
+        if *level == Level::WARN {
+            tell.send(fields).unwrap();
+        }
+    });
+    tracing::subscriber::set_global_default(collector).unwrap();
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.stall_after = Some(Duration::from_millis(1));
+    domain.tune(tuning);
+    let (inside, outside) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let _guard = domain.read();
+            inside.wait();
+            outside.wait();
+        });
+        inside.wait();
+        let waiter = scope.spawn(|| domain.synchronize());
+        let stall = told.recv().unwrap();
+        assert!(!waiter.is_finished());
+        assert_eq!(
+            (&*stall["message"], &*stall["number"], &*stall["holdouts"]),
+            ("stall", "1", "1")
+        );
+        assert!(stall["age_ns"].parse::<u64>().unwrap() >= 1_000_000);
+        outside.wait();
+    });
+}
