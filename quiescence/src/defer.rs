@@ -512,6 +512,7 @@ pub(crate) fn barrier(core: &Core, me: impl Fn() -> Me) {
     queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
     queues.iter().for_each(|queue| queue.drain(core, &me, local::token()));
     core.queues.forget_orphans();
+    trace::deliver();
 }
 
 /// At the orderly end of the process: runs what waits in a domain, as far as others let it in so short a time.
