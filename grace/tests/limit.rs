@@ -239,6 +239,10 @@ impl Domain {
         let count = count.min(thread.waiting.len());
         let finished = thread.waiting.drain(..count).fold(Amount::NONE, Amount::plus);
         let mut release = thread.allowance.give_back(finished, chunk);
+        if thread.waiting.is_empty() {
+            // A larger object was owed, and others have freed it.
+            thread.allowance.forgive();
+        }
         if self.fault == Fault::GiveBackTwice {
             release = finished;
         }

@@ -157,6 +157,9 @@ impl World {
                 }
                 turn.tell(|| "has done what it could".into());
                 let paid = self.threads[me].allowance.give_back(Amount::NONE, turn.scenario.chunk);
+                if self.queues[own].waiting.is_empty() {
+                    self.threads[me].allowance.forgive();
+                }
                 self.pop(me);
                 if !paid.is_none() {
                     self.push(me, Frame::Release(paid));
