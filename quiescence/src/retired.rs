@@ -172,6 +172,11 @@ mod imp {
     #[derive(Debug)]
     pub(crate) struct Held;
 
+    impl Drop for Held {
+        /// There is nothing to let go; but whoever says `drop` means something.
+        fn drop(&mut self) {}
+    }
+
     #[inline(always)]
     pub(crate) const fn hold() -> Held {
         Held
