@@ -79,6 +79,9 @@ mod imp {
 
     /// The object waits no more: its callback is about to run, or it is given back.
     pub(crate) fn forget(object: *const ()) {
+        if object.is_null() {
+            return;
+        }
         sync::lock(shard(object.addr())).remove(&object.addr());
     }
 
@@ -88,6 +91,9 @@ mod imp {
     /// If the object waits for its grace period, and is still there.
     #[track_caller]
     pub(crate) fn check_reachable(object: *const (), still_there: impl FnOnce() -> bool) {
+        if object.is_null() {
+            return;
+        }
         let retired = sync::lock(shard(object.addr())).get(&object.addr()).copied();
         if let Some(retired) = retired
             && still_there()
