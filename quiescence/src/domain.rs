@@ -251,14 +251,14 @@ impl<K: Kind> Domain<K> {
     /// rest; or the caller, if the system gives us no thread.
     fn advance(&self) {
         let core = self.core();
-        let me = Own::in_domain(core).me();
-        core.advance(me);
+        core.advance(Own::in_domain(core).me());
         // Relaxed: a stale `true` is put right by the worker's own look under its lock, as for callbacks.
         if !core.queues.announced.load(Relaxed)
             && core.attention() != Attention::None
             && !worker::announce(&self.kind.handle())
         {
-            core.advance_at_tick(me);
+            // Asked anew: a subscriber that was told of it may have begun a section here.
+            core.advance_at_tick(Own::in_domain(core).me());
         }
     }
 

@@ -1,0 +1,160 @@
+//! Statistics: what is counted, when, and what is not.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::thread;
+
+use quiescence::{Domain, Latency, Statistics};
+
+/// Calls `f` while another thread is registered in the domain, in no section.
+fn beside_a_reader(domain: &Domain, f: impl FnOnce()) {
+    let (registered, over) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let _reader = domain.reader();
+            registered.wait();
+            over.wait();
+        });
+        registered.wait();
+        f();
+        over.wait();
+    });
+}
+
+#[test]
+fn grace_periods_are_counted_and_timed_if_they_had_to_look() {
+    let domain = Domain::new();
+    domain.synchronize();
+    let Statistics { grace_periods, latency, .. } = domain.statistics();
+    assert_eq!((grace_periods, latency.count()), (1, 0), "nobody to look for");
+    beside_a_reader(&domain, || {
+        domain.synchronize();
+        assert_eq!(domain.statistics().grace_periods_expedited, 0);
+        domain.synchronize_expedited();
+    });
+    let Statistics { grace_periods, grace_periods_expedited, latency, .. } = domain.statistics();
+    assert_eq!((grace_periods, grace_periods_expedited, latency.count()), (3, 1, 2));
+    let (first, last) = (latency.quantile(0.0).unwrap(), latency.quantile(1.0).unwrap());
+    assert!(first.start <= last.start && last.start > 0, "{latency:?}");
+    domain.synchronize();
+    assert_eq!(domain.statistics().latency.since(&latency), Latency::default());
+}
+
+#[test]
+fn grace_periods_of_qsbr_readers_are_timed_from_their_first_wait() {
+    let domain = Domain::new();
+    let mut reader = domain.qsbr();
+    reader.while_offline(|| {
+        let (online, over) = (Barrier::new(2), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut other = domain.qsbr();
+                online.wait();
+                while !over.load(Acquire) {
+                    thread::yield_now();
+                }
+                other.quiescent_state();
+                online.wait();
+            });
+            online.wait();
+            let cookie = domain.start();
+            assert!(!domain.poll(cookie));
+            over.store(true, Release);
+            domain.wait(cookie);
+            assert_eq!(domain.statistics().latency.count(), 1);
+            online.wait();
+        });
+    });
+    let away = reader.offline();
+    domain.synchronize();
+    let Statistics { grace_periods, heavy_fences, latency, .. } = domain.statistics();
+    assert_eq!((grace_periods, latency.count()), (2, 1), "the second had to wait for nobody");
+    assert!(heavy_fences <= 1, "to sleep, perhaps");
+    drop(away);
+}
+
+/// In a hurry is who waits in a hurry, also if he comes when others have begun.
+#[test]
+fn a_grace_period_that_becomes_urgent_is_expedited() {
+    let domain = Domain::new();
+    let (inside, outside) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let _guard = domain.read();
+            inside.wait();
+            outside.wait();
+        });
+        inside.wait();
+        let cookie = domain.start();
+        assert!(!domain.poll(cookie));
+        let hurried = scope.spawn(|| domain.synchronize_expedited());
+        while domain.statistics().waiters == 0 {
+            thread::yield_now();
+        }
+        outside.wait();
+        hurried.join().unwrap();
+        assert!(domain.poll(cookie));
+    });
+    let Statistics { grace_periods, grace_periods_expedited, .. } = domain.statistics();
+    assert_eq!((grace_periods, grace_periods_expedited), (2, 2));
+}
+
+#[test]
+fn what_waits_is_counted_in_objects_and_bytes() {
+    let domain = Domain::new();
+    let guard = domain.read();
+    domain.retire(Box::new([0u8; 64])).unwrap();
+    domain.retire(Box::new([0u64; 100])).unwrap();
+    let statistics = domain.statistics();
+    assert_eq!((statistics.callbacks_waiting(), statistics.callbacks_run), (2, 0));
+    assert_eq!(statistics.bytes_waiting, 864);
+    drop(guard);
+    domain.barrier();
+    let statistics = domain.statistics();
+    assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), (2, 2));
+    assert_eq!((statistics.callbacks_waiting(), statistics.bytes_waiting), (0, 0));
+    assert!((1..=2).contains(&statistics.batches), "{}", statistics.batches);
+}
+
+#[test]
+fn who_comes_to_the_limit_is_counted() {
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.objects_max = 2;
+    domain.tune(tuning);
+    for number in 0..2 {
+        domain.retire(Box::new(number)).unwrap();
+    }
+    assert!(domain.try_retire(Box::new(2)).is_err());
+    let statistics = domain.statistics();
+    assert_eq!((statistics.limit_waits, statistics.limit_refusals), (0, 1));
+    domain.retire(Box::new(3)).unwrap();
+    let statistics = domain.statistics();
+    assert_eq!((statistics.limit_waits, statistics.limit_refusals), (1, 1));
+}
+
+/// The worker's time goes by what it spends it on.
+#[test]
+fn the_worker_is_billed_for_callbacks_apart() {
+    let domain = Domain::new();
+    let over = std::sync::Arc::new(AtomicBool::new(false));
+    let tell = over.clone();
+    domain
+        .call(move || {
+            // Work, until it shows.
+            let mut sum = 0u64;
+            while std::hint::black_box(sum) < 1_000_000 {
+                sum += 1;
+            }
+            tell.store(true, Release);
+        })
+        .unwrap();
+    while !over.load(Acquire) {
+        thread::yield_now();
+    }
+    // Billed when its turn is over.
+    while domain.statistics().worker_callbacks_ns == 0 {
+        thread::yield_now();
+    }
+    assert_eq!(domain.statistics().callbacks_run, 1);
+}
