@@ -277,6 +277,22 @@ fn a_grace_period_that_only_callbacks_want_is_reported() {
     }
 }
 
+/// The worker leaves the grace period alone, for minutes after its first look: it tells how old it is all
+/// the same.
+#[test]
+fn a_grace_period_that_the_workers_budget_delays_is_reported() {
+    let (tell, told) = mpsc::channel();
+    LISTENERS.lock().unwrap().push(("frugal".to_owned(), tell));
+    drop(listened_to("frugal too", Engine::Adaptive, LIMIT)); // so that there is a hook
+    let domain = Domain::builder().worker_budget_ppm(1).name("frugal").build();
+    tune(&domain, Some(LIMIT), None);
+    let reader = domain.qsbr();
+    domain.call(|| ()).unwrap();
+    let ages: Vec<Duration> = told.iter().map(|report| report.age()).take(3).collect();
+    assert!(ages[1] >= ages[0] * 2 && ages[2] >= ages[1] * 2, "{ages:?}");
+    drop(reader);
+}
+
 #[test]
 fn each_domain_reports_its_own_holdouts() {
     let (first, first_told) = listened_to("first", Engine::Adaptive, LIMIT);
