@@ -110,7 +110,7 @@ pub fn measure_call(rival: &CallRival, bursts: u32) -> f64 {
             let before = caller.sum();
             let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
             thread::scope(|scope| {
-                scope.spawn(|| site.reader().hold(&entered, &release));
+                let holder = scope.spawn(|| site.reader().hold(&entered, &release));
                 // Acquire: pairs with the Release of the thread that has entered.
                 while entered.load(Ordering::Acquire) == 0 {
                     thread::yield_now();
@@ -120,6 +120,7 @@ pub fn measure_call(rival: &CallRival, bursts: u32) -> f64 {
                 assert_eq!(caller.sum(), before, "{}: a callback ran too early", rival.name);
                 // Relaxed: it ends the section and publishes nothing.
                 release.store(1, Ordering::Relaxed);
+                holder.join().expect("who holds a section does not panic");
             });
             run_all(rival, caller, before + BURST);
         }

@@ -30,7 +30,7 @@ pub fn measure(rival: &ReplaceRival, objects: u64) -> Option<f64> {
             let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
             let freed_before = site.freed();
             let bytes = thread::scope(|scope| {
-                scope.spawn(|| {
+                let holder = scope.spawn(|| {
                     let _seat = Seat::take(1);
                     site.reader().hold(&entered, &release);
                 });
@@ -49,6 +49,9 @@ pub fn measure(rival: &ReplaceRival, objects: u64) -> Option<f64> {
                 let waiting = objects.saturating_sub(site.freed() - freed_before);
                 // Relaxed: it ends the section and publishes nothing.
                 release.store(1, Ordering::Relaxed);
+                // Joined for its last destructors too, which may free: the end of the scope would not wait
+                // for them, and the next measurement would see it.
+                holder.join().expect("who holds a section does not panic");
                 bytes.map(|bytes| bytes as f64 / waiting.max(1) as f64)
             });
             drain(&*site, freed_before, objects);

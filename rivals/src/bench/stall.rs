@@ -117,8 +117,8 @@ impl Phase {
         let crew = Crew::new(2);
         let mut phase = Phase::default();
         thread::scope(|scope| {
-            if stalled {
-                scope.spawn(|| {
+            let holder = stalled.then(|| {
+                let holder = scope.spawn(|| {
                     let _seat = Seat::take(2);
                     site.reader().hold(&entered, &release);
                 });
@@ -126,7 +126,8 @@ impl Phase {
                 while entered.load(Ordering::Acquire) == 0 {
                     thread::yield_now();
                 }
-            }
+                holder
+            });
             let reader = scope.spawn(|| {
                 let _seat = Seat::take(1);
                 crew.settle(1);
@@ -144,6 +145,10 @@ impl Phase {
             watched.stop.store(1, Ordering::Relaxed);
             // Whom the stall has blocked goes on now, and sees that it is to stop.
             release.store(1, Ordering::Relaxed);
+            // Joined, all of them, for their last destructors too, which may free.
+            if let Some(holder) = holder {
+                holder.join().expect("who holds a section does not panic");
+            }
             let updates = updater.join().expect("the updater does not panic");
             phase.unreclaimed_peak = phase.unreclaimed_peak.max(updates.result);
             let reads = reader.join().expect("the reader does not panic");

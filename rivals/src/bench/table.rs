@@ -111,7 +111,6 @@ pub fn measure(
                 scope.spawn(|| table.run(&warm_up, 1)).join().expect("a warm-up does not panic");
             });
             table.flush();
-            let cpu_before = cpu_time();
             let shifts: Vec<_> = thread::scope(|scope| {
                 let (table, crew, keys) = (&*table, &crew, &*keys);
                 let threads: Vec<_> = (0..threads)
@@ -130,7 +129,9 @@ pub fn measure(
             });
             table.flush();
             drop(table);
-            let cpu = cpu_time().saturating_sub(cpu_before);
+            // From when the first began: while it waited for the others, it span.
+            let before = shifts.iter().map(Shift::process_cpu_before).min().unwrap_or_default();
+            let cpu = cpu_time().saturating_sub(before);
             let others = |shift: &Shift<()>| {
                 let all: Duration = shifts.iter().map(|shift| shift.cpu).sum();
                 shift.others_cpu().saturating_sub(all - shift.cpu)

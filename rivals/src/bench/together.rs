@@ -50,6 +50,11 @@ impl<R> Shift<R> {
         after.saturating_sub(before).saturating_sub(self.cpu)
     }
 
+    /// The processor time of the whole process when the work began.
+    pub(super) fn process_cpu_before(&self) -> Duration {
+        self.process_cpu.0
+    }
+
     /// `elapsed` without the part that neighbours are to blame for, when the other threads of this
     /// process used `others_cpu` meanwhile. Never less than the work took of the processor.
     pub(super) fn own_time(&self, others_cpu: Duration) -> Duration {
