@@ -15,7 +15,6 @@
 //! that when its outermost section ends; a second one is refused. In a callback an object waits for a grace
 //! period and is freed; a closure finds the room of the callback that is running, or is refused.
 
-use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;
@@ -26,7 +25,7 @@ use crate::core::{Core, Me};
 use crate::kind::{self, Handle, Kind};
 use crate::local::{self, Debt, Own, Sections};
 use crate::os::sync;
-use crate::queue::{self, Queue, Wants};
+use crate::queue::{self, Credit, Queue, Wants};
 use crate::retire::{Boxed, Closure, Refused, Retire, Value};
 use crate::{retired, stream, trace, worker};
 
@@ -61,7 +60,7 @@ pub(crate) unsafe fn retire_raw<K: Kind, T: Send + 'static>(kind: &K, object: *m
     retired::note(object.cast_const().cast(), size_of::<T>());
     if chaos::mutant(Mutant::RetireBeforeUnlink) {
         // SAFETY: not at all: this is the fault to be caught.
-        return unsafe { free::<T>(object) };
+        return unsafe { Boxed::free(object) };
     }
     let amount = Amount::object(size_of::<T>() as u64);
     let queue = local::objects(kind.core(), || kind.handle());
@@ -69,21 +68,12 @@ pub(crate) unsafe fn retire_raw<K: Kind, T: Send + 'static>(kind: &K, object: *m
         match make_room(kind, queue, amount, true) {
             Room::Charged => {}
             // SAFETY: by the contract; its grace period is over.
-            Room::Waited => return on_the_spot(kind.core(), || unsafe { free::<T>(object) }),
+            Room::Waited => return on_the_spot(kind.core(), || unsafe { Boxed::free(object) }),
             Room::Full => admit_over(kind.core(), queue, amount),
         }
     }
     // SAFETY: the box is consumed once; T is Send and 'static. It has been charged.
     unsafe { add_object(kind, queue, &Boxed::<T>::KIND, object, amount.bytes) };
-}
-
-/// Frees an object from a box on the spot.
-///
-/// # Safety
-/// It came from a box, and nobody can see it.
-unsafe fn free<T: Send + 'static>(mut object: *mut T) {
-    // SAFETY: the payload of that kind: one pointer.
-    unsafe { (Boxed::<T>::KIND.run)((&raw mut object).cast(), 1) };
 }
 
 /// Whether an object of so many bytes may be unlinked here, to be retired then: not in a section, where
@@ -224,7 +214,7 @@ fn urgency(core: &Core) -> Urgency {
 
 /// Frees an object whose grace period is over, as callbacks are run.
 fn on_the_spot(core: &Core, free: impl FnOnce()) {
-    let whole = local::running_callbacks(core, &Cell::new(Amount::NONE), || queue::caught(free));
+    let whole = local::running_callbacks(core, &Credit::new(), || queue::caught(free));
     core.queues.panicked.fetch_add(u64::from(!whole), Relaxed);
 }
 
@@ -291,12 +281,11 @@ fn make_room<K: Kind>(kind: &K, queue: Option<&Queue>, object: Amount, waits: bo
 /// Admits an object without waiting: with what the running callbacks have freed, with more from the domain, or
 /// by itself.
 fn admit(core: &Core, queue: Option<&Queue>, object: Amount) -> bool {
-    if let Some(credit) = local::credit(core) {
-        let room = credit.get();
-        if core.admit(object.minus(room)) {
-            credit.set(room.minus(object));
-            return true;
-        }
+    if let Some(credit) = local::credit(core)
+        && core.admit(object.minus(credit.room()))
+    {
+        credit.spend(object);
+        return true;
     }
     match queue {
         Some(queue) => queue.purse().refill(core, object),
@@ -325,6 +314,9 @@ fn settle(core: &Core, queue: Option<&Queue>) {
             && core.zone() != Zone::Free
             && Sections::of_this_thread() == Sections::None
         {}
+        if queue.is_empty() {
+            queue.purse().forgive();
+        }
     }
 }
 
@@ -341,9 +333,8 @@ pub(crate) fn settle_debts() {
     for (handle, queue, debt) in local::debtors() {
         match debt {
             Debt::Objects => settle(&handle, Some(&queue)),
-            Debt::Closures => {
-                wait_for_worker(&handle, || !queue.purse().owes(&handle));
-            }
+            // Not waited for: a lock that the closure wants may be held here. No second one is admitted.
+            Debt::Closures => _ = worker::hurry(&handle),
         }
     }
 }
@@ -482,21 +473,16 @@ fn make_room_for_closure<K: Kind>(
             true
         }
         Place::Section | Place::Callback => false,
-        Place::Outside => wait_for_worker(&kind.handle(), || admit(core, queue, amount)),
-    }
-}
-
-/// Has the worker run closures until there is room; `false` if there is no worker, so that nobody makes any.
-fn wait_for_worker(handle: &Handle, has_room: impl Fn() -> bool) -> bool {
-    loop {
-        settle(handle, local::existing_objects(handle).as_deref());
-        if has_room() {
-            return true;
-        }
-        if !worker::hurry(handle) {
-            return false;
-        }
-        sync::moment();
+        Place::Outside => loop {
+            settle(core, local::existing_objects(core).as_deref());
+            if admit(core, queue, amount) {
+                break true;
+            }
+            if !worker::hurry(&kind.handle()) {
+                break false; // there is no worker, so nobody makes room
+            }
+            sync::moment();
+        },
     }
 }
 
@@ -530,7 +516,13 @@ pub(crate) fn finish(core: &Core) -> bool {
 
 /// The thread that added to this queue is gone.
 pub(crate) fn orphan(handle: &Handle, queue: &Queue) {
+    let owes = queue.purse().owes(handle);
     queue.mark_orphan(handle);
+    if owes && place() == Place::Outside {
+        // It pays before it ends. (If somebody is running its callbacks, that one goes on until nothing is
+        // ready: see `Queue::run_some`.)
+        settle(handle, Some(queue));
+    }
     if queue.is_empty() {
         handle.queues.forget_orphans();
     } else {

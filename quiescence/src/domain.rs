@@ -319,8 +319,8 @@ impl<K: Kind> Domain<K> {
     ///
     /// # Errors
     /// At the limit, where nothing may be waited for: `f`, in a [`Refused`]. In a section of whatever domain the
-    /// first closure (or object) of a thread is still taken, and paid for by waiting when the section ends; the
-    /// second one is refused. In a callback one closure is taken for each callback that has run.
+    /// first closure of a thread is still taken, and the next one refused until there is room for it. In a
+    /// callback one closure is taken for each callback that has run.
     pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
         defer::call(&self.kind, f, Patience::Lazy)
     }

@@ -150,6 +150,11 @@ impl Purse {
             && self.with(|allowance| allowance.still_owes(core.charge.0.get(), core.limit()))
     }
 
+    /// All that the thread has admitted has been freed, so it owes nothing.
+    pub(crate) fn forgive(&self) {
+        self.with(Allowance::forgive);
+    }
+
     /// What [`grace::limit::remedy`] asks.
     pub(crate) fn allowance(&self) -> Allowance {
         self.0.get()

@@ -11,14 +11,12 @@ use std::ptr;
 use std::sync::Arc;
 use std::thread::LocalKey;
 
-use grace::limit::Amount;
-
 use crate::cache;
 use crate::core::{Core, Me};
 use crate::defer;
 use crate::kind::{Handle, WeakHandle};
 use crate::os::fork;
-use crate::queue::Queue;
+use crate::queue::{Credit, Queue};
 use crate::slot::{NOT_READY, Slot};
 
 /// What the thread has in one domain.
@@ -80,7 +78,7 @@ struct Running {
     depth: u32,
     /// Whose they are, and the room that they have made so far; or nulls.
     core: *const Core,
-    credit: *const Cell<Amount>,
+    credit: *const Credit,
 }
 
 impl Running {
@@ -494,7 +492,7 @@ pub(crate) fn nested_in_callbacks() -> u32 {
 }
 
 /// Runs `f`, which runs callbacks of `core`; the room that they have made is in `credit`.
-pub(crate) fn running_callbacks<R>(core: &Core, credit: &Cell<Amount>, f: impl FnOnce() -> R) -> R {
+pub(crate) fn running_callbacks<R>(core: &Core, credit: &Credit, f: impl FnOnce() -> R) -> R {
     let before = RUNNING.get();
     RUNNING.set(Running { depth: before.depth + 1, core, credit });
     let result = f();
@@ -503,7 +501,7 @@ pub(crate) fn running_callbacks<R>(core: &Core, credit: &Cell<Amount>, f: impl F
 }
 
 /// The room that the callbacks of `core` on this thread have made so far, while they are run.
-pub(crate) fn credit(core: &Core) -> Option<&Cell<Amount>> {
+pub(crate) fn credit(core: &Core) -> Option<&Credit> {
     let running = RUNNING.get();
     // SAFETY: `running_callbacks` is in progress, which borrows it; it ends after the caller, who is one of
     // its callbacks.

@@ -457,8 +457,10 @@ const fn numbered(pointer: bool) -> Kind {
         pointer,
         bytes: Some(0),
         bytes_of: |_| 0,
-        plain: false,
-        run: |payload, _| {
+        run: |payload, count, progress| {
+            let index = progress.begin(count).unwrap();
+            // SAFETY: so many stand side by side.
+            let payload = unsafe { payload.add(index) };
             // SAFETY: what `add_numbered` wrote.
             let number = unsafe { payload.cast::<*const ()>().read() };
             assert_eq!(RUN.replace(RUN.get() + 1), number.addr() / 2, "out of order");
@@ -481,8 +483,8 @@ static DESTROY: Kind = Kind {
     pointer: true,
     bytes: Some(0),
     bytes_of: |_| 0,
-    plain: false,
-    run: |payload, _| {
+    run: |payload, _, progress| {
+        progress.begin(1);
         // SAFETY: what `retire` wrote: an object of a world that outlives its callbacks.
         let object = unsafe { &*payload.cast::<*const UnsafeCell<u32>>().read() };
         // SAFETY: a write; that no reader is near is what is tested.

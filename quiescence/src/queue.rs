@@ -31,7 +31,7 @@ use crate::limit::Purse;
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, const_unless_loom};
 use crate::statistics::Callbacks;
-use crate::stream::{Cursor, Kind, Stream};
+use crate::stream::{Cursor, Kind, Progress, Stream};
 use crate::trace;
 
 /// Callbacks in a full batch, at most: one grace period's cost is shared by so many.
@@ -45,7 +45,7 @@ const BATCH_SHARE: u64 = 16;
 /// `rcu_divisor`.
 const RUN_SHIFT: u32 = 7;
 
-/// Plain callbacks that are run between two looks at the clock, and at the thread's own affairs.
+/// Callbacks of one kind that are run between two looks at the clock.
 const RUN_CHUNK: u64 = 32;
 
 /// Additions between two looks at what is due. Less than the callbacks that a look runs, so that a
@@ -394,29 +394,35 @@ impl Queue {
         if inner.runner != 0 {
             return 0;
         }
-        inner.ripen(core);
-        let ready = inner.segments.ready();
-        if ready == 0 {
-            return 0;
+        let mut count = 0;
+        loop {
+            inner.ripen(core);
+            let ready = inner.segments.ready();
+            // Nobody may come after us to a queue whose thread is gone while we are at it, to pay what it
+            // owed: so all that is ready is ours.
+            if ready == 0 || count != 0 && !self.is_orphan() {
+                break;
+            }
+            inner.claimed = core.tuning.run_min().max(ready >> RUN_SHIFT).min(ready);
+            inner.runner = runner;
+            let (mut cursor, claimed) = (inner.cursor, inner.claimed);
+            drop(inner);
+            chaos::point(Point::BeforeCallbacks);
+            let ran = self.run(core, &mut cursor, claimed, runner);
+            count += ran.count;
+            inner = sync::lock(&self.inner);
+            inner.finish(self, ran, cursor);
         }
-        inner.claimed = core.tuning.run_min().max(ready >> RUN_SHIFT).min(ready);
-        inner.runner = runner;
-        let (mut cursor, claimed) = (inner.cursor, inner.claimed);
-        drop(inner);
-        chaos::point(Point::BeforeCallbacks);
-        let ran = self.run(core, &mut cursor, claimed, runner);
-        let mut inner = sync::lock(&self.inner);
-        inner.finish(self, ran, cursor);
         if inner.waiters != 0 {
             self.stopped.notify_all();
         }
-        ran.count
+        count
     }
 
     /// Runs so many callbacks, from `cursor` on, without the lock; fewer if that takes too long.
     fn run(&self, core: &Core, cursor: &mut Cursor, claimed: u64, runner: usize) -> Ran {
         let mut ran = Ran::default();
-        let credit = Cell::new(Amount::NONE);
+        let credit = Credit::new();
         let deadline = Deadline::of(core, claimed);
         running(core, &credit, || {
             while ran.count < claimed && !deadline.is_over(ran.count) {
@@ -426,10 +432,10 @@ impl Queue {
         });
         core.queues.panicked.fetch_add(ran.panicked, Relaxed);
         let left = if runner == self.owner && !self.is_orphan() {
-            self.purse().give_back(core, credit.get())
+            self.purse().give_back(core, credit.room())
         } else {
             let lost = chaos::mutant(Mutant::LostRoom);
-            if lost { Amount::NONE } else { credit.get() }
+            if lost { Amount::NONE } else { credit.room() }
         };
         core.charge.0.give_back(left);
         if chaos::mutant(Mutant::CreditTwice) {
@@ -443,20 +449,16 @@ impl Queue {
     ///
     /// # Safety
     /// The caller is the one who reads the stream, which has `max` callbacks left, at least one.
-    unsafe fn run_next(&self, cursor: &mut Cursor, max: u64, credit: &Cell<Amount>, ran: &mut Ran) {
+    unsafe fn run_next(&self, cursor: &mut Cursor, max: u64, credit: &Credit, ran: &mut Ran) {
         // SAFETY: by the contract.
         let run = unsafe { cursor.next(max.min(RUN_CHUNK)) };
-        let amount = Amount { objects: run.count, bytes: run.bytes() };
-        credit.set(credit.get().plus(amount));
-        ran.count += amount.objects;
-        ran.bytes += amount.bytes;
-        // SAFETY: read above, and run once; readers have let go, since it was ready.
-        let call = || unsafe { (run.kind.run)(run.payload, run.count as usize) };
-        if chaos::mutant(Mutant::SkipOne) && ran.count == run.count {
-            // Forgotten.
-        } else if run.kind.plain {
-            call();
-        } else {
+        let bytes = run.bytes_each();
+        ran.count += run.count;
+        ran.bytes += bytes * run.count;
+        credit.begin_run(bytes);
+        while credit.progress.begun() < run.count {
+            // SAFETY: read above, and each is run once; readers have let go, since it was ready.
+            let call = || unsafe { (run.kind.run)(run.payload, run.count, &credit.progress) };
             ran.panicked += u64::from(!caught(call));
         }
     }
@@ -500,7 +502,7 @@ impl Queue {
             drop(inner);
             let mut one = Ran::default();
             // SAFETY: one is left, and nobody else reads: the domain ends on this thread.
-            unsafe { self.run_next(&mut cursor, 1, &Cell::new(Amount::NONE), &mut one) };
+            unsafe { self.run_next(&mut cursor, 1, &Credit::new(), &mut one) };
             ran.count += one.count;
             inner = sync::lock(&self.inner);
             inner.count(self);
@@ -577,6 +579,49 @@ pub(crate) fn caught(f: impl FnOnce()) -> bool {
     }
 }
 
+/// The room that the callbacks of a domain have made on this thread, while they are run: for those that they
+/// queue themselves.
+#[derive(Debug)]
+pub(crate) struct Credit {
+    room: Cell<Amount>,
+    /// How far the run in progress is, how much of it is in `room` already, and what each of it counts for.
+    progress: Progress,
+    counted: Cell<u64>,
+    bytes_each: Cell<u64>,
+}
+
+impl Credit {
+    pub(crate) const fn new() -> Self {
+        Self {
+            room: Cell::new(Amount::NONE),
+            progress: Progress::new(),
+            counted: Cell::new(0),
+            bytes_each: Cell::new(0),
+        }
+    }
+
+    fn begin_run(&self, bytes_each: u64) {
+        self.room(); // what is left of the run before
+        self.progress.reset();
+        self.counted.set(0);
+        self.bytes_each.set(bytes_each);
+    }
+
+    /// What there is now.
+    pub(crate) fn room(&self) -> Amount {
+        let begun = self.progress.begun();
+        let new = begun - self.counted.replace(begun);
+        let made = Amount { objects: new, bytes: new * self.bytes_each.get() };
+        self.room.set(self.room.get().plus(made));
+        self.room.get()
+    }
+
+    /// So much is used.
+    pub(crate) fn spend(&self, amount: Amount) {
+        self.room.set(self.room().minus(amount));
+    }
+}
+
 /// How long callbacks may be run in one go; nobody looks at the clock for a few.
 struct Deadline {
     #[cfg(not(loom))]
@@ -611,12 +656,12 @@ impl Deadline {
 
 /// Runs `f`, which runs callbacks of `core`; what they free is put into `credit`, for them to use.
 #[cfg(not(loom))]
-fn running(core: &Core, credit: &Cell<Amount>, f: impl FnOnce()) {
+fn running(core: &Core, credit: &Credit, f: impl FnOnce()) {
     crate::local::running_callbacks(core, credit, f);
 }
 
 #[cfg(loom)]
-fn running(_core: &Core, _credit: &Cell<Amount>, f: impl FnOnce()) {
+fn running(_core: &Core, _credit: &Credit, f: impl FnOnce()) {
     f();
 }
 

@@ -2,11 +2,10 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::needs_drop;
 use std::sync::Arc;
 
 use crate::kind::Handle;
-use crate::stream::{self, PAYLOAD_MAX, Word};
+use crate::stream::{self, PAYLOAD_MAX, Progress, Word};
 use crate::{cache, chaos, retired};
 
 /// What can be [retired](crate::Domain::retire): an owner of memory that says how much it is.
@@ -182,25 +181,32 @@ impl<T: Send + 'static> Boxed<T> {
         pointer: true,
         bytes: Some(size_of::<T>()),
         bytes_of: |_| size_of::<T>(),
-        // The hooks keep a lock, and whoever keeps marks another.
-        plain: !needs_drop::<T>(),
         run: Self::run,
     };
 
-    unsafe fn run(payload: *mut Word, count: usize) {
-        for index in 0..count {
+    unsafe fn run(payload: *mut Word, count: u64, progress: &Progress) {
+        while let Some(index) = progress.begin(count) {
             // SAFETY: so many pointers stand side by side.
             let word = unsafe { payload.add(index) };
-            // SAFETY: written as a `*mut T` that came from a box.
+            // SAFETY: written as a `*mut T`.
             let object = unsafe { word.cast::<*mut T>().read() };
-            retired::forget(object.cast_const().cast());
-            if cfg!(feature = "chaos") {
-                // SAFETY: as above; each is run once.
-                chaos::free(unsafe { Box::from_raw(object) });
-            } else {
-                // SAFETY: as above.
-                unsafe { cache::free(object) };
-            }
+            // SAFETY: it came from a box, and each is run once.
+            unsafe { Self::free(object) };
+        }
+    }
+
+    /// Ends an object that came from a box.
+    ///
+    /// # Safety
+    /// It came from a box, nobody can see it, and it is not used any more.
+    pub(crate) unsafe fn free(object: *mut T) {
+        retired::forget(object.cast_const().cast());
+        if cfg!(feature = "chaos") {
+            // SAFETY: by the contract.
+            chaos::free(unsafe { Box::from_raw(object) });
+        } else {
+            // SAFETY: by the contract.
+            unsafe { cache::free(object) };
         }
     }
 }
@@ -228,9 +234,11 @@ impl<P: Retire> Value<P> {
         bytes: None,
         // SAFETY: the payload is a P.
         bytes_of: |payload| unsafe { &*payload.cast::<P>() }.bytes(),
-        plain: false,
-        // SAFETY: the payload is a P; it is run once.
-        run: |payload, _| unsafe { payload.cast::<P>().read() }.free(),
+        run: |payload, _, progress| {
+            progress.begin(1);
+            // SAFETY: the payload is a P; it is run once.
+            unsafe { payload.cast::<P>().read() }.free();
+        },
     };
 
     pub(crate) const FAR: stream::Kind = stream::Kind {
@@ -243,8 +251,8 @@ impl<P: Retire> Value<P> {
             // SAFETY: as above.
             unsafe { &*value }.bytes()
         },
-        plain: false,
-        run: |payload, _| {
+        run: |payload, _, progress| {
+            progress.begin(1);
             // SAFETY: the payload is a pointer to a P in a box.
             let value = unsafe { payload.cast::<*mut P>().read() };
             // SAFETY: as above; it is run once.
@@ -266,9 +274,11 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
         pointer: false,
         bytes: Some(size_of::<F>()),
         bytes_of: |_| size_of::<F>(),
-        plain: false,
-        // SAFETY: the payload is an F; it is run once.
-        run: |payload, _| (unsafe { payload.cast::<F>().read() })(),
+        run: |payload, _, progress| {
+            progress.begin(1);
+            // SAFETY: the payload is an F; it is run once.
+            (unsafe { payload.cast::<F>().read() })();
+        },
     };
 
     pub(crate) const FAR: stream::Kind = stream::Kind {
@@ -276,12 +286,15 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
         pointer: true,
         bytes: Some(size_of::<F>()),
         bytes_of: |_| size_of::<F>(),
-        plain: false,
-        run: |payload, _| {
-            // SAFETY: the payload is a pointer to an F in a box.
-            let f = unsafe { payload.cast::<*mut F>().read() };
-            // SAFETY: as above; it is run once.
-            (unsafe { Box::from_raw(f) })();
+        run: |payload, count, progress| {
+            while let Some(index) = progress.begin(count) {
+                // SAFETY: so many pointers stand side by side.
+                let word = unsafe { payload.add(index) };
+                // SAFETY: written as a pointer to an F in a box.
+                let f = unsafe { word.cast::<*mut F>().read() };
+                // SAFETY: as above; each is run once.
+                (unsafe { Box::from_raw(f) })();
+            }
         },
     };
 }

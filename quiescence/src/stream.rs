@@ -21,6 +21,8 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
+use grace::limit::Amount;
+
 use crate::chaos::{self, Mutant};
 use crate::os::sync::{AtomicPtr, AtomicU64, Tracked};
 
@@ -47,25 +49,48 @@ pub(crate) struct Kind {
     pub(crate) bytes: Option<usize>,
     /// How many bytes it counts for, from its payload.
     pub(crate) bytes_of: unsafe fn(*const Word) -> usize,
-    /// Whether `run` neither panics nor runs foreign code, so that many may be run at once.
-    pub(crate) plain: bool,
-    /// Runs so many callbacks, whose payloads stand side by side; more than one of `plain` kinds with
-    /// `pointer` only.
-    pub(crate) run: unsafe fn(*mut Word, usize),
+    /// Runs so many callbacks, whose payloads stand side by side, from the one that `Progress` is at; more than
+    /// one only of kinds with `pointer`. Each is taken as begun before it runs.
+    pub(crate) run: unsafe fn(*mut Word, u64, &Progress),
+}
+
+/// How many callbacks of a run have begun.
+#[derive(Debug)]
+pub(crate) struct Progress(Cell<u64>);
+
+impl Progress {
+    pub(crate) const fn new() -> Self {
+        Self(Cell::new(0))
+    }
+
+    /// How many have begun.
+    #[inline]
+    pub(crate) fn begun(&self) -> u64 {
+        self.0.get()
+    }
+
+    /// Begins the next one, if it is one of so many. Answers which one it is.
+    #[inline]
+    pub(crate) fn begin(&self, count: u64) -> Option<usize> {
+        let next = self.0.get();
+        (next < count).then(|| {
+            self.0.set(next + 1);
+            next as usize
+        })
+    }
+
+    /// For the next run.
+    pub(crate) fn reset(&self) {
+        self.0.set(0);
+    }
 }
 
 /// The lowest bit of a word: not a pointer, but a kind. Kinds are aligned.
 const KIND: usize = 1;
 
 /// In place of a kind: the page ends here.
-static END: Kind = Kind {
-    words: 1,
-    pointer: false,
-    bytes: Some(0),
-    bytes_of: |_| 0,
-    plain: false,
-    run: |_, _| (),
-};
+static END: Kind =
+    Kind { words: 1, pointer: false, bytes: Some(0), bytes_of: |_| 0, run: |_, _, _| () };
 
 /// A page of the stream.
 #[derive(Debug)]
@@ -296,18 +321,19 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// What its callbacks count for, altogether. Before they are run.
-    pub(crate) fn bytes(&self) -> u64 {
-        match self.kind.bytes {
-            Some(bytes) => bytes as u64 * self.count,
+    /// What each of its callbacks counts for, as it was charged. Before they are run.
+    pub(crate) fn bytes_each(&self) -> u64 {
+        let bytes = match self.kind.bytes {
+            Some(bytes) => bytes,
             // SAFETY: the payload of one callback of this kind, not yet run.
-            None => unsafe { (self.kind.bytes_of)(self.payload) as u64 },
-        }
+            None => unsafe { (self.kind.bytes_of)(self.payload) },
+        };
+        Amount::object(bytes as u64).bytes
     }
 }
 
 impl Cursor {
-    /// The next callbacks, at most `max`, which is at least 1; more than one only if their kind is plain.
+    /// The next callbacks, at most `max`, which is at least 1; all of one kind, and count for as many bytes each.
     /// Their payload is the caller's until it reads on.
     ///
     /// # Safety
@@ -337,7 +363,7 @@ impl Cursor {
         let payload = self.place();
         let mut count = 1;
         self.at += 1;
-        while kind.plain && count < max && self.word().addr() & KIND == 0 {
+        while kind.bytes.is_some() && count < max && self.word().addr() & KIND == 0 {
             self.at += 1;
             count += 1;
         }

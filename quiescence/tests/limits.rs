@@ -384,3 +384,41 @@ fn readers_do_not_notice_the_limit() {
         });
     });
 }
+
+#[test]
+fn a_size_beyond_all_reason_harms_nobody() {
+    let domain = small();
+    domain.retire_sized((), 1 << 50).unwrap();
+    domain.barrier();
+    domain.retire_sized((), usize::MAX).unwrap();
+    domain.barrier();
+    assert_eq!(domain.statistics().bytes_waiting, 0);
+    domain.try_retire(Box::new(1)).expect("what was charged was given back");
+}
+
+/// A panic in a section keeps its thread from settling then; it does so before it ends.
+#[test]
+fn threads_that_panic_in_debt_pay_before_they_end() {
+    let (domain, live) = (domain(1, 1 << 30), Arc::new(Live::default()));
+    let busy = Arc::new(Barrier::new(2));
+    let inside = Arc::clone(&busy);
+    // The worker is busy all the while. Called from elsewhere, since it takes up the limit.
+    let elsewhere = Domain::new();
+    elsewhere.call_hurried(move || _ = inside.wait()).unwrap();
+    for _ in 0..10 {
+        let (inside, live) = (domain.clone(), Arc::clone(&live));
+        let panicked = thread::spawn(move || {
+            let _guard = inside.read();
+            for _ in 0..2 {
+                if let Err(refused) = inside.retire(Box::new(Counted::new(&live))) {
+                    drop(refused.into_inner());
+                }
+            }
+            panic!("on purpose");
+        });
+        panicked.join().unwrap_err();
+    }
+    let waiting = live.now.load(SeqCst);
+    assert!(waiting <= 1, "{waiting} wait");
+    busy.wait();
+}
