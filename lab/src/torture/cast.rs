@@ -13,6 +13,7 @@ use quiescence_chaos::{Domain, Engine, Global, Kind, Private, Statistics};
 use serde::Serialize;
 
 use super::arena::{Arena, Seat};
+use super::deferral::{self, Deferral};
 use super::kinds::{FaultKind, ReaderKind, Step, Way};
 use super::ledger::{Ledger, Post};
 use super::random::Random;
@@ -95,13 +96,20 @@ pub(super) struct DomainCounts {
 pub(super) struct Cast {
     arenas: Arenas,
     parts: Vec<(Part, Place)>,
+    deferral: Deferral,
 }
 
 impl Cast {
-    pub(super) fn new(readers: usize, updaters: usize, engine: Engine) -> Self {
+    pub(super) fn new(
+        readers: usize,
+        updaters: usize,
+        engine: Engine,
+        deferral: Deferral,
+    ) -> Self {
         let readers = READERS.iter().cycle().take(readers);
         let updaters = UPDATERS.iter().cycle().take(updaters);
-        Self { arenas: Arenas::new(engine), parts: readers.chain(updaters).copied().collect() }
+        let parts = readers.chain(updaters).copied().collect();
+        Self { arenas: Arenas::new(engine), parts, deferral }
     }
 
     /// The posts: one for each part, and one more for the check at the end.
@@ -110,17 +118,19 @@ impl Cast {
             .parts
             .iter()
             .map(|(part, place)| Post::new(format!("{} in the {}", part.name(), place.name())));
-        parts.chain([Post::new("the check at the end".to_owned())]).collect()
+        let deferral = self.deferral.parts.iter().map(|part| Post::new(part.name().to_owned()));
+        parts.chain(deferral).chain([Post::new("the check at the end".to_owned())]).collect()
     }
 
     /// The posts of the threads that [`start`](Self::start) starts.
     pub(super) fn players(&self) -> Range<usize> {
-        0..self.parts.len()
+        0..self.parts.len() + self.deferral.parts.len()
     }
 
     /// The post of the thread that [`close`](Self::close) starts.
     pub(super) fn closer(&self) -> Range<usize> {
-        self.parts.len()..self.parts.len() + 1
+        let players = self.players().end;
+        players..players + 1
     }
 
     /// Starts all threads.
@@ -132,15 +142,20 @@ impl Cast {
                 Place::Sparse => play(&self.arenas.sparse, ledger, post, part, seed),
             }?;
         }
+        for (number, &part) in self.deferral.parts.iter().enumerate() {
+            defer(&self.deferral, ledger, self.parts.len() + number, part, seed)?;
+        }
         Ok(())
     }
 
     /// Starts a thread that waits for all callbacks and then counts what must be there.
     pub(super) fn close(&self, ledger: &Arc<Ledger>) -> io::Result<()> {
         let (arenas, ledger) = (self.arenas.clone(), Arc::clone(ledger));
+        let deferral = self.deferral.clone();
         let post = self.closer().start;
         thread::Builder::new().name("closing".to_owned()).spawn(move || {
             let _end = EndOfThread { ledger: &ledger, post };
+            deferral.close(&ledger);
             close(&arenas.global, &ledger);
             close(&arenas.wrapping, &ledger);
             close(&arenas.sparse, &ledger);
@@ -258,6 +273,22 @@ fn play<K: Kind>(
             Part::Passing => passing::run(&seat, &mut random),
             Part::Updater => updaters::run(&seat, &mut random),
         }
+    })?;
+    Ok(())
+}
+
+/// Starts one thread of those that defer.
+fn defer(
+    deferral: &Deferral,
+    ledger: &Arc<Ledger>,
+    post: usize,
+    part: deferral::Part,
+    seed: u64,
+) -> io::Result<()> {
+    let (deferral, ledger) = (deferral.clone(), Arc::clone(ledger));
+    thread::Builder::new().name(format!("torture-{post}")).spawn(move || {
+        let _end = EndOfThread { ledger: &ledger, post };
+        deferral.play(part, &ledger, post, seed);
     })?;
     Ok(())
 }

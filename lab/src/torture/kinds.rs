@@ -76,8 +76,51 @@ named! {
         EarlyEnd = "grace period ended inside a section",
         Barrier = "barrier returned too early",
         Count = "lost callback, object or block",
+        Limit = "limit of memory exceeded",
+        Room = "room lost, or made of nothing",
+        Order = "callbacks out of order",
+        Late = "not freed in time",
+        Process = "child process",
         Stuck = "stuck",
         Panic = "panic",
+    }
+}
+
+named! {
+    /// What the parts that torture deferral do.
+    Deed {
+        Box = "box",
+        LargeBox = "large box",
+        Arc = "Arc",
+        Vector = "vector",
+        Sized = "retire_sized",
+        Bundle = "small value",
+        LargeBundle = "large value",
+        Odd = "zero-sized box and odd word",
+        Chain = "object whose drop retires another",
+        InSection = "retire inside a section",
+        TryRetire = "try_retire",
+        QsbrRetire = "retire by a QSBR reader",
+        Refused = "refused, and retired later",
+        Closure = "small closure",
+        LargeClosure = "large closure",
+        Again = "closure that queues itself again",
+        InSectionCall = "call inside a section",
+        Hurried = "call_hurried",
+        DeferBarrier = "barrier",
+        Tune = "tune",
+        Room = "limit filled to the last object",
+        Settled = "debt of a section settled",
+        LeftAlone = "left alone until all was freed",
+        DomainEnd = "domain ended with callbacks",
+        ThreadEnd = "thread ended with callbacks",
+        ShortThread = "short-lived thread",
+        LastWords = "deferred in a thread-local destructor",
+        Blocked = "reader that blocks in its section",
+        LowPriority = "reader of low priority",
+        Child = "child process",
+        Stopped = "child process stopped and continued",
+        Fork = "fork in a storm",
     }
 }
 
@@ -113,10 +156,13 @@ pub(super) enum Step {
     WaitForBlocks,
     /// It updates.
     Update(Way),
+    /// It defers.
+    Defer(Deed),
 }
 
 impl Step {
     const UPDATE: u8 = 16;
+    const DEFER: u8 = 64;
 
     pub(super) const fn code(self) -> u8 {
         match self {
@@ -125,6 +171,7 @@ impl Step {
             Self::WaitForThread => 2,
             Self::WaitForBlocks => 3,
             Self::Update(way) => Self::UPDATE + way.code(),
+            Self::Defer(deed) => Self::DEFER + deed as u8,
         }
     }
 
@@ -134,6 +181,10 @@ impl Step {
             1 => "reading".to_owned(),
             2 => "waiting for a thread that it started to end".to_owned(),
             3 => "waiting for old blocks to become free".to_owned(),
+            Self::DEFER.. => match Deed::ALL.get(usize::from(code - Self::DEFER)) {
+                Some(deed) => format!("at \"{}\"", deed.name()),
+                None => "at something unknown".to_owned(),
+            },
             code => format!("updating by {}", Way::from_code(code - Self::UPDATE).name()),
         }
     }

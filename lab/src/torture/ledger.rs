@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::kinds::{FaultKind, ReaderKind, Step, Way};
+use super::kinds::{Deed, FaultKind, ReaderKind, Step, Way};
 use super::mutants::Slip;
 use super::pool::PIPE_LEN;
 
@@ -24,6 +24,7 @@ pub(super) struct Ledger {
     stop: AtomicBool,
     started: Instant,
     ways: [AtomicU64; Way::ALL.len()],
+    deeds: [AtomicU64; Deed::ALL.len()],
     faults: [AtomicU64; FaultKind::ALL.len()],
     first: OnceLock<Fault>,
     /// Callbacks given to `call`, and those that have run.
@@ -132,6 +133,7 @@ impl Ledger {
             stop: AtomicBool::new(false),
             started: Instant::now(),
             ways: array::from_fn(|_| AtomicU64::new(0)),
+            deeds: array::from_fn(|_| AtomicU64::new(0)),
             faults: array::from_fn(|_| AtomicU64::new(0)),
             first: OnceLock::new(),
             calls_queued: AtomicU64::new(0),
@@ -160,6 +162,15 @@ impl Ledger {
 
     pub(super) fn uses(&self, way: Way) -> u64 {
         self.ways[way.index()].load(Relaxed)
+    }
+
+    /// Something was deferred in this way, so often.
+    pub(super) fn did(&self, deed: Deed, times: u64) {
+        self.deeds[deed.index()].fetch_add(times, Relaxed);
+    }
+
+    pub(super) fn done(&self, deed: Deed) -> u64 {
+        self.deeds[deed.index()].load(Relaxed)
     }
 
     /// Something is wrong. The first time of all is kept whole.

@@ -1,10 +1,13 @@
 //! `rcu torture`: tries to catch the library freeing what is still read.
 //!
-//! Readers of every kind look at blocks with an age ([`pool`]) while updaters replace them in every
+//! A run has themes ([`themes`]). The first: readers of every kind look at blocks with an age ([`pool`]) while updaters replace them in every
 //! way there is, in three domains at once, with more threads than CPUs and with delays at the steps
 //! of the library where races live ([`chaos`]). A reader that sees an age above 1 has caught a grace
 //! period that ended too early. The same run with one step of the library removed ([`mutants`])
 //! shows that it would.
+//!
+//! The other themes are about what is deferred ([`deferral`]): floods of callbacks, hardly any memory, threads
+//! that live for a moment, processes that are stopped and that fork.
 //!
 //! It runs the package `quiescence-chaos`: the library's own sources with the hooks compiled in.
 //!
@@ -15,6 +18,7 @@
 mod arena;
 mod cast;
 mod chaos;
+mod deferral;
 mod kinds;
 mod ledger;
 mod mutants;
@@ -23,6 +27,7 @@ mod pool;
 mod random;
 mod readers;
 mod report;
+mod themes;
 mod updaters;
 mod watch;
 
@@ -32,13 +37,16 @@ use std::thread;
 use std::time::Duration;
 
 use quiescence_chaos::Engine;
+use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
 use cast::Cast;
+use deferral::Deferral;
 use ledger::Ledger;
 use report::{Report, Setup};
+use themes::{Theme, Themes};
 use watch::{Ending, TURN, Watch};
 
 /// The commit that this program was built from; the build script asks git.
@@ -64,6 +72,12 @@ pub(crate) struct TortureArgs {
     /// How long, in seconds
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
     seconds: u64,
+    /// How long, in minutes, instead of --seconds
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX / 60))]
+    minutes: Option<u64>,
+    /// Only these themes; by default all but forks
+    #[arg(long, value_name = "THEME", value_delimiter = ',')]
+    only: Vec<Theme>,
     /// Threads that read; by default more than there are CPUs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=THREADS_MAX))]
     readers: Option<u64>,
@@ -82,6 +96,9 @@ pub(crate) struct TortureArgs {
     /// Print the steps that can be removed, one name a line
     #[arg(long)]
     list_mutants: bool,
+    /// Of a child process of a torture: ends with it
+    #[arg(long, hide = true)]
+    child: bool,
 }
 
 /// Tortures the library and reports.
@@ -90,14 +107,24 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failu
         mutants::names().try_for_each(|name| output.line(name))?;
         return Ok(Exit::Ok);
     }
+    if args.child {
+        // Where the system has no such thing, it ends by itself after its time.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    }
     let removed = args.mutant.as_deref().map(mutants::by_name).transpose()?;
-    let setup = args.setup(removed.map(|removed| removed.name));
+    let setup = args.setup(removed);
     setup.print(output)?;
     if let Some(removed) = removed {
         removed.remove();
     }
     chaos::install(setup.seed);
-    let cast = Cast::new(setup.readers, setup.updaters, setup.engine);
+    let (themes, seconds) = (&setup.themes, setup.seconds);
+    let deferral = Deferral::new(themes, setup.engine, seconds, setup.mutant);
+    let (readers, updaters) = match themes.has(Theme::Readers) {
+        true => (setup.readers, setup.updaters),
+        false => (0, 0),
+    };
+    let cast = Cast::new(readers, updaters, setup.engine, deferral);
     let slip = removed.and_then(mutants::Removed::slip);
     let ledger = Arc::new(Ledger::new(slip, cast.posts()));
     let ending = torture(&setup, &cast, &ledger, output)?;
@@ -142,7 +169,7 @@ fn torture(
 }
 
 impl TortureArgs {
-    fn setup(&self, mutant: Option<&'static str>) -> Setup {
+    fn setup(&self, removed: Option<mutants::Removed>) -> Setup {
         let cpus = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let readers = (cpus * READERS_PER_CPU).max(READERS_MIN);
         let updaters = (cpus + 1).max(UPDATERS_MIN);
@@ -151,8 +178,12 @@ impl TortureArgs {
             commit: COMMIT,
             fences: report::fences(),
             engine: self.engine,
-            mutant,
-            seconds: self.seconds,
+            mutant: removed.map(|removed| removed.name),
+            themes: match removed {
+                Some(removed) if self.only.is_empty() => Themes::new(&[removed.theme]),
+                _ => Themes::new(&self.only),
+            },
+            seconds: self.minutes.map_or(self.seconds, |minutes| 60 * minutes),
             cpus,
             readers: self.readers.map_or(readers, |readers| readers as usize),
             updaters: self.updaters.map_or(updaters, |updaters| updaters as usize),

@@ -7,6 +7,8 @@ use quiescence_chaos::chaos::{self, Mutant};
 
 use crate::exit::Failure;
 
+use super::themes::Theme;
+
 /// A mistake that the torture itself makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slip {
@@ -27,15 +29,21 @@ enum Place {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Removed {
     pub(super) name: &'static str,
+    /// What notices that it is missing.
+    pub(super) theme: Theme,
     place: Place,
 }
 
 const fn library(name: &'static str, mutant: Mutant) -> Removed {
-    Removed { name, place: Place::Library(mutant) }
+    Removed { name, theme: Theme::Readers, place: Place::Library(mutant) }
+}
+
+const fn deferral(name: &'static str, mutant: Mutant, theme: Theme) -> Removed {
+    Removed { name, theme, place: Place::Library(mutant) }
 }
 
 const fn torture(name: &'static str, slip: Slip) -> Removed {
-    Removed { name, place: Place::Torture(slip) }
+    Removed { name, theme: Theme::Readers, place: Place::Torture(slip) }
 }
 
 /// Every step that can be removed. Each is caught within 30 s, each time.
@@ -56,6 +64,17 @@ const MUTANTS: &[Removed] = &[
     library("no-sharing", Mutant::NoSharing),
     torture("publish-before-init", Slip::PublishBeforeInit),
     torture("leave-early", Slip::LeaveEarly),
+    deferral("no-limit", Mutant::NoLimit, Theme::Limits),
+    deferral("no-refusal", Mutant::NoRefusal, Theme::Limits),
+    deferral("no-settle", Mutant::NoSettle, Theme::Limits),
+    deferral("credit-twice", Mutant::CreditTwice, Theme::Limits),
+    deferral("lost-room", Mutant::LostRoom, Theme::Limits),
+    deferral("lost-purse", Mutant::LostPurse, Theme::Limits),
+    deferral("skip-one", Mutant::SkipOne, Theme::Floods),
+    deferral("lost-tail", Mutant::LostTail, Theme::Quiet),
+    deferral("lazy-forever", Mutant::LazyForever, Theme::Quiet),
+    deferral("no-announcement", Mutant::NoAnnouncement, Theme::Quiet),
+    deferral("runner-after-fork", Mutant::RunnerAfterFork, Theme::Processes),
 ];
 
 /// The names, in the order of the list.

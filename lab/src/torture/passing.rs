@@ -31,6 +31,11 @@ impl Drop for LastWords {
     }
 }
 
+/// Has `last_words` called when the calling thread ends, by the destructor of a thread-local.
+pub(super) fn at_the_end(last_words: impl FnOnce() + 'static) {
+    LAST_WORDS.set(Some(LastWords(Some(Box::new(last_words)))));
+}
+
 /// Starts one thread after another until the run is over.
 pub(super) fn run<K: Kind>(seat: &Seat<K>, random: &mut Random) {
     while !seat.ledger.is_over() {
@@ -91,11 +96,10 @@ fn read<K: Kind>(seat: &Seat<K>, kind: ReaderKind, sections: u64, random: &mut R
 
 fn read_at_the_end<K: Kind>(seat: &Seat<K>, sections: u64, mut random: Random) {
     let seat = seat.clone();
-    let last_words = move || {
+    at_the_end(move || {
         read(&seat, ReaderKind::Destructor, sections, &mut random);
         if random.one_in(4) {
             updaters::retire(&seat, Way::Passing, &mut random);
         }
-    };
-    LAST_WORDS.set(Some(LastWords(Some(Box::new(last_words)))));
+    });
 }

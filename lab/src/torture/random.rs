@@ -33,6 +33,12 @@ impl Random {
         self.next() % limit
     }
 
+    /// A number below `limit`, which is not 0; low ones come more often.
+    pub(super) fn below_mostly_low(&mut self, limit: u64) -> u64 {
+        let limit = 1 + self.below(limit);
+        self.below(limit)
+    }
+
     /// True once in `n` on average.
     pub(super) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0

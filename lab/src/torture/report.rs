@@ -8,9 +8,10 @@ use crate::output::{self, Output};
 use crate::units;
 
 use super::cast::DomainCounts;
-use super::kinds::{FaultKind, ReaderKind, Way};
+use super::kinds::{Deed, FaultKind, ReaderKind, Way};
 use super::ledger::{Fault, HISTOGRAM, Ledger};
 use super::pool::PIPE_LEN;
+use super::themes::{Theme, Themes};
 use super::watch::{Ending, PATIENCE};
 
 /// The JSON that this command writes, and its version; see `docs/JSON.md`.
@@ -26,6 +27,8 @@ pub(super) struct Setup {
     #[serde(serialize_with = "name")]
     pub(super) engine: Engine,
     pub(super) mutant: Option<&'static str>,
+    #[serde(serialize_with = "names")]
+    pub(super) themes: Themes,
     pub(super) seconds: u64,
     pub(super) cpus: usize,
     pub(super) readers: usize,
@@ -34,6 +37,10 @@ pub(super) struct Setup {
 
 fn name<S: serde::Serializer>(engine: &Engine, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(engine.name())
+}
+
+fn names<S: serde::Serializer>(themes: &Themes, serializer: S) -> Result<S::Ok, S::Error> {
+    themes.names().serialize(serializer)
 }
 
 /// How it ended.
@@ -75,6 +82,8 @@ pub(super) struct Report<'a> {
     callbacks_queued: u64,
     callbacks_run: u64,
     updates: Vec<Updates>,
+    /// What the themes about deferral did.
+    deferred: Vec<Deferred>,
     faults: Vec<Faults>,
     first_fault: Option<&'a Fault>,
 }
@@ -92,6 +101,12 @@ struct Updates {
 }
 
 #[derive(Debug, Serialize)]
+struct Deferred {
+    deed: Deed,
+    count: u64,
+}
+
+#[derive(Debug, Serialize)]
 struct Faults {
     kind: FaultKind,
     count: u64,
@@ -104,13 +119,16 @@ impl Setup {
         output.entry("commit", self.commit)?;
         output.entry("fences", self.fences)?;
         output.entry("engine", format!("{} in the private domains", self.engine))?;
-        output.entry(
-            "threads",
-            format!(
-                "{} readers and {} updaters on {} CPUs, in three domains",
-                self.readers, self.updaters, self.cpus
-            ),
-        )?;
+        output.entry("themes", self.themes.names().join(", "))?;
+        if self.themes.has(Theme::Readers) {
+            output.entry(
+                "threads",
+                format!(
+                    "{} readers and {} updaters on {} CPUs, in three domains; others for the other themes",
+                    self.readers, self.updaters, self.cpus
+                ),
+            )?;
+        }
         let patience = PATIENCE.as_secs();
         output.entry(
             "time",
@@ -167,6 +185,7 @@ impl<'a> Report<'a> {
         let reads_by_kind =
             ReaderKind::ALL.iter().map(|&kind| Reads { kind, count: ledger.reads(kind) });
         let updates = Way::ALL.iter().map(|&way| Updates { way, count: ledger.uses(way) });
+        let deferred = Deed::ALL.iter().map(|&deed| Deferred { deed, count: ledger.done(deed) });
         Self {
             schema: SCHEMA,
             version: VERSION,
@@ -175,7 +194,7 @@ impl<'a> Report<'a> {
             verdict: Verdict::new(setup, ending, ledger.faults_total()),
             elapsed_s: ledger.elapsed().as_secs_f64(),
             reads: ages.iter().sum(),
-            weak: ages[1..].iter().all(|&reads| reads == 0),
+            weak: setup.themes.has(Theme::Readers) && ages[1..].iter().all(|&reads| reads == 0),
             ages,
             batches,
             reads_by_kind: reads_by_kind.collect(),
@@ -183,6 +202,7 @@ impl<'a> Report<'a> {
             callbacks_run: ledger.calls_run.load(Relaxed),
             callbacks_queued: ledger.calls_queued.load(Relaxed),
             updates: updates.collect(),
+            deferred: deferred.collect(),
             faults: faults.collect(),
             first_fault: ledger.first_fault(),
         }
@@ -194,10 +214,13 @@ impl<'a> Report<'a> {
 
     /// Writes all of it for people.
     pub(super) fn print(&self, output: &mut Output) -> Result<(), Failure> {
-        self.print_histograms(output)?;
-        self.print_readers(output)?;
-        self.print_updates(output)?;
-        self.print_domains(output)?;
+        if self.setup.themes.has(Theme::Readers) {
+            self.print_histograms(output)?;
+            self.print_readers(output)?;
+            self.print_updates(output)?;
+            self.print_domains(output)?;
+        }
+        self.print_deferred(output)?;
         output.heading("Verdict")?;
         if self.weak {
             output.line(
@@ -247,6 +270,19 @@ impl<'a> Report<'a> {
         output::numeric(&mut table, [1]);
         for Updates { way, count } in &self.updates {
             table.add_row([way.name().to_owned(), units::count(*count)]);
+        }
+        output.table(table)
+    }
+
+    fn print_deferred(&self, output: &mut Output) -> Result<(), Failure> {
+        if self.deferred.iter().all(|deferred| deferred.count == 0) {
+            return Ok(());
+        }
+        output.heading("What was deferred")?;
+        let mut table = output::table(&["what", "times"]);
+        output::numeric(&mut table, [1]);
+        for Deferred { deed, count } in self.deferred.iter().filter(|done| done.count != 0) {
+            table.add_row([deed.name().to_owned(), units::count(*count)]);
         }
         output.table(table)
     }
@@ -317,6 +353,7 @@ mod tests {
             commit: "none",
             fences: "portable",
             mutant,
+            themes: Themes::new(&[]),
             seconds: 1,
             cpus: 1,
             readers: 1,

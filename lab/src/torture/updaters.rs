@@ -128,10 +128,13 @@ fn call<K: Kind>(seat: &Seat<K>, random: &mut Random) {
 fn queue<K: Kind>(seat: &Seat<K>, f: impl FnOnce() + Send + 'static) {
     seat.ledger.calls_queued.fetch_add(1, Relaxed);
     let ledger = Arc::clone(&seat.ledger);
-    seat.arena.domain.call(move || {
+    let queued = seat.arena.domain.call(move || {
         f();
         ledger.calls_run.fetch_add(1, Relaxed);
     });
+    if queued.is_err() {
+        refused(seat, Way::Call);
+    }
 }
 
 /// Queues some callbacks; a barrier must have run them all.
@@ -165,7 +168,16 @@ pub(super) fn retire<K: Kind>(seat: &Seat<K>, way: Way, random: &mut Random) {
     let new = if way == Way::Passing { seat.arena.pool.take() } else { fresh(seat) };
     let Some(new) = new else { return };
     let old = replace(seat, new, way, random);
-    seat.arena.domain.retire(Box::new(BlockRef::new(&seat.arena.pool, old)));
+    if seat.arena.domain.retire(Box::new(BlockRef::new(&seat.arena.pool, old))).is_err() {
+        refused(seat, way);
+    }
+}
+
+/// Nothing is refused outside of sections, and in a callback there is room for one closure.
+fn refused<K: Kind>(seat: &Seat<K>, way: Way) {
+    seat.ledger.fault(FaultKind::Limit, seat.arena.name, None, Some(way), || {
+        "refused where it should have waited".to_owned()
+    });
 }
 
 /// The same inside a section, where `retire` only adds.
@@ -173,8 +185,9 @@ fn retire_in_section<K: Kind>(seat: &Seat<K>, random: &mut Random) {
     let Some(new) = fresh(seat) else { return };
     let guard = seat.arena.domain.read();
     let old = replace(seat, new, Way::RetireInSection, random);
-    seat.arena.domain.retire(Box::new(BlockRef::new(&seat.arena.pool, old)));
+    let refused = seat.arena.domain.retire(Box::new(BlockRef::new(&seat.arena.pool, old))).err();
     drop(guard);
+    drop(refused); // retired over the limit: others have filled the domain
 }
 
 /// A prepared block, for the places that take a value.
