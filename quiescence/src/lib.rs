@@ -29,18 +29,19 @@
 //! - [`read`], [`Reader`], [`Qsbr`]: three ways to read; the last costs nothing at all, and asks for
 //!   a call now and then.
 //! - [`synchronize`], [`start`]/[`poll`]/[`wait`]: grace periods, waited for or asked about.
-//! - [`retire`], [`call`], [`barrier`]: work that is done after a grace period.
+//! - [`retire`], [`call`], [`barrier`]: work that is done after a grace period; [`Tuning`]: how much of it may
+//!   wait, and how long.
+//! - [`statistics`], [`set_stall_hook`]: what goes on, and who holds it up.
 //! - [`Domain`]: readers that hold up their own grace periods only.
 //!
 //! # When not to use it
 //! When updates are as frequent as reads, a lock (best one per bucket) is faster; when readers must
-//! see the newest value or none, RCU is the wrong tool; when a section may last for ever, so may the
-//! memory that waits for it.
+//! see the newest value or none, RCU is the wrong tool; when a section may last for ever, so will the
+//! updaters that have come to the limit of what may wait for it.
 //!
 //! # Where to begin
 //! Programs for each part are in `examples/`. A place for a static is [`RcuOption::empty`], or an
-//! [`Rcu`] in a [`LazyLock`](std::sync::LazyLock). What is queued when the process ends is not run:
-//! call [`barrier`] at the end of `main` if it must be. `QUIESCENCE_FENCES=portable` in the
+//! [`Rcu`] in a [`LazyLock`](std::sync::LazyLock). What is queued when `main` returns is run then. `QUIESCENCE_FENCES=portable` in the
 //! environment does without `membarrier(2)`; see [`Fences`].
 //!
 //! What is promised, and which test holds it, is in `docs/GUARANTEES.md`; why it is right, in

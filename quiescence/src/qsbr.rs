@@ -105,8 +105,9 @@ impl<K: Kind> Qsbr<K> {
     /// Four loads and a comparison when nobody has asked since the last time; else one store (under
     /// [`Engine::Token`](crate::Engine::Token), once its predecessor in the chain has handed the number
     /// on) and, if an updater sleeps, one system call. If this thread has retired objects in the domain, some
-    /// whose grace period is over are dropped then, while the reader is offline; and if 65,536 of them
-    /// wait, this waits for the oldest grace period, as [`Domain::retire`] does elsewhere.
+    /// whose grace period is over are dropped then, while the reader is offline; and from three quarters of the
+    /// domain's limit on ([`Tuning`](crate::Tuning)) this waits for a grace period, as [`Domain::retire`] does
+    /// elsewhere at the limit.
     #[inline]
     pub fn quiescent_state(&mut self) {
         let core = self.domain.kind().core();

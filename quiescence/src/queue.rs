@@ -35,7 +35,7 @@ use crate::stream::{Cursor, Kind, Progress, Stream};
 use crate::trace;
 
 /// Callbacks in a full batch, at most: one grace period's cost is shared by so many.
-const BATCH: u64 = if cfg!(loom) { 2 } else { 2048 };
+const BATCH: u64 = if cfg!(loom) { 2 } else { 4096 };
 
 /// The part of the limit that a full batch is, at most: a batch that waits, one that is being filled and one
 /// that is being run must fit in well.
@@ -281,8 +281,10 @@ impl Inner {
     /// So many of those that were taken out have finished; the others stand where `cursor` is.
     fn finish(&mut self, queue: &Queue, ran: Ran, cursor: Cursor) {
         self.segments.take(ran.count);
-        queue.finished.fetch_add(ran.count, Release); // [DQ-2]
-        queue.bytes_finished.fetch_add(ran.bytes, Relaxed);
+        // Written under the lock: no locked instruction is needed. Release: [DQ-2].
+        queue.finished.store(queue.finished.load(Relaxed) + ran.count, Release);
+        let bytes = queue.bytes_finished.load(Relaxed).wrapping_add(ran.bytes);
+        queue.bytes_finished.store(bytes, Relaxed);
         let read = std::mem::replace(&mut self.cursor, cursor);
         // SAFETY: the stream's own, older and younger; nobody else reads, and nobody goes back.
         unsafe { queue.own.0.stream.give_back(read, cursor) };
