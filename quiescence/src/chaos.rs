@@ -179,7 +179,9 @@ mod imp {
     /// What the system says.
     #[cfg(not(loom))]
     pub fn fork(child: impl FnOnce() -> i32) -> std::io::Result<u32> {
-        crate::os::fork::in_child(child)
+        // Callbacks take it, and hold no other lock then.
+        let held = QUARANTINED.lock().unwrap_or_else(PoisonError::into_inner);
+        crate::os::fork::in_child(held, child)
     }
 
     /// Has `hook` called at every point, from now on.

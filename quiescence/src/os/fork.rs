@@ -162,13 +162,17 @@ impl DomainHeld {
     }
 }
 
-/// For the torture: runs `child` in a child process, which ends with the code that it answers.
+/// For the torture: runs `child` in a child process, which ends with the code that it answers. `held` is let
+/// go on both sides.
 #[cfg(feature = "chaos")]
-pub(crate) fn in_child(child: impl FnOnce() -> i32) -> std::io::Result<u32> {
+pub(crate) fn in_child<L>(held: L, child: impl FnOnce() -> i32) -> std::io::Result<u32> {
     // SAFETY: the functions above make the library whole in the child, glibc its allocator; and `child` needs
     // no other lock, by its contract. (If it does it hangs, and touches nothing that is half made.)
-    match unsafe { libc::fork() } {
-        -1 => Err(std::io::Error::last_os_error()),
+    let forked = unsafe { libc::fork() };
+    let error = std::io::Error::last_os_error();
+    drop(held);
+    match forked {
+        -1 => Err(error),
         0 => {
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
             std::process::exit(code.unwrap_or(101))
