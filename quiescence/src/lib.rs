@@ -64,7 +64,6 @@ mod tuning;
 mod stall;
 mod statistics;
 mod trace;
-#[allow(dead_code, unused_imports)]
 mod retired;
 mod core;
 mod stream;

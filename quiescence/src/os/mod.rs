@@ -6,7 +6,6 @@
 #[cfg(not(loom))]
 pub(crate) mod clock;
 #[cfg(not(loom))]
-#[allow(dead_code)]
 pub(crate) mod exit;
 pub(crate) mod fence;
 #[cfg(not(loom))]
