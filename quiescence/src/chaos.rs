@@ -104,7 +104,7 @@ pub enum Mutant {
     LostRoom,
     /// A thread that ends keeps what it might still have added.
     LostPurse,
-    /// Of each run of callbacks the first is passed over.
+    /// Of the callbacks that are run in one go the first few are passed over.
     SkipOne,
     /// The callbacks of a thread that has ended are forgotten.
     LostTail,

@@ -457,6 +457,9 @@ impl Queue {
         let bytes = run.bytes_each();
         ran.count += run.count;
         ran.bytes += bytes * run.count;
+        if chaos::mutant(Mutant::SkipOne) && ran.count == run.count {
+            return;
+        }
         credit.begin_run(bytes);
         while credit.progress.begun() < run.count {
             // SAFETY: read above, and each is run once; readers have let go, since it was ready.
