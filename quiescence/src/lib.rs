@@ -33,6 +33,7 @@
 //!   wait, and how long.
 //! - [`statistics`], [`set_stall_hook`]: what goes on, and who holds it up.
 //! - [`Domain`]: readers that hold up their own grace periods only.
+//! - [`set_stall_hook`]: who holds a grace period up that does not end, where, and with what stack.
 //!
 //! # When not to use it
 //! When updates are as frequent as reads, a lock (best one per bucket) is faster; when readers must

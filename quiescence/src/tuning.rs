@@ -42,7 +42,7 @@ pub struct Tuning {
     /// by default.
     pub run_time: Duration,
     /// A grace period that takes longer is reported, again at each doubling of its age; 1 s by default.
-    /// `None` turns the reports off.
+    /// `None` turns the reports off. See [`set_stall_hook`](crate::set_stall_hook).
     pub stall_after: Option<Duration>,
     /// The same for grace periods that somebody wants expedited; 200 ms by default.
     pub stall_after_expedited: Option<Duration>,
