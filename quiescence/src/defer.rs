@@ -26,7 +26,7 @@ use crate::kind::{self, Handle, Kind};
 use crate::local::{self, Debt, Own, Sections};
 use crate::os::sync;
 use crate::queue::{self, Credit, Queue, Wants};
-use crate::retire::{Boxed, Closure, Refused, Retire, Value};
+use crate::retire::{self, Boxed, Closure, Refused, Retire, Value};
 use crate::{retired, stream, trace, worker};
 
 /// Runs of a few callbacks at one quiescent state.
@@ -88,21 +88,26 @@ pub(crate) fn may_replace<K: Kind>(kind: &K, bytes: usize) -> bool {
 
 /// Drops `value` after a grace period, or gives it back: if there is no room, and `waits` is false or nothing
 /// may be waited for.
+#[track_caller]
 pub(crate) fn retire<K: Kind, P: Retire>(
     kind: &K,
     value: P,
     waits: bool,
 ) -> Result<(), Refused<P>> {
+    let value = retire::note(value);
     let amount = Amount::object(value.bytes() as u64);
     let queue = local::objects(kind.core(), || kind.handle());
     if !queue.is_some_and(|queue| queue.purse().take(amount)) {
         match make_room(kind, queue, amount, waits) {
             Room::Charged => {}
             Room::Waited => {
-                on_the_spot(kind.core(), || drop(value));
+                on_the_spot(kind.core(), || retire::end(value));
                 return Ok(());
             }
-            Room::Full => return Err(Refused::retired(value, kind.handle(), retire_over)),
+            Room::Full => {
+                retired::forget(value.owned().0);
+                return Err(Refused::retired(value, kind.handle(), retire_over));
+            }
         }
     }
     add_value(kind, queue, value, amount.bytes);
@@ -111,6 +116,7 @@ pub(crate) fn retire<K: Kind, P: Retire>(
 
 /// Drops `value` after a grace period, and never waits or refuses.
 fn retire_over<P: Retire>(handle: &Handle, value: P) {
+    let value = retire::note(value);
     let amount = Amount::object(value.bytes() as u64);
     let queue = local::objects(handle, || handle.clone());
     if !queue.is_some_and(|queue| queue.purse().take(amount)) {

@@ -364,6 +364,7 @@ impl<K: Kind> Domain<K> {
     /// In a section of whatever domain nothing may be waited for: there the first object of a thread that
     /// finds no room is taken over the limit, and the thread waits when its outermost section ends; a second one is
     /// given back, in a [`Refused`]. (A QSBR reader waits at its next quiescent state.)
+    #[track_caller]
     pub fn retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
         defer::retire(&self.kind, object, true)
     }
@@ -381,6 +382,7 @@ impl<K: Kind> Domain<K> {
     ///
     /// # Errors
     /// As [`retire`](Self::retire).
+    #[track_caller]
     pub fn retire_sized<P: Send + 'static>(
         &self,
         object: P,
@@ -393,6 +395,7 @@ impl<K: Kind> Domain<K> {
     ///
     /// # Errors
     /// At the limit.
+    #[track_caller]
     pub fn try_retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
         defer::retire(&self.kind, object, false)
     }

@@ -88,6 +88,7 @@ pub fn call_hurried<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>
 ///
 /// # Errors
 /// At the domain's limit, where nothing may be waited for.
+#[track_caller]
 pub fn retire<P: Retire>(object: P) -> Result<(), Refused<P>> {
     GLOBAL.retire(object)
 }

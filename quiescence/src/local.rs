@@ -281,10 +281,15 @@ pub(crate) fn left_last_section(slot: &Slot) {
     Table::free_if_empty();
 }
 
+/// Has the thread give back what it keeps when it ends. `false` if that has gone by.
+pub(crate) fn is_noticed_at_end() -> bool {
+    SENTINEL.try_with(|_| ()).is_ok()
+}
+
 /// The thread ends: unregisters what is in no section, and the rest when its section ends.
 fn leave_thread() {
     let Some(table) = Table::existing() else {
-        return;
+        return cache::clear();
     };
     table.exiting.set(true);
     forget_last_queues();

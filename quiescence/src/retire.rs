@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use crate::kind::Handle;
@@ -35,6 +36,13 @@ pub trait Retire: Send + 'static {
     #[doc(hidden)]
     const POINTER: bool = false;
 
+    /// The memory that is this value's alone, and how many bytes: for the checks of debug builds. Of none,
+    /// nothing is checked.
+    #[doc(hidden)]
+    fn owned(&self) -> (*const (), usize) {
+        (std::ptr::null(), 0)
+    }
+
     /// Drops it, once readers have let go.
     #[doc(hidden)]
     fn free(self)
@@ -51,6 +59,10 @@ impl<T: ?Sized + Send + 'static> Retire for Box<T> {
     }
 
     const POINTER: bool = true;
+
+    fn owned(&self) -> (*const (), usize) {
+        (std::ptr::from_ref(&**self).cast(), size_of_val(&**self))
+    }
 
     fn free(self) {
         if cfg!(feature = "chaos") { chaos::free(self) } else { retired::free(self) }
@@ -221,6 +233,25 @@ const fn words<P>() -> usize {
     if words == 0 { 1 } else { words }
 }
 
+/// Notes that a value is about to wait.
+///
+/// # Panics
+/// In debug builds, if what it owns waits already. Then the value is forgotten, not dropped.
+#[inline]
+#[track_caller]
+pub(crate) fn note<P: Retire>(value: P) -> P {
+    let value = ManuallyDrop::new(value);
+    let (memory, bytes) = value.owned();
+    retired::note(memory, bytes);
+    ManuallyDrop::into_inner(value)
+}
+
+/// Frees a value that readers have let go of.
+pub(crate) fn end<P: Retire>(value: P) {
+    retired::forget(value.owned().0);
+    value.free();
+}
+
 /// Values that own what is freed; large ones in a box.
 #[derive(Debug)]
 pub(crate) struct Value<P>(PhantomData<P>);
@@ -237,7 +268,7 @@ impl<P: Retire> Value<P> {
         run: |payload, _, progress| {
             progress.begin(1);
             // SAFETY: the payload is a P; it is run once.
-            unsafe { payload.cast::<P>().read() }.free();
+            end(unsafe { payload.cast::<P>().read() });
         },
     };
 
@@ -257,6 +288,7 @@ impl<P: Retire> Value<P> {
             let value = unsafe { payload.cast::<*mut P>().read() };
             // SAFETY: as above; it is run once.
             let value = unsafe { Box::from_raw(value) };
+            retired::forget(P::owned(&value).0);
             value.free();
         },
     };

@@ -625,3 +625,21 @@ fn an_object_that_is_retired_while_it_can_be_reached_is_found_by_the_next_reader
     domain.barrier();
     assert_eq!(dropped.load(SeqCst), 2);
 }
+
+/// A box that unsafe code has made a second owner of.
+#[cfg(debug_assertions)]
+#[test]
+fn a_box_that_is_retired_twice_is_refused() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    let guard = domain.read();
+    let object = Box::into_raw(Box::new(Fragile::new(&dropped, false)));
+    // SAFETY: from a box.
+    domain.retire(unsafe { Box::from_raw(object) }).unwrap();
+    // SAFETY: none; it is refused, and the second owner forgotten.
+    let said = message(|| domain.retire(unsafe { Box::from_raw(object) }).unwrap());
+    assert!(said.contains(&format!("{object:p}")) && said.contains("retired twice"), "{said}");
+    drop(guard);
+    domain.barrier();
+    assert_eq!(dropped.load(SeqCst), 1);
+}
