@@ -44,6 +44,8 @@
 //! Programs for each part are in `examples/`. A place for a static is [`RcuOption::empty`], or an
 //! [`Rcu`] in a [`LazyLock`](std::sync::LazyLock). What is queued when `main` returns is run then. `QUIESCENCE_FENCES=portable` in the
 //! environment does without `membarrier(2)`; see [`Fences`].
+//! `QUIESCENCE_STATS=1` there has the process serve its [`Statistics`] to its own user, for `rcu top`; its probes
+//! are in `docs/PROBES.md`.
 //!
 //! What is promised, and which test holds it, is in `docs/GUARANTEES.md`; why it is right, in
 //! `docs/ORDERINGS.md`.

@@ -111,7 +111,7 @@ fn wait(interval: Duration, interrupt: &Interrupt) -> bool {
 /// Begins the terminal's window anew.
 fn clear() -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(b"\x1b[H\x1b[2J\x1b[3J")?;
+    stdout.write_all(b"\x1b[H\x1b[2J")?;
     stdout.flush()
 }
 
