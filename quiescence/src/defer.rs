@@ -82,8 +82,8 @@ pub(crate) unsafe fn retire_raw<K: Kind, T: Send + 'static>(kind: &K, object: *m
 pub(crate) fn may_replace<K: Kind>(kind: &K, bytes: usize) -> bool {
     let amount = Amount::object(bytes as u64);
     let Some(queue) = local::objects(kind.core(), || kind.handle()) else { return true };
-    let purse = queue.purse();
-    purse.allowance().take(amount) || !purse.owes(kind.core()) || place() != Place::Section
+    let taken = queue.purse().allowance().take(amount);
+    taken || !local::owes(kind.core()) || place() != Place::Section
 }
 
 /// Drops `value` after a grace period, or gives it back: if there is no room, and `waits` is false or nothing
@@ -249,10 +249,9 @@ fn make_room<K: Kind>(kind: &K, queue: Option<&Queue>, object: Amount, waits: bo
         return Room::Charged;
     }
     let remedy = match queue {
-        Some(queue) => {
-            queue.purse().owes(core); // not if others have made room
-            remedy(place(), &queue.purse().allowance())
-        }
+        // One object or closure of a thread goes over the limit. It owes nothing if others have made room.
+        Some(_) if place() == Place::Section && local::owes(core) => Remedy::Refuse,
+        Some(queue) => remedy(place(), &queue.purse().allowance()),
         // Whoever has no queue any more has no purse to owe from.
         None if place() == Place::Section => Remedy::Refuse,
         None => Remedy::WaitAndFree,
@@ -469,7 +468,7 @@ fn make_room_for_closure<K: Kind>(
         return true;
     }
     let place = place();
-    let borrows = place == Place::Section && queue.is_some_and(|queue| !queue.purse().owes(core));
+    let borrows = place == Place::Section && queue.is_some() && !local::owes(core);
     trace::limit_reached(core, waits && place == Place::Outside);
     match place {
         _ if !waits => false,

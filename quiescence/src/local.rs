@@ -428,6 +428,15 @@ pub(crate) fn make_overdue() {
     each_section(|sections| sections.for_each(Slot::mark_overdue));
 }
 
+/// Whether the thread owes something in a domain, an object or a closure.
+pub(crate) fn owes(core: &Core) -> bool {
+    let Some(table) = Table::existing() else { return false };
+    let locals = table.locals.borrow();
+    let local = locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core));
+    let queues = local.into_iter().flat_map(|local| local.objects.iter().chain(&local.closures));
+    queues.fold(false, |owes, queue| queue.purse().owes(core) || owes)
+}
+
 /// The domains in which the thread has gone over the limit, and its queues there.
 pub(crate) fn debtors() -> Vec<(Handle, Arc<Queue>, Debt)> {
     let Some(table) = Table::existing() else { return Vec::new() };
