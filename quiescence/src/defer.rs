@@ -25,7 +25,7 @@ use crate::core::{Core, Me};
 use crate::kind::{self, Handle, Kind};
 use crate::local::{self, Debt, Own, Sections};
 use crate::os::sync;
-use crate::queue::{self, Credit, Queue, Wants};
+use crate::queue::{self, Credit, Queue, RUN_SHARE, Wants};
 use crate::retire::{self, Boxed, Closure, Refused, Retire, Value};
 use crate::{retired, stream, trace, worker};
 
@@ -196,7 +196,8 @@ fn tend(core: &Core, queue: &Queue) {
     }
     match Sections::of_this_thread() {
         Sections::None => {
-            if queue.run_some(core, local::token()) == 0 && queue.wants() == Wants::Looks {
+            if queue.run_some(core, local::token(), RUN_SHARE) == 0 && queue.wants() == Wants::Looks
+            {
                 core.advance(Own::in_domain(core).me());
             }
         }
@@ -315,7 +316,7 @@ fn settle(core: &Core, queue: Option<&Queue>) {
     core.synchronize(Urgency::Expedited, Own::in_domain(core).me());
     if let Some(queue) = queue {
         // A drop may begin a section on this thread and leak it.
-        while queue.run_some(core, local::token()) != 0
+        while queue.run_some(core, local::token(), core.tuning.run_min()) != 0
             && core.zone() != Zone::Free
             && Sections::of_this_thread() == Sections::None
         {}
@@ -359,7 +360,7 @@ pub(crate) fn catch_up(core: &Core) {
         return;
     }
     for _ in 0..RUNS_AT_QUIESCENT_STATE {
-        if queue.run_some(core, local::token()) == 0 {
+        if queue.run_some(core, local::token(), core.tuning.run_min()) == 0 {
             break;
         }
     }
@@ -514,7 +515,9 @@ pub(crate) fn finish(core: &Core) -> bool {
     if Sections::of_this_thread() == Sections::None {
         core.advance_at_tick(Own::in_domain(core).me());
     }
-    queues.iter().for_each(|queue| while queue.run_some(core, local::token()) != 0 {});
+    queues.iter().for_each(|queue| {
+        while queue.run_some(core, local::token(), core.tuning.run_min()) != 0 {}
+    });
     core.queues.forget_orphans();
     core.queues.all().iter().all(|queue| queue.is_empty())
 }

@@ -48,9 +48,12 @@ const RUN_SHIFT: u32 = 7;
 /// Callbacks of one kind that are run between two looks at the clock.
 const RUN_CHUNK: u64 = 32;
 
-/// Additions between two looks at what is due. Less than the callbacks that a look runs, so that a
-/// thread that keeps retiring runs more than it adds.
+/// Additions between two looks at what is due.
 const TEND_EVERY: u32 = 16;
+
+/// Callbacks that such a look runs: a few more than were added, so that a thread that keeps retiring runs more
+/// than it adds; and not many more, so that what it frees is what it needs next.
+pub(crate) const RUN_SHARE: u64 = TEND_EVERY as u64 * 5 / 4;
 
 /// The queues of a domain.
 #[derive(Debug)]
@@ -85,6 +88,8 @@ pub(crate) struct Queue {
     owner: usize,
     /// That thread is gone; nobody adds any more.
     orphan: AtomicBool,
+    /// It has run callbacks itself since the worker last asked.
+    tended: AtomicBool,
     pub(crate) fence: fence::Cell,
 }
 
@@ -334,6 +339,7 @@ impl Queue {
             bytes_finished: AtomicU64::new(0),
             owner,
             orphan: AtomicBool::new(false),
+            tended: AtomicBool::new(false),
             fence: fence::Cell::new(),
         }
     }
@@ -390,8 +396,8 @@ impl Queue {
         sync::lock(&self.inner).close(self, core, urgency);
     }
 
-    /// Runs a few of those that are ready, unless somebody is doing so. Answers how many.
-    pub(crate) fn run_some(&self, core: &Core, runner: usize) -> u64 {
+    /// Runs a few of those that are ready, `least` or so, unless somebody is doing so. Answers how many.
+    pub(crate) fn run_some(&self, core: &Core, runner: usize, least: u64) -> u64 {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
             return 0;
@@ -405,7 +411,8 @@ impl Queue {
             if ready == 0 || count != 0 && !self.is_orphan() {
                 break;
             }
-            inner.claimed = core.tuning.run_min().max(ready >> RUN_SHIFT).min(ready);
+            let many = if ready > 2 * BATCH { ready >> RUN_SHIFT } else { 0 };
+            inner.claimed = least.max(many).min(ready);
             inner.runner = runner;
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
@@ -434,6 +441,7 @@ impl Queue {
         });
         core.queues.panicked.fetch_add(ran.panicked, Relaxed);
         let left = if runner == self.owner && !self.is_orphan() {
+            self.tended.store(true, Relaxed); // see `is_tended`
             self.purse().give_back(core, credit.room())
         } else {
             let lost = chaos::mutant(Mutant::LostRoom);
@@ -492,7 +500,7 @@ impl Queue {
         let mark = self.own.0.stream.written();
         while self.finished.load(Acquire) < mark {
             // [DQ-2]
-            if self.run_some(core, runner) == 0 {
+            if self.run_some(core, runner, core.tuning.run_min()) == 0 {
                 self.wait_for_progress(core, Urgency::Expedited, &me);
             }
         }
@@ -543,6 +551,14 @@ impl Queue {
             bytes: bytes.saturating_sub(self.bytes_finished.load(Relaxed)),
         };
         waiting.plus(self.purse().allowance().left())
+    }
+
+    /// Whether its thread has run callbacks itself since this was last asked: what it frees, it can use again.
+    /// For the worker.
+    #[cfg(not(loom))]
+    pub(crate) fn is_tended(&self) -> bool {
+        // Relaxed: a hint; at worst the worker comes a tick later or for nothing.
+        self.tended.load(Relaxed) && self.tended.swap(false, Relaxed)
     }
 
     fn is_orphan(&self) -> bool {

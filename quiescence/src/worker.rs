@@ -208,8 +208,11 @@ fn tend(task: &mut Task<Handle>) {
     let began_ns = clock::thread_cpu_ns();
     let mut ran = 0;
     for queue in &queues {
+        if queue.is_tended() && !hurried {
+            continue;
+        }
         for _ in 0..RUNS_PER_TURN {
-            match queue.run_some(core, local::token()) {
+            match queue.run_some(core, local::token(), core.tuning.run_min()) {
                 0 => break,
                 some => ran += some,
             }
