@@ -100,12 +100,7 @@ pub(super) struct Cast {
 }
 
 impl Cast {
-    pub(super) fn new(
-        readers: usize,
-        updaters: usize,
-        engine: Engine,
-        deferral: Deferral,
-    ) -> Self {
+    pub(super) fn new(readers: usize, updaters: usize, engine: Engine, deferral: Deferral) -> Self {
         let readers = READERS.iter().cycle().take(readers);
         let updaters = UPDATERS.iter().cycle().take(updaters);
         let parts = readers.chain(updaters).copied().collect();

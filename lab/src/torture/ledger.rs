@@ -99,6 +99,11 @@ impl Post {
     /// The thread gets on, and this is what it does now.
     pub(super) fn begin(&self, step: Step) {
         self.step.store(step.code(), Relaxed);
+        self.beat();
+    }
+
+    /// The thread gets on with what it does.
+    pub(super) fn beat(&self) {
         self.beats.fetch_add(1, Relaxed);
     }
 

@@ -56,7 +56,8 @@ impl Themes {
 
     /// Their names, as they are asked for.
     pub(super) fn names(&self) -> Vec<String> {
-        let name = |theme: &Theme| theme.to_possible_value().map(|value| value.get_name().to_owned());
+        let name =
+            |theme: &Theme| theme.to_possible_value().map(|value| value.get_name().to_owned());
         self.0.iter().filter_map(name).collect()
     }
 }

@@ -89,24 +89,28 @@ impl<'a, K: Kind> Flooder<'a, K> {
     /// Closures inside a section: some may be refused; the first such is queued after the section.
     pub(super) fn call_in_section(&mut self, count: u64) {
         let guard = self.field.domain.read();
-        let mut refused = None;
-        for _ in 0..count {
-            refused = self.queue::<0>(Deed::InSectionCall, SMALL, false);
-            if refused.is_some() {
-                break;
-            }
-        }
+        let refused = self.call_what_fits(count);
         drop(guard);
-        if let Some(closure) = refused {
-            self.field.station.did(Deed::Refused);
-            match self.field.domain.call(closure) {
-                Ok(()) => {
-                    self.field.tally.admitted(SMALL);
-                    self.queued += 1;
-                }
-                Err(_) => self.refused_outside(),
-            }
+        self.call_later(refused);
+    }
+
+    /// Queues closures, up to the first that is refused: that one is the answer.
+    pub(super) fn call_what_fits(
+        &mut self,
+        count: u64,
+    ) -> Option<impl FnOnce() + Send + 'static + use<K>> {
+        (0..count).find_map(|_| self.queue::<0>(Deed::InSectionCall, SMALL, false))
+    }
+
+    /// Queues the closure that was refused, outside of sections.
+    pub(super) fn call_later(&mut self, refused: Option<impl FnOnce() + Send + 'static>) {
+        let Some(closure) = refused else { return };
+        self.field.station.did(Deed::Refused);
+        if self.field.domain.call(closure).is_err() {
+            return self.refused_outside();
         }
+        self.field.tally.admitted(SMALL);
+        self.queued += 1;
     }
 
     /// A barrier; it must have run what this thread has queued.
@@ -252,11 +256,19 @@ pub(super) fn retire_under<K: Kind, G: Section<K>>(
     count: u64,
     random: &mut Random,
 ) {
-    field.station.did(Deed::InSection);
-    let refused = |_| field.retire_some(true, random.next()).err();
-    let later: Vec<_> = (0..count).filter_map(refused).collect();
+    let later = retire_what_fits(field, count, random);
     drop(guard);
     retire_later(field, later);
+}
+
+/// Retires inside a section what is not refused there.
+pub(super) fn retire_what_fits<K: Kind>(
+    field: &Field<K>,
+    count: u64,
+    random: &mut Random,
+) -> Vec<Later<K>> {
+    field.station.did(Deed::InSection);
+    (0..count).filter_map(|_| field.retire_some(true, random.next()).err()).collect()
 }
 
 /// Retires where there is room; the rest by waiting.
@@ -267,7 +279,7 @@ pub(super) fn try_retire<K: Kind>(field: &Field<K>, count: u64, random: &mut Ran
     retire_later(field, later);
 }
 
-fn retire_later<K: Kind>(field: &Field<K>, later: impl IntoIterator<Item = Later<K>>) {
+pub(super) fn retire_later<K: Kind>(field: &Field<K>, later: impl IntoIterator<Item = Later<K>>) {
     for later in later {
         field.station.did(Deed::Refused);
         later(field);

@@ -96,7 +96,8 @@ fn wait_for(station: &Station, pid: u32) {
             Err(error) => return fault(format!("a forked child cannot be waited for: {error}")),
         }
     }
-    let killed = kill_process(pid, Signal::KILL).and_then(|()| waitpid(Some(pid), WaitOptions::empty()));
+    let killed =
+        kill_process(pid, Signal::KILL).and_then(|()| waitpid(Some(pid), WaitOptions::empty()));
     fault(format!("a forked child did not end in time, and was killed ({killed:?})"));
 }
 

@@ -52,10 +52,8 @@ fn round(station: &Station, random: &mut Random) {
     let tuning = tuning(limit.objects, limit.bytes);
     let domain = Domain::builder().engine(station.engine).tuning(tuning).build();
     let largest = 4096;
-    let bound = Bound {
-        objects: limit.objects + THREADS,
-        bytes: limit.bytes + THREADS * largest as u64,
-    };
+    let bound =
+        Bound { objects: limit.objects + THREADS, bytes: limit.bytes + THREADS * largest as u64 };
     let tally = Tally::new(station, NAME, bound);
     let field = Field { station: station.clone(), domain, tally, largest };
     // What callbacks defer is the worker's, which keeps some of its room for the next ones.
@@ -110,7 +108,9 @@ fn work(field: &Field<Private>, chains: bool, random: &mut Random) {
     for member in crew {
         // To the very end of the thread, its destructors included.
         if member.join().is_err() {
-            field.tally.fault(FaultKind::Panic, || "one of the crew; see standard error".to_owned());
+            field
+                .tally
+                .fault(FaultKind::Panic, || "one of the crew; see standard error".to_owned());
         }
     }
 }
@@ -125,6 +125,15 @@ fn toil(field: &Field<Private>, over: &AtomicBool, chains: bool, random: &mut Ra
             2 => flood::retire_in_section(field, some, random),
             3 => flood::try_retire(field, some, random),
             4 => flooder.call(some, random),
+            // Objects and closures in one section.
+            5 if random.one_in(2) => {
+                let guard = field.domain.read();
+                let later = flood::retire_what_fits(field, some, random);
+                let closure = flooder.call_what_fits(some);
+                drop(guard);
+                flood::retire_later(field, later);
+                flooder.call_later(closure);
+            }
             5 => flooder.call_in_section(some),
             6 if chains => {
                 chain(field, random.below(8));
@@ -161,9 +170,12 @@ fn fill(field: &Field<Private>, limit: Amount, kept: Amount) {
     field.station.did(Deed::Room);
     let over = field.retire(field.small(), true);
     let second = field.retire(field.small(), true);
-    if over.is_err() || second.is_ok() {
+    // Nor a closure, but if this thread has room for it in advance.
+    let closure = kept.is_none() && field.domain.call(|| ()).is_ok();
+    if over.is_err() || second.is_ok() || closure {
         field.tally.fault(FaultKind::Limit, || {
-            "inside a section one object, and no second one, goes over the limit".to_owned()
+            "inside a section one object, and neither a second one nor a closure, goes over the limit"
+                .to_owned()
         });
     }
     field.station.begin(Deed::Settled);

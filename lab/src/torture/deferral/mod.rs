@@ -136,7 +136,9 @@ impl Station {
         self.post().begin(Step::Defer(deed));
     }
 
+    /// Something was done; so the thread gets on.
     fn did(&self, deed: Deed) {
+        self.post().beat();
         self.ledger.did(deed, 1);
     }
 

@@ -43,7 +43,8 @@ fn round(station: &Station, random: &mut Random) {
     tuning.lazy = Duration::from_micros(random.below(100_000));
     let domain = Domain::builder().engine(station.engine).tuning(tuning).build();
     let tally = Tally::new(station, NAME, Bound::NONE);
-    let field = Field { station: station.clone(), domain, tally: Arc::clone(&tally), largest: 4096 };
+    let field =
+        Field { station: station.clone(), domain, tally: Arc::clone(&tally), largest: 4096 };
     let objects = random.below_mostly_low(COUNT_MAX);
     let closures = random.below_mostly_low(COUNT_MAX);
     let deed = match random.below(4) {
