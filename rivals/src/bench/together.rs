@@ -4,6 +4,7 @@
 //! rival's worker, which is the rival's affair), or by a neighbour, which is nobody's.
 
 use std::sync::atomic::AtomicI32;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ pub(super) struct Shift<R> {
     waited: Duration,
     /// Its processor time.
     pub(super) cpu: Duration,
+    /// All that its thread had used in the end, earlier work included.
+    thread_cpu: Duration,
     /// The processor time of all threads of the process: before the work, and after it.
     process_cpu: (Duration, Duration),
 }
@@ -40,6 +43,7 @@ impl<R> Shift<R> {
             elapsed,
             waited: presence.delay().min(elapsed),
             cpu: cpu_after.saturating_sub(cpu_before),
+            thread_cpu: cpu_after,
             process_cpu: (process_before, process_after),
         }
     }
@@ -69,6 +73,8 @@ pub(super) struct Together<F, B> {
     pub(super) backs: Vec<Shift<B>>,
     /// Processor time of the process's other threads while the front worked.
     pub(super) others_cpu: Duration,
+    /// What the backs had used when the front began.
+    backs_cpu_before: Duration,
 }
 
 impl<F, B> Together<F, B> {
@@ -87,7 +93,8 @@ impl<F, B> Together<F, B> {
 
     /// Processor time of all threads of the process since the front began, but for the backs'.
     pub(super) fn cpu_since_front_began(&self) -> Duration {
-        let backs: Duration = self.backs.iter().map(|back| back.cpu).sum();
+        let all: Duration = self.backs.iter().map(|back| back.thread_cpu).sum();
+        let backs = all.saturating_sub(self.backs_cpu_before);
         cpu_time().saturating_sub(self.front.process_cpu.0).saturating_sub(backs)
     }
 }
@@ -97,6 +104,26 @@ pub(super) struct Gate<'a> {
     crew: &'a Crew,
     stop: &'a AtomicI32,
     front: bool,
+    backs: &'a Clocks,
+}
+
+/// The processor clocks of the backs, and what they showed when the front began and ended.
+#[derive(Debug, Default)]
+struct Clocks {
+    all: Mutex<Vec<ThreadClock>>,
+    shown: OnceLock<(Duration, Duration)>,
+}
+
+impl Clocks {
+    fn add(&self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(ThreadClock::own());
+    }
+
+    /// The sum of all. Their threads have not ended.
+    fn sum(&self) -> Duration {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(ThreadClock::now).sum()
+    }
 }
 
 impl Gate<'_> {
@@ -105,9 +132,15 @@ impl Gate<'_> {
     pub(super) fn work<R>(&self, work: impl FnOnce(&AtomicI32) -> R) -> Shift<R> {
         if self.front {
             self.crew.wait();
+            // They go on until they are told to stop, so their clocks can be read until then.
             let _stop = StopOnDrop(self.stop);
-            Shift::of(|| work(self.stop))
+            let before = self.backs.sum();
+            let shift = Shift::of(|| work(self.stop));
+            let first = self.backs.shown.set((before, self.backs.sum()));
+            assert!(first.is_ok(), "a gate is gone through once");
+            shift
         } else {
+            self.backs.add();
             self.crew.report();
             Shift::of(|| work(self.stop))
         }
@@ -123,14 +156,15 @@ pub(super) fn together<F: Send, B: Send>(
 ) -> Together<F, B> {
     let stop = AtomicI32::new(0);
     let crew = Crew::new(backs + 1);
+    let clocks = Clocks::default();
     let (front, backs) = thread::scope(|scope| {
-        let (crew, stop, back) = (&crew, &stop, &back);
+        let (crew, stop, clocks, back) = (&crew, &stop, &clocks, &back);
         let backs: Vec<_> = (1..=backs)
             .map(|number| {
                 scope.spawn(move || {
                     let _seat = Seat::take(number);
                     crew.settle(number);
-                    back(&Gate { crew, stop, front: false })
+                    back(&Gate { crew, stop, front: false, backs: clocks })
                 })
             })
             .collect();
@@ -139,21 +173,45 @@ pub(super) fn together<F: Send, B: Send>(
             let _stop = StopOnDrop(stop);
             let _seat = Seat::take(0);
             crew.settle(0);
-            front(&Gate { crew, stop, front: true })
+            front(&Gate { crew, stop, front: true, backs: clocks })
         });
         let front = front.join().expect("the front does not panic");
         let backs = backs.into_iter().map(|b| b.join().expect("the backs do not panic"));
         (front, backs.collect::<Vec<_>>())
     });
-    let backs_cpu = backs.iter().map(|back| back.cpu).sum();
-    let others_cpu = front.others_cpu().saturating_sub(backs_cpu);
-    Together { front, backs, others_cpu }
+    let (before, after) = clocks.shown.into_inner().expect("the front has gone through its gate");
+    let others_cpu = front.others_cpu().saturating_sub(after.saturating_sub(before));
+    Together { front, backs, others_cpu, backs_cpu_before: before }
 }
 
 /// The processor time of the calling thread.
 fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// The processor clock of a thread, for others to read until it ends.
+#[derive(Debug)]
+struct ThreadClock(libc::clockid_t);
+
+impl ThreadClock {
+    fn own() -> Self {
+        let mut clock = libc::CLOCK_THREAD_CPUTIME_ID;
+        // SAFETY: it takes no arguments, and the calling thread is alive.
+        let thread = unsafe { libc::pthread_self() };
+        // SAFETY: the thread is the calling one, and there is room for the answer.
+        let error = unsafe { libc::pthread_getcpuclockid(thread, &raw mut clock) };
+        assert_eq!(error, 0, "every thread has a processor clock");
+        Self(clock)
+    }
+
+    fn now(&self) -> Duration {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: there is room for the answer; a clock whose thread has ended is an error.
+        let error = unsafe { libc::clock_gettime(self.0, &raw mut time) };
+        assert_eq!(error, 0, "the thread is still there");
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
 }
 
 #[cfg(test)]
@@ -182,6 +240,7 @@ mod tests {
             })
         });
         assert!(seen.backs[0].elapsed > Duration::ZERO);
+        assert!(seen.backs_cpu_before < seen.backs[0].thread_cpu, "{seen:?}");
         assert!(seen.front.cpu >= Duration::from_millis(3), "{seen:?}");
         assert!(seen.front_time() <= seen.front.elapsed);
         assert!((0.0..=1.0).contains(&seen.backs_share()), "{seen:?}");
@@ -196,6 +255,7 @@ mod tests {
             elapsed: ms(10),
             waited: ms(4),
             cpu: ms(5),
+            thread_cpu: ms(5),
             process_cpu: (ms(0), ms(9)),
         };
         assert_eq!(shift.own_time(Duration::ZERO), ms(6), "all neighbours");
