@@ -31,6 +31,14 @@ pub enum Point {
     BatchClosed,
     /// Callbacks are about to run.
     BeforeCallbacks,
+    /// A callback has been written, and the worker has perhaps to be told.
+    Added,
+    /// Room has been charged, and is perhaps to be given back.
+    Charged,
+    /// A thread that ends has left its queue to others, and not yet looked what is in it.
+    Orphaned,
+    /// The worker has said that it leaves a domain alone, and not yet looked a last time.
+    Leaving,
     /// A thread is about to unregister.
     BeforeUnregister,
     /// A thread has unregistered, so that its slot is free, and not yet looked whether somebody waits.

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::Urgency;
 use grace::limit::{Amount, Place, Remedy, Zone, remedy};
 
-use crate::chaos::{self, Mutant};
+use crate::chaos::{self, Mutant, Point};
 use crate::core::{Core, Me};
 use crate::kind::{self, Handle, Kind};
 use crate::local::{self, Debt, Own, Sections};
@@ -178,6 +178,7 @@ unsafe fn add<K: Kind, P>(
             unsafe { queue.add(what, payload, bytes) }
         }),
     };
+    chaos::point(Point::Added);
     // Relaxed: ordered by the fences in `add` and in `Queues::leave` [DQ-3].
     if !core.queues.announced.load(Relaxed) && !chaos::mutant(Mutant::NoAnnouncement) {
         worker::announce(&kind.handle());
@@ -526,6 +527,7 @@ pub(crate) fn finish(core: &Core) -> bool {
 pub(crate) fn orphan(handle: &Handle, queue: &Queue) {
     let owes = queue.purse().owes(handle);
     queue.mark_orphan(handle);
+    chaos::point(Point::Orphaned);
     if owes && place() == Place::Outside {
         // It pays before it ends. (If somebody is running its callbacks, that one goes on until nothing is
         // ready: see `Queue::run_some`.)

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use grace::limit::{self, Allowance, Amount, Zone};
 
+use crate::chaos::{self, Point};
 use crate::core::Core;
 use crate::os::sync::{AtomicU64, const_unless_loom};
 
@@ -29,6 +30,7 @@ impl Charge {
     /// Charges so much, if it fits.
     fn admit(&self, limit: Amount, wanted: Amount) -> bool {
         let seen = self.add(wanted);
+        chaos::point(Point::Charged);
         let admitted = limit::admit(seen, limit, wanted).is_some();
         if !admitted {
             self.give_back(wanted);

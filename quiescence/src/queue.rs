@@ -232,6 +232,7 @@ impl Queues {
     /// cleared, a heavy fence follows, and then the look. One of the two sees the other's store [DQ-3].
     pub(crate) fn leave(&self) -> Wants {
         self.announced.store(false, Relaxed);
+        chaos::point(Point::Leaving);
         let queues = self.all();
         if !chaos::mutant(Mutant::NoIdleFence) {
             fence::heavy(queues.iter().map(|queue| &queue.fence)); // [DQ-3]

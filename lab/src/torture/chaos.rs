@@ -80,9 +80,12 @@ const fn chances(point: Point) -> (u64, u64) {
         // Every grace period or update passes these.
         Point::Unlinked | Point::Fenced | Point::Announced => (8, 64),
         Point::BatchClosed | Point::BeforeCallbacks => (8, 32),
+        // Every callback passes this.
+        Point::Added => (512, 8192),
+        Point::Charged | Point::Leaving => (8, 64),
         // These are rare.
         Point::BeforeMark | Point::Marked => (4, 8),
-        Point::BeforeUnregister | Point::Unregistered => (4, 8),
+        Point::BeforeUnregister | Point::Unregistered | Point::Orphaned => (4, 8),
     }
 }
 
