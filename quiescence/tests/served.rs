@@ -1,6 +1,7 @@
 //! A process that serves its statistics: to whom, what, and what it survives.
 #![cfg(target_os = "linux")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -404,9 +405,19 @@ fn a_child_made_by_fork_serves_for_itself() {
     assert_eq!(answer["pid"], child);
     let answer = ask(&mut connect(&path), b"statistics\n").unwrap();
     assert_eq!(answer["pid"], served.child.id());
+    // Else the parent's clients would find somebody there who never answers.
+    let (parents, childs) = (sockets(served.child.id()), sockets(child));
+    assert!(!parents.is_empty() && parents.is_disjoint(&childs), "{parents:?} {childs:?}");
     let output = served.end();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     assert!(!path.exists() && !path_of_child.exists());
+}
+
+/// The sockets that a process has open.
+fn sockets(pid: u32) -> BTreeSet<PathBuf> {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let open = open.filter_map(|file| fs::read_link(file.unwrap().path()).ok());
+    open.filter(|file| file.to_string_lossy().starts_with("socket:")).collect()
 }
 
 #[test]
