@@ -90,6 +90,7 @@ fn floods_of_callbacks_are_clean() {
         "try_retire",
         "call inside a section",
         "call_hurried",
+        "try_call",
         "barrier",
     ];
     defers("floods", 3, &[&SHAPES[..], &deeds].concat());

@@ -107,6 +107,7 @@ named! {
         Again = "closure that queues itself again",
         InSectionCall = "call inside a section",
         Hurried = "call_hurried",
+        TryCall = "try_call",
         DeferBarrier = "barrier",
         Tune = "tune",
         Room = "limit filled to the last object",

@@ -40,11 +40,15 @@ impl<'a, K: Kind> Flooder<'a, K> {
     /// Queues closures, a few words or more each; they run in order. Outside of sections, where none is refused.
     pub(super) fn call(&mut self, count: u64, random: &mut Random) {
         for _ in 0..count {
-            let hurried = random.one_in(256);
-            let refused = if random.one_in(4) {
-                self.queue::<8>(Deed::LargeClosure, LARGE, hurried).is_some()
-            } else {
-                self.queue::<0>(Deed::Closure, SMALL, hurried).is_some()
+            let refused = match random.below(256) {
+                0 => self.queue::<0>(Deed::Hurried, SMALL).is_some(),
+                1..16 => {
+                    let refused = self.queue::<0>(Deed::TryCall, SMALL);
+                    self.call_later(refused);
+                    false
+                }
+                16..80 => self.queue::<8>(Deed::LargeClosure, LARGE).is_some(),
+                _ => self.queue::<0>(Deed::Closure, SMALL).is_some(),
             };
             if refused {
                 self.refused_outside();
@@ -63,7 +67,6 @@ impl<'a, K: Kind> Flooder<'a, K> {
         &mut self,
         deed: Deed,
         bytes: usize,
-        hurried: bool,
     ) -> Option<impl FnOnce() + Send + 'static + use<K, WORDS>> {
         let Field { station, domain, tally, .. } = self.field;
         let ticket = Ticket { lane: Arc::clone(&self.lane), number: self.queued };
@@ -74,8 +77,12 @@ impl<'a, K: Kind> Flooder<'a, K> {
             std::hint::black_box(words);
         };
         assert_eq!(size_of_val(&closure), bytes, "what a closure is counted as");
-        station.did(if hurried { Deed::Hurried } else { deed });
-        let queued = if hurried { domain.call_hurried(closure) } else { domain.call(closure) };
+        station.did(deed);
+        let queued = match deed {
+            Deed::Hurried => domain.call_hurried(closure),
+            Deed::TryCall => domain.try_call(closure),
+            _ => domain.call(closure),
+        };
         match queued {
             Ok(()) => {
                 tally.admitted(bytes);
@@ -99,7 +106,7 @@ impl<'a, K: Kind> Flooder<'a, K> {
         &mut self,
         count: u64,
     ) -> Option<impl FnOnce() + Send + 'static + use<K>> {
-        (0..count).find_map(|_| self.queue::<0>(Deed::InSectionCall, SMALL, false))
+        (0..count).find_map(|_| self.queue::<0>(Deed::InSectionCall, SMALL))
     }
 
     /// Queues the closure that was refused, outside of sections.

@@ -179,9 +179,11 @@ impl<K: Kind> Clone for Field<K> {
 pub(super) type Later<K> = Box<dyn FnOnce(&Field<K>)>;
 
 #[derive(Debug)]
+#[expect(dead_code, reason = "it is there to be dropped")]
 pub(super) struct Small(Parcel);
 
 #[derive(Debug)]
+#[expect(dead_code, reason = "as above, and to be large")]
 pub(super) struct Large(Parcel, [u64; 62]);
 
 /// An owner that is retired as it is: two words, or many.

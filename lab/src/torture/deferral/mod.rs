@@ -119,7 +119,6 @@ pub(super) struct Station {
     /// Which of the ledger's posts is this thread's.
     pub(super) post: usize,
     engine: Engine,
-    seed: u64,
     /// Threads that live for a moment, for the whole run.
     short_threads: u64,
     /// The name of the step that is removed.
@@ -210,7 +209,6 @@ impl Deferral {
             ledger: Arc::clone(ledger),
             post,
             engine: self.engine,
-            seed,
             short_threads: self.short_threads,
             mutant: self.mutant,
         };
