@@ -382,3 +382,73 @@ pub(super) fn chain<K: Kind>(field: &Field<K>, left: u64) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::torture::ledger::{Ledger, Post};
+
+    fn station() -> Station {
+        Station {
+            ledger: Arc::new(Ledger::new(None, vec![Post::new("a test".to_owned())])),
+            post: 0,
+            engine: quiescence_chaos::Engine::default(),
+            short_threads: 0,
+            mutant: None,
+        }
+    }
+
+    #[test]
+    fn one_object_or_one_byte_too_many_is_a_fault() {
+        for (bytes, within) in [(8, true), (9, false)] {
+            let station = station();
+            let tally = Tally::new(&station, "test", Bound { objects: 2, bytes: 16 });
+            let parcels = [tally.parcel(8), tally.parcel(bytes)];
+            tally.admitted(8);
+            tally.admitted(bytes);
+            assert_eq!(station.ledger.faults(FaultKind::Limit) == 0, within);
+            drop(parcels);
+            assert_eq!(tally.waiting(), 0);
+            tally.expect_none("in the test");
+            assert_eq!(station.ledger.faults(FaultKind::Count), 0);
+        }
+        let station = station();
+        let tally = Tally::new(&station, "test", Bound { objects: 1, bytes: 16 });
+        tally.admitted(8);
+        tally.admitted(8);
+        assert_eq!(station.ledger.faults(FaultKind::Limit), 1);
+        tally.expect_none("in the test");
+        assert_eq!(station.ledger.faults(FaultKind::Count), 1, "none was dropped");
+    }
+
+    #[test]
+    fn whoever_runs_before_its_turn_or_twice_is_a_fault() {
+        let station = station();
+        let tally = Tally::new(&station, "test", Bound::NONE);
+        let lane: Arc<Lane> = Arc::default();
+        let ticket = |number| Ticket { lane: Arc::clone(&lane), number };
+        (0..2).for_each(|number| ticket(number).check(&tally));
+        assert_eq!((lane.ran(), station.ledger.faults(FaultKind::Order)), (2, 0));
+        ticket(1).check(&tally);
+        assert_eq!(station.ledger.faults(FaultKind::Order), 1, "twice");
+        ticket(3).check(&tally);
+        assert_eq!(station.ledger.faults(FaultKind::Order), 2, "before its turn");
+    }
+
+    #[test]
+    fn every_shape_is_counted_as_what_the_library_takes_it_for() {
+        let station = station();
+        let domain = Domain::new();
+        let tally = Tally::new(&station, "test", Bound::NONE);
+        let field = Field { station, domain, tally, largest: 4096 };
+        for draw in 0..64 {
+            let guard = field.domain.read(); // it waits
+            assert!(field.retire_some(draw % 2 == 0, draw).is_ok(), "there is room");
+            let counted = u64::try_from(field.tally.bytes.load(Relaxed));
+            assert_eq!(counted, Ok(field.domain.statistics().bytes_waiting), "shape {draw}");
+            drop(guard);
+            field.domain.barrier();
+        }
+        assert_eq!(field.tally.waiting(), 0);
+    }
+}
