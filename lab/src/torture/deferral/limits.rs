@@ -178,18 +178,31 @@ fn fill(field: &Field<Private>, limit: Amount, kept: Amount) {
                 .to_owned()
         });
     }
-    field.station.begin(Deed::Settled);
-    drop(guard);
-    let waiting = field.tally.waiting();
-    if u64::try_from(waiting).is_ok_and(|waiting| waiting > room) {
-        field.tally.fault(FaultKind::Limit, || {
-            format!("{waiting} objects wait where {room} may, after the section has ended")
-        });
-    }
-    field.station.did(Deed::Settled);
+    settle(field, guard, room);
     for later in [kept_back, over.err(), second.err()].into_iter().flatten() {
         later(field);
     }
     field.domain.barrier();
     field.tally.expect_none("after a barrier");
+}
+
+/// Ends the section, inside of which an object went over the limit: a grace period is waited for then. What it
+/// has freed is freed by this thread, unless the worker is just at it.
+fn settle<G>(field: &Field<Private>, guard: G, room: u64) {
+    field.station.begin(Deed::Settled);
+    let grace_periods = || field.domain.statistics().grace_periods;
+    let before = grace_periods();
+    drop(guard);
+    let waited = grace_periods() > before;
+    let is_paid = || u64::try_from(field.tally.waiting()).is_ok_and(|waiting| waiting <= room);
+    if !waited || !field.station.await_idle(Deed::Settled, is_paid) {
+        let waiting = field.tally.waiting();
+        field.tally.fault(FaultKind::Limit, || {
+            format!(
+                "{waiting} objects wait where {room} may, after a section that went over the limit; \
+                 a grace period has been waited for: {waited}"
+            )
+        });
+    }
+    field.station.did(Deed::Settled);
 }
