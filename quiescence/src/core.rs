@@ -579,7 +579,7 @@ enum Needed {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        self.queues.run_all();
+        self.queues.run_all(self);
     }
 }
 

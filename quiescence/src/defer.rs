@@ -191,6 +191,7 @@ unsafe fn add<K: Kind, P>(
 fn tend(core: &Core, queue: &Queue) {
     if queue.is_full(core.limit()) {
         queue.close(core, urgency(core));
+        queue.purse().trim(core);
     }
     if local::in_callback() {
         return;
@@ -274,7 +275,6 @@ fn make_room<K: Kind>(kind: &K, queue: Option<&Queue>, object: Amount, waits: bo
         },
         Remedy::Borrow => {
             admit_over(core, queue, object);
-            local::make_overdue();
             Room::Charged
         }
         Remedy::Refuse if chaos::mutant(Mutant::NoRefusal) => {
@@ -300,10 +300,13 @@ fn admit(core: &Core, queue: Option<&Queue>, object: Amount) -> bool {
     }
 }
 
-/// Admits an object over the limit.
+/// Admits an object over the limit; a section that the thread is in has it settle that when it ends.
 fn admit_over(core: &Core, queue: Option<&Queue>, object: Amount) {
     match queue {
-        Some(queue) => queue.purse().borrow(core, object),
+        Some(queue) => {
+            queue.purse().borrow(core, object);
+            local::make_overdue();
+        }
         None => core.admit_over(object),
     }
 }
@@ -324,6 +327,7 @@ fn settle(core: &Core, queue: Option<&Queue>) {
         if queue.is_empty() {
             queue.purse().forgive();
         }
+        queue.purse().trim(core);
     }
 }
 
@@ -394,7 +398,7 @@ pub(crate) fn call<K: Kind, F: FnOnce() + Send + 'static>(
     Ok(())
 }
 
-/// As [`call`], for callers that can neither wait nor be refused: over the limit, if need be.
+/// As [`call`], for callers that cannot be refused: over the limit, where nothing may be waited for.
 pub(crate) fn call_over<K: Kind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
     let waits = if place() == Place::Outside { Patience::Lazy } else { Patience::None };
     if let Err(refused) = call(kind, f, waits) {
@@ -447,6 +451,7 @@ fn tend_closures<K: Kind>(kind: &K, queue: &Queue) {
         return;
     }
     queue.close(core, urgency(core));
+    queue.purse().trim(core);
     if Sections::of_this_thread() == Sections::None {
         core.advance(Own::in_domain(core).me());
     }
@@ -476,20 +481,36 @@ fn make_room_for_closure<K: Kind>(
         _ if !waits => false,
         Place::Section if borrows => {
             admit_over(core, queue, amount);
-            local::make_overdue();
             true
         }
         Place::Section | Place::Callback => false,
-        Place::Outside => loop {
-            settle(core, local::existing_objects(core).as_deref());
-            if admit(core, queue, amount) {
-                break true;
-            }
-            if !worker::hurry(&kind.handle()) {
-                break false; // there is no worker, so nobody makes room
-            }
-            sync::moment();
-        },
+        Place::Outside => wait_for_room(kind, queue, amount),
+    }
+}
+
+/// Looks in a row at which nothing waits in a domain, and yet there is no room.
+const LOOKS_IN_VAIN: u32 = 16;
+
+/// Waits until the worker has made room for a closure. Answers whether it has been admitted.
+fn wait_for_room<K: Kind>(kind: &K, queue: Option<&Queue>, amount: Amount) -> bool {
+    let core = kind.core();
+    let mut in_vain = 0;
+    loop {
+        settle(core, local::existing_objects(core).as_deref());
+        if admit(core, queue, amount) {
+            return true;
+        }
+        // What is charged then is in the purses of threads that may not come by for long, since a limit that
+        // was greater. Nobody will make room, and nothing waits.
+        in_vain = if core.queues.wants() == Wants::Nothing { in_vain + 1 } else { 0 };
+        if in_vain == LOOKS_IN_VAIN {
+            admit_over(core, queue, amount);
+            return true;
+        }
+        if !worker::hurry(&kind.handle()) {
+            return false; // there is no worker, so nobody makes room
+        }
+        sync::moment();
     }
 }
 

@@ -429,6 +429,7 @@ impl<K: Kind> Domain<K> {
     /// limit allows, nothing is lost: whoever retires next waits.
     pub fn tune(&self, tuning: Tuning) {
         self.core().tuning.set(tuning);
+        worker::retune(&self.kind.handle());
     }
 
     /// Counts of what has happened in this domain.

@@ -52,7 +52,10 @@ impl Charge {
             self.objects.fetch_sub(amount.objects, Relaxed);
         }
         if amount.bytes != 0 {
-            self.bytes.fetch_sub(amount.bytes, Relaxed);
+            // Not below nothing, which would be as good as full: a `Retire::bytes` of the user may answer more
+            // than it did when it was charged.
+            let less = |bytes: u64| Some(bytes.saturating_sub(amount.bytes));
+            let _ = self.bytes.fetch_update(Relaxed, Relaxed, less);
         }
     }
 
@@ -144,6 +147,11 @@ impl Purse {
     pub(crate) fn give_back(&self, core: &Core, finished: Amount) -> Amount {
         let chunk = core.chunk();
         self.with(|allowance| allowance.give_back(finished, chunk))
+    }
+
+    /// Keeps no more than [`Self::give_back`] leaves here: the limit may have been lowered.
+    pub(crate) fn trim(&self, core: &Core) {
+        core.charge.0.give_back(self.give_back(core, Amount::NONE));
     }
 
     /// Whether the thread owes something; not if there is room for it by now.

@@ -434,7 +434,8 @@ pub(crate) fn owes(core: &Core) -> bool {
     let locals = table.locals.borrow();
     let local = locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core));
     let queues = local.into_iter().flat_map(|local| local.objects.iter().chain(&local.closures));
-    queues.fold(false, |owes, queue| queue.purse().owes(core) || owes)
+    // All of them: who looks is forgiven what there is room for by now.
+    queues.filter(|queue| queue.purse().owes(core)).count() != 0
 }
 
 /// The domains in which the thread has gone over the limit, and its queues there.
@@ -507,11 +508,18 @@ pub(crate) fn nested_in_callbacks() -> u32 {
 
 /// Runs `f`, which runs callbacks of `core`; the room that they have made is in `credit`.
 pub(crate) fn running_callbacks<R>(core: &Core, credit: &Credit, f: impl FnOnce() -> R) -> R {
-    let before = RUNNING.get();
-    RUNNING.set(Running { depth: before.depth + 1, core, credit });
-    let result = f();
-    RUNNING.set(before);
-    result
+    /// What the thread was running before. Again, also where `f` panics: `credit` goes with this call.
+    struct Before(Running);
+
+    impl Drop for Before {
+        fn drop(&mut self) {
+            RUNNING.set(self.0);
+        }
+    }
+
+    let before = Before(RUNNING.get());
+    RUNNING.set(Running { depth: before.0.depth + 1, core, credit });
+    f()
 }
 
 /// The room that the callbacks of `core` on this thread have made so far, while they are run.

@@ -610,7 +610,7 @@ fn the_worker_leaves_nothing_behind() {
         let announced = adder.join().unwrap();
         assert!(wants != Wants::Nothing || !announced, "a callback that nobody looks after");
         RUN.set(0);
-        core.queues.run_all();
+        core.queues.run_all(&core);
         assert_eq!(RUN.get(), 1);
     });
 }
@@ -632,7 +632,7 @@ fn an_orphan_is_forgotten_when_it_is_empty() {
         core.queues.forget_orphans();
         adder.join().unwrap();
         assert_eq!(core.queues.counts().queued, 1);
-        core.queues.run_all();
+        core.queues.run_all(&core);
         assert_eq!(RUN.get(), 1, "forgotten with a callback in it");
         core.queues.forget_orphans();
         assert_eq!(core.queues.len(), 0);

@@ -123,6 +123,18 @@ struct Inner {
     claimed: u64,
     /// Threads that wait for the runner to stop.
     waiters: u32,
+    /// In a child process: what is known of the bytes that were lost.
+    lost: Option<Lost>,
+}
+
+/// Callbacks of a child process that a fork has taken away while they were run, or in the midst of being added:
+/// how many bytes each was charged nobody can say, but all of them together.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    /// Once so many have finished...
+    finished: u64,
+    /// ...it is so many bytes.
+    bytes: u64,
 }
 
 /// What came of running callbacks.
@@ -185,9 +197,12 @@ impl Queues {
         self.length.load(Relaxed)
     }
 
-    /// At the end of a domain, which has no reader left: runs everything.
-    pub(crate) fn run_all(&self) {
-        while self.all().iter().map(|queue| queue.run_all()).sum::<u64>() != 0 {}
+    /// At the end of a domain, which has no reader left: runs everything. These are callbacks like others: the
+    /// thread, which may be the worker, must not wait for callbacks meanwhile.
+    pub(crate) fn run_all(&self, core: &Core) {
+        running(core, &Credit::new(), || {
+            while self.all().iter().map(|queue| queue.run_all()).sum::<u64>() != 0 {}
+        });
     }
 
     /// Forgets queues that are empty and whose threads are gone.
@@ -284,22 +299,31 @@ impl Inner {
         }
     }
 
-    /// So many of those that were taken out have finished; the others stand where `cursor` is.
-    fn finish(&mut self, queue: &Queue, ran: Ran, cursor: Cursor) {
+    /// So many of those that were taken out have finished; the others stand where `cursor` is. Answers what is
+    /// to be given back to the domain besides.
+    #[must_use]
+    fn finish(&mut self, queue: &Queue, ran: Ran, cursor: Cursor) -> Amount {
         self.segments.take(ran.count);
         // Written under the lock: no locked instruction is needed. Release: [DQ-2].
-        queue.finished.store(queue.finished.load(Relaxed) + ran.count, Release);
-        let bytes = queue.bytes_finished.load(Relaxed).wrapping_add(ran.bytes);
+        let finished = queue.finished.load(Relaxed) + ran.count;
+        queue.finished.store(finished, Release);
+        let mut bytes = queue.bytes_finished.load(Relaxed).wrapping_add(ran.bytes);
+        let mut found = Amount::NONE;
+        if let Some(lost) = self.lost.take_if(|lost| lost.finished == finished) {
+            found.bytes = lost.bytes.wrapping_sub(bytes);
+            bytes = lost.bytes;
+        }
         queue.bytes_finished.store(bytes, Relaxed);
         let read = std::mem::replace(&mut self.cursor, cursor);
         // SAFETY: the stream's own, older and younger; nobody else reads, and nobody goes back.
         unsafe { queue.own.0.stream.give_back(read, cursor) };
         self.runner = 0;
         self.claimed = 0;
+        found
     }
 
-    /// In a child process: whoever was running callbacks is gone with what it had taken out. What it was
-    /// charged for is free again as far as that is known without looking at objects that may be gone.
+    /// In a child process: whoever was running callbacks is gone with what it had taken out. What that was
+    /// charged is free again as far as it is known without looking at objects that may be gone; see [`Lost`].
     #[cfg(not(loom))]
     fn forget_runner(&mut self, queue: &Queue) {
         let mut cursor = self.cursor;
@@ -310,7 +334,26 @@ impl Inner {
             lost.count += run.count;
             lost.bytes += run.kind.bytes.map_or(0, |bytes| bytes as u64 * run.count);
         }
-        self.finish(queue, lost, cursor);
+        // What is charged is counted anew after this.
+        let _: Amount = self.finish(queue, lost, cursor);
+    }
+
+    /// In a child process: see [`Lost`].
+    #[cfg(not(loom))]
+    fn count_lost(&mut self, queue: &Queue) {
+        let (own, finished) = (&queue.own.0, queue.finished.load(Relaxed));
+        let all = Lost { finished: own.stream.written(), bytes: own.bytes.load(Relaxed) };
+        if all.finished == finished {
+            queue.bytes_finished.store(all.bytes, Relaxed);
+        }
+        self.lost = (all.finished != finished).then_some(all);
+    }
+
+    /// How many may be run in one go.
+    fn claimable(&self, queue: &Queue) -> u64 {
+        let ready = self.segments.ready();
+        // Relaxed: written under the lock.
+        self.lost.map_or(ready, |lost| ready.min(lost.finished - queue.finished.load(Relaxed)))
     }
 }
 
@@ -333,6 +376,7 @@ impl Queue {
                 runner: 0,
                 claimed: 0,
                 waiters: 0,
+                lost: None,
             }),
             stopped: Condvar::new(),
             counted: AtomicU64::new(0),
@@ -413,7 +457,7 @@ impl Queue {
                 break;
             }
             let many = if ready > 2 * BATCH { ready >> RUN_SHIFT } else { 0 };
-            inner.claimed = least.max(many).min(ready);
+            inner.claimed = least.max(many).min(inner.claimable(self));
             inner.runner = runner;
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
@@ -421,7 +465,7 @@ impl Queue {
             let ran = self.run(core, &mut cursor, claimed, runner);
             count += ran.count;
             inner = sync::lock(&self.inner);
-            inner.finish(self, ran, cursor);
+            core.charge.0.give_back(inner.finish(self, ran, cursor));
         }
         if inner.waiters != 0 {
             self.stopped.notify_all();
@@ -436,8 +480,11 @@ impl Queue {
         let deadline = Deadline::of(core, claimed);
         running(core, &credit, || {
             while ran.count < claimed && !deadline.is_over(ran.count) {
+                // So that it comes by each number that the clock is looked at.
+                let chunk = RUN_CHUNK - ran.count % RUN_CHUNK;
+                let max = chunk.min(claimed - ran.count);
                 // SAFETY: claimed and not yet read.
-                unsafe { self.run_next(cursor, claimed - ran.count, &credit, &mut ran) };
+                unsafe { self.run_next(cursor, max, &credit, &mut ran) };
             }
         });
         core.queues.panicked.fetch_add(ran.panicked, Relaxed);
@@ -462,8 +509,10 @@ impl Queue {
     /// The caller is the one who reads the stream, which has `max` callbacks left, at least one.
     unsafe fn run_next(&self, cursor: &mut Cursor, max: u64, credit: &Credit, ran: &mut Ran) {
         // SAFETY: by the contract.
-        let run = unsafe { cursor.next(max.min(RUN_CHUNK)) };
-        let bytes = run.bytes_each();
+        let run = unsafe { cursor.next(max) };
+        // Foreign code, where the kind leaves it to the value. If that panics, it counts for nothing.
+        let mut bytes = 0;
+        ran.panicked += u64::from(!caught(|| bytes = run.bytes_each()));
         ran.count += run.count;
         ran.bytes += bytes * run.count;
         if chaos::mutant(Mutant::SkipOne) && ran.count == run.count {
@@ -520,7 +569,8 @@ impl Queue {
             ran.count += one.count;
             inner = sync::lock(&self.inner);
             inner.count(self);
-            inner.finish(self, one, cursor);
+            // Nobody is charged any more.
+            let _: Amount = inner.finish(self, one, cursor);
         }
         ran.count
     }
@@ -719,6 +769,7 @@ impl Held<'_> {
             if gone && !chaos::mutant(Mutant::RunnerAfterFork) {
                 held.0.forget_runner(queue);
             }
+            held.0.count_lost(queue);
             held.0.waiters = 0;
             if queue.owner != owner && queue.owner != 0 {
                 queue.purse().forget();

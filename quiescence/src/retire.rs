@@ -32,9 +32,10 @@ pub trait Retire: Send + 'static {
     /// the same whenever it is asked. Must not panic.
     fn bytes(&self) -> usize;
 
-    /// Whether a value of one word is a pointer, so that it is initialised as a whole.
+    /// Whether a value of one word is a pointer, so that it is initialised as a whole. Must be true, so only
+    /// this crate can say it: nobody else can name the type.
     #[doc(hidden)]
-    const POINTER: bool = false;
+    const POINTER: IsPointer = IsPointer(false);
 
     /// The memory that is this value's alone, and how many bytes: for the checks of debug builds. Of none,
     /// nothing is checked.
@@ -58,7 +59,7 @@ impl<T: ?Sized + Send + 'static> Retire for Box<T> {
         size_of_val(&**self)
     }
 
-    const POINTER: bool = true;
+    const POINTER: IsPointer = IsPointer(true);
 
     fn owned(&self) -> (*const (), usize) {
         (std::ptr::from_ref(&**self).cast(), size_of_val(&**self))
@@ -75,7 +76,7 @@ impl<T: ?Sized + Send + Sync + 'static> Retire for Arc<T> {
         size_of_val(&**self)
     }
 
-    const POINTER: bool = true;
+    const POINTER: IsPointer = IsPointer(true);
 }
 
 impl<T: Send + 'static> Retire for Vec<T> {
@@ -83,6 +84,10 @@ impl<T: Send + 'static> Retire for Vec<T> {
         self.capacity() * size_of::<T>()
     }
 }
+
+/// Whether a value is a pointer.
+#[derive(Clone, Copy, Debug)]
+pub struct IsPointer(bool);
 
 impl Retire for String {
     fn bytes(&self) -> usize {
@@ -261,7 +266,7 @@ impl<P: Retire> Value<P> {
 
     pub(crate) const NEAR: stream::Kind = stream::Kind {
         words: words::<P>(),
-        pointer: P::POINTER && size_of::<P>() == size_of::<Word>(),
+        pointer: P::POINTER.0 && size_of::<P>() == size_of::<Word>(),
         bytes: None,
         // SAFETY: the payload is a P.
         bytes_of: |payload| unsafe { &*payload.cast::<P>() }.bytes(),

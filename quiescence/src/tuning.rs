@@ -150,7 +150,7 @@ fn ns(duration: Duration) -> u64 {
 }
 
 /// What may wait by default; found out once.
-fn default_bytes() -> u64 {
+pub(crate) fn default_bytes() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| (os::memory::available_bytes() / SHARE).max(BYTES_LEAST))
 }

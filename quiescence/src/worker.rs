@@ -12,7 +12,7 @@
 //! in a hurry. A domain under `poll` is looked at again without pause.
 
 use std::ptr;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -78,6 +78,8 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     let close_at = after(now, handle.tuning.lazy_ns());
     let wanted = handle.attention() != Attention::None;
     let due = if wanted { now + sync::TICK } else { close_at };
+    // Those that have ended may be due much later.
+    state.domains.retain(|task| task.domain.is_alive());
     state.domains.push(Task { domain: handle.downgrade(), due, close_at });
     let refused = if state.started {
         WORK.notify_one();
@@ -94,7 +96,8 @@ pub(crate) fn announce(handle: &Handle) -> bool {
 
 /// Has the worker see to `handle` now, and wait for no company there. Answers whether there is a worker.
 pub(crate) fn hurry(handle: &Handle) -> bool {
-    handle.queues.hurried.store(true, Relaxed); // ordered by the lock
+    // Release: pairs with the Acquire in `tend`; who sees the mark closes what was queued before it.
+    handle.queues.hurried.store(true, Release);
     if !announce(handle) {
         return false;
     }
@@ -107,6 +110,19 @@ pub(crate) fn hurry(handle: &Handle) -> bool {
     }
     WORK.notify_one();
     true
+}
+
+/// The tuning of `handle` has changed: what waits for company there waits no longer than it says now.
+pub(crate) fn retune(handle: &Handle) {
+    let mut state = sync::lock(&WORKER);
+    let close_at = after(Instant::now(), handle.tuning.lazy_ns());
+    let this = ptr::from_ref::<Core>(handle);
+    // If it is not in the list, the worker is looking after it, and sees the tuning when it is done.
+    for task in state.domains.iter_mut().filter(|task| ptr::eq(task.domain.as_ptr(), this)) {
+        task.close_at = task.close_at.min(close_at);
+        task.due = task.due.min(task.close_at);
+    }
+    WORK.notify_one();
 }
 
 /// Starts the thread. If the system gives none, the callbacks wait for their threads' next updates
@@ -178,6 +194,7 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     let asked = core.attention();
     let wants = if asked == Attention::None { core.queues.leave() } else { core.queues.wants() };
     let hurried = core.queues.hurried.load(Relaxed);
+    task.close_at = task.close_at.min(after(now, core.tuning.lazy_ns())); // see `retune`
     task.due = match (asked, wants) {
         (Attention::AtOnce, _) => now,
         _ if hurried => now,
@@ -192,7 +209,7 @@ fn tend(task: &mut Task<Handle>) {
     let core: &Core = &task.domain;
     let now = Instant::now();
     let queues = core.queues.all();
-    let hurried = core.queues.hurried.swap(false, Relaxed);
+    let hurried = core.queues.hurried.swap(false, Acquire); // pairs with the Release in `hurry`
     let lazy = chaos::mutant(Mutant::LazyForever);
     if hurried || now >= task.close_at && !lazy {
         let urgency = if hurried { Urgency::Normal } else { Urgency::Background };
@@ -261,7 +278,7 @@ impl Held {
 mod tests {
     use super::*;
     use crate::kind::Kind;
-    use crate::retire::Closure;
+    use crate::retire::{Boxed, Closure};
     use crate::{Domain, domain::Builder};
 
     /// A domain in which a callback waits that the worker thread does not hear of.
@@ -303,6 +320,47 @@ mod tests {
         assert_eq!(domain.statistics().grace_periods, 1);
         assert_eq!(domain.statistics().callbacks_run, 1);
         assert_eq!(attention_or_forget(&mut task), Attention::None);
+    }
+
+    /// Whatever stands side by side, the clock is looked at.
+    #[test]
+    fn callbacks_end_their_turn_when_the_time_is_up() {
+        let domain = Domain::new();
+        let mut tuning = domain.tuning();
+        tuning.run_time = Duration::ZERO;
+        domain.tune(tuning);
+        let core = domain.kind().core();
+        let queue = core.queues.add(core, 1);
+        add(&queue, || ());
+        for number in 0..999_u64 {
+            let object = Box::into_raw(Box::new(number));
+            // SAFETY: only this thread adds; from a box.
+            unsafe { queue.add(&Boxed::<u64>::KIND, object, 0) };
+        }
+        queue.close(core, Urgency::Normal);
+        core.advance(Me { quiescent_slots: 0 });
+        assert_eq!(queue.run_some(core, 1, 1_000), 32, "one look, after one callback and 31 boxes");
+        while queue.run_some(core, 1, 1_000) != 0 {}
+        assert!(queue.is_empty());
+    }
+
+    /// However patient they were: their memory would wait as long.
+    #[test]
+    fn domains_that_have_ended_are_forgotten() {
+        let patient = || {
+            let domain = Domain::new();
+            let mut tuning = domain.tuning();
+            tuning.lazy = Duration::MAX;
+            domain.tune(tuning);
+            domain.call(|| ()).expect("there is room");
+            domain
+        };
+        let ended: Vec<_> = (0..10).map(|_| patient().kind().handle().downgrade()).collect();
+        let _last = patient();
+        let state = sync::lock(&WORKER);
+        let is_ended =
+            |task: &Task| ended.iter().any(|one| ptr::eq(one.as_ptr(), task.domain.as_ptr()));
+        assert_eq!(state.domains.iter().filter(|task| is_ended(task)).count(), 0);
     }
 
     /// Nobody gets around the budget by wanting nothing for a moment, after which the domain is

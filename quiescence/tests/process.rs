@@ -103,6 +103,39 @@ fn a_section_of_the_forking_thread_goes_on_in_the_child() {
     });
 }
 
+/// Meets the test twice when it is dropped.
+struct Meets(Arc<Barrier>);
+
+impl Drop for Meets {
+    fn drop(&mut self) {
+        self.0.wait();
+        self.0.wait();
+    }
+}
+
+/// What another thread was just running is lost in the child, and its size, which only the object could tell, is
+/// not held against the limit for ever.
+#[test]
+fn what_is_lost_in_a_child_takes_up_no_room() {
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.bytes_max = 1_000;
+    domain.tune(tuning);
+    let meets = Arc::new(Barrier::new(2));
+    domain.retire_sized(Meets(Arc::clone(&meets)), 600).unwrap();
+    domain.retire_sized((), 200).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| domain.barrier());
+        meets.wait();
+        in_child(|| {
+            domain.barrier();
+            assert_eq!(domain.statistics().bytes_waiting, 0);
+            assert!(domain.try_retire([0_u8; 900].to_vec()).is_ok(), "there is room");
+        });
+        meets.wait();
+    });
+}
+
 #[test]
 fn forks_beside_readers_updaters_and_callbacks() {
     let domain = Domain::new();

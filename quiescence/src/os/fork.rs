@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, Once};
 use crate::core;
 use crate::kind::{Handle, WeakHandle};
 use crate::os::{clock, exit, fence, sync};
-use crate::{defer, local, queue, retired, serve, worker};
+use crate::{defer, local, queue, retired, serve, tuning, worker};
 
 /// The domains in use, so that a fork finds them.
 static DOMAINS: Mutex<Vec<WeakHandle>> = Mutex::new(Vec::new());
@@ -89,6 +89,8 @@ extern "C" fn prepare() {
     // finish it.
     INSTALL.call_once(|| ());
     fence::chosen();
+    tuning::default_bytes();
+    clock::monotonic_ns();
     let serve = serve::hold();
     let worker = worker::hold();
     let domains = sync::lock(&DOMAINS);
