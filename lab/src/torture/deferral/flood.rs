@@ -181,6 +181,7 @@ impl<'a, K: Kind> Flooder<'a, K> {
             }
             _ => {
                 station.begin(Deed::Tune);
+                station.did(Deed::Tune);
                 tune(&self.field.domain, random);
             }
         }
