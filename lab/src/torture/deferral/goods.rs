@@ -212,11 +212,11 @@ impl<K: Kind> Drop for Chain<K> {
     }
 }
 
-/// Its drop counts; it has no memory that could.
+/// Its drop counts; it has no memory that could. The address of its box is 1, an odd one.
 #[derive(Debug)]
 struct Nothing;
 
-/// One word that is no address: its lowest bit is set.
+/// One word that is no address, though its lowest bit is set as in the words of the library's own.
 #[derive(Debug)]
 struct OddWord(usize);
 
@@ -241,8 +241,6 @@ impl Retire for OddWord {
     fn bytes(&self) -> usize {
         size_of::<usize>()
     }
-
-    const POINTER: bool = true;
 }
 
 /// Says so unless every object without memory, and every odd word, was dropped once: when all is over.
