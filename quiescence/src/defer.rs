@@ -76,9 +76,43 @@ pub(crate) unsafe fn retire_raw<K: Kind, T: Send + 'static>(kind: &K, object: *m
     unsafe { add_object(kind, queue, &Boxed::<T>::KIND, object, amount.bytes) };
 }
 
+/// Room for one object in the calling thread's queue, out of its purse: for who is about to unlink one.
+#[derive(Debug)]
+pub(crate) struct Reserved<'q> {
+    queue: &'q Queue,
+    amount: Amount,
+}
+
+/// Room for an object of so many bytes, if the thread's purse has it.
+#[inline]
+pub(crate) fn reserve<K: Kind>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
+    let amount = Amount::object(bytes as u64);
+    let queue = local::objects(kind.core(), || kind.handle())?;
+    let plain = !chaos::mutant(Mutant::RetireBeforeUnlink);
+    (plain && queue.purse().take(amount)).then_some(Reserved { queue, amount })
+}
+
+impl Reserved<'_> {
+    /// Drops the box that `object` came from after a grace period; nothing, if it is null.
+    ///
+    /// # Safety
+    /// `object` is null or came from a box, of the size that room was reserved for; new sections of the same
+    /// domain cannot reach it.
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn retire<K: Kind, T: Send + 'static>(self, kind: &K, object: *mut T) {
+        if object.is_null() {
+            return self.queue.purse().put_back(self.amount);
+        }
+        retired::note(object.cast_const().cast(), size_of::<T>());
+        let bytes = self.amount.bytes;
+        // SAFETY: the box is consumed once; T is Send and 'static. It has been charged.
+        unsafe { add_object(kind, Some(self.queue), &Boxed::<T>::KIND, object, bytes) };
+    }
+}
+
 /// Whether an object of so many bytes may be unlinked here, to be retired then: not in a section, where
 /// nothing can be waited for, if this thread has gone over the limit there already.
-#[inline]
 pub(crate) fn may_replace<K: Kind>(kind: &K, bytes: usize) -> bool {
     let amount = Amount::object(bytes as u64);
     let Some(queue) = local::objects(kind.core(), || kind.handle()) else { return true };

@@ -355,7 +355,7 @@ impl<K: Kind> Domain<K> {
     /// `call(move || drop(object))` instead.
     ///
     /// # Progress and cost
-    /// A few plain stores to memory of the thread's own; at every sixteenth call a lock of the thread's own
+    /// A few plain stores to memory of the thread's own; at every ninth call a lock of the thread's own
     /// and the drops of some earlier objects; once in up to 4,096 calls a step of a grace period. At the domain's limit
     /// ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits for a grace period; then this object is
     /// queued, or dropped on the spot if there is still no room. It never waits for anything but sections.

@@ -99,20 +99,24 @@ impl Core {
 
 /// What one thread may still add to its queue, without asking; see [`Allowance`].
 #[derive(Debug)]
-pub(crate) struct Purse(Cell<Allowance>);
+pub(crate) struct Purse {
+    allowance: Cell<Allowance>,
+    /// How much to take and to keep at once, as it was found last.
+    chunk: Cell<Amount>,
+}
 
 impl Purse {
     pub(crate) fn new() -> Self {
-        Self(Cell::new(Allowance::EMPTY))
+        Self { allowance: Cell::new(Allowance::EMPTY), chunk: Cell::new(Amount::NONE) }
     }
 
     /// Admits an object out of what is left.
     #[inline]
     pub(crate) fn take(&self, object: Amount) -> bool {
-        let mut allowance = self.0.get();
+        let mut allowance = self.allowance.get();
         let taken = allowance.take(object);
         if taken {
-            self.0.set(allowance);
+            self.allowance.set(allowance);
         }
         taken
     }
@@ -124,8 +128,9 @@ impl Purse {
         if !object.fits(limit) {
             core.charge.0.give_back(self.empty()); // it is admitted if nothing else is charged
         }
-        [core.chunk(), Amount::NONE].into_iter().any(|chunk| {
-            let wanted = self.0.get().shortfall(object, chunk);
+        self.chunk.set(core.chunk());
+        [self.chunk.get(), Amount::NONE].into_iter().any(|chunk| {
+            let wanted = self.allowance.get().shortfall(object, chunk);
             let admitted = core.charge.0.admit(limit, wanted);
             if admitted {
                 self.with(|allowance| allowance.grant(wanted));
@@ -136,7 +141,7 @@ impl Purse {
 
     /// Admits an object over the limit, to be settled.
     pub(crate) fn borrow(&self, core: &Core, object: Amount) {
-        let wanted = self.0.get().shortfall(object, Amount::NONE);
+        let wanted = self.allowance.get().shortfall(object, Amount::NONE);
         core.admit_over(wanted);
         self.with(|allowance| allowance.borrow(wanted));
         self.take(object);
@@ -144,19 +149,24 @@ impl Purse {
 
     /// The thread's objects, so many, were freed by itself. Answers what is to be given back to the domain.
     #[must_use]
-    pub(crate) fn give_back(&self, core: &Core, finished: Amount) -> Amount {
-        let chunk = core.chunk();
-        self.with(|allowance| allowance.give_back(finished, chunk))
+    pub(crate) fn give_back(&self, finished: Amount) -> Amount {
+        self.with(|allowance| allowance.give_back(finished, self.chunk.get()))
+    }
+
+    /// What was taken is not needed after all.
+    pub(crate) fn put_back(&self, object: Amount) {
+        self.with(|allowance| allowance.grant(object));
     }
 
     /// Keeps no more than [`Self::give_back`] leaves here: the limit may have been lowered.
     pub(crate) fn trim(&self, core: &Core) {
-        core.charge.0.give_back(self.give_back(core, Amount::NONE));
+        self.chunk.set(core.chunk());
+        core.charge.0.give_back(self.give_back(Amount::NONE));
     }
 
     /// Whether the thread owes something; not if there is room for it by now.
     pub(crate) fn owes(&self, core: &Core) -> bool {
-        self.0.get().owes()
+        self.allowance.get().owes()
             && self.with(|allowance| allowance.still_owes(core.charge.0.get(), core.limit()))
     }
 
@@ -167,7 +177,7 @@ impl Purse {
 
     /// What [`grace::limit::remedy`] asks.
     pub(crate) fn allowance(&self) -> Allowance {
-        self.0.get()
+        self.allowance.get()
     }
 
     /// The thread ends. Answers what is to be given back to the domain.
@@ -179,13 +189,13 @@ impl Purse {
     /// In a child process: its thread is gone.
     #[cfg(not(loom))]
     pub(crate) fn forget(&self) {
-        self.0.set(Allowance::EMPTY);
+        self.allowance.set(Allowance::EMPTY);
     }
 
     fn with<R>(&self, f: impl FnOnce(&mut Allowance) -> R) -> R {
-        let mut allowance = self.0.get();
+        let mut allowance = self.allowance.get();
         let result = f(&mut allowance);
-        self.0.set(allowance);
+        self.allowance.set(allowance);
         result
     }
 }

@@ -49,7 +49,7 @@ const RUN_SHIFT: u32 = 7;
 const RUN_CHUNK: u64 = 32;
 
 /// Additions between two looks at what is due.
-const TEND_EVERY: u32 = 16;
+const TEND_EVERY: u32 = 8;
 
 /// Callbacks that such a look runs: a few more than were added, so that a thread that keeps retiring runs more
 /// than it adds; and not many more, so that what it frees is what it needs next.
@@ -490,7 +490,7 @@ impl Queue {
         core.queues.panicked.fetch_add(ran.panicked, Relaxed);
         let left = if runner == self.owner && !self.is_orphan() {
             self.tended.store(true, Relaxed); // see `is_tended`
-            self.purse().give_back(core, credit.room())
+            self.purse().give_back(credit.room())
         } else {
             let lost = chaos::mutant(Mutant::LostRoom);
             if lost { Amount::NONE } else { credit.room() }
@@ -510,9 +510,15 @@ impl Queue {
     unsafe fn run_next(&self, cursor: &mut Cursor, max: u64, credit: &Credit, ran: &mut Ran) {
         // SAFETY: by the contract.
         let run = unsafe { cursor.next(max) };
-        // Foreign code, where the kind leaves it to the value. If that panics, it counts for nothing.
-        let mut bytes = 0;
-        ran.panicked += u64::from(!caught(|| bytes = run.bytes_each()));
+        let bytes = match run.kind.bytes {
+            Some(bytes) => bytes as u64,
+            // Foreign code. If it panics, it counts for nothing.
+            None => {
+                let mut bytes = 0;
+                ran.panicked += u64::from(!caught(|| bytes = run.bytes_each()));
+                bytes
+            }
+        };
         ran.count += run.count;
         ran.bytes += bytes * run.count;
         if chaos::mutant(Mutant::SkipOne) && ran.count == run.count {

@@ -285,6 +285,7 @@ impl<T: Send + Sync + 'static, K: Kind> RcuOption<T, K> {
     ///
     /// # Panics
     /// As [`Rcu::store`].
+    #[inline]
     #[track_caller]
     pub fn store(&self, value: Option<T>) {
         assert!(
@@ -299,8 +300,17 @@ impl<T: Send + Sync + 'static, K: Kind> RcuOption<T, K> {
     ///
     /// # Errors
     /// `value`, in a section, at the domain's limit, if this thread has gone over it already.
+    #[inline]
+    #[track_caller]
     pub fn try_store(&self, value: Option<T>) -> Result<(), Option<T>> {
-        if !defer::may_replace(self.domain.kind(), size_of::<T>()) {
+        let kind = self.domain.kind();
+        if let Some(room) = defer::reserve(kind, size_of::<T>()) {
+            let old = self.exchange(into_raw(value));
+            // SAFETY: it was in the place, so it came from a box or is null, and is out of reach now.
+            unsafe { room.retire(kind, old) };
+            return Ok(());
+        }
+        if !defer::may_replace(kind, size_of::<T>()) {
             return Err(value);
         }
         drop(self.swap(value));
@@ -391,11 +401,17 @@ impl<T: Send + Sync + 'static, K: Kind> RcuOption<T, K> {
         if chaos::mutant(Mutant::RetireBeforeUnlink) {
             domain::synchronize(self.domain.kind(), Urgency::Normal, Location::caller());
         }
+        // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
+        unsafe { Unlinked::new(self.exchange(new), &self.domain) }
+    }
+
+    /// Puts another pointer in the place; nobody finds the old one from now on.
+    #[inline]
+    fn exchange(&self, new: *mut T) -> *mut T {
         // AcqRel: as in `compare_exchange` [GP-10].
         let old = self.pointer.swap(new, AcqRel);
         chaos::point(Point::Unlinked);
-        // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
-        unsafe { Unlinked::new(old, &self.domain) }
+        old
     }
 
     /// Refuses a section of another domain, where the types do not.

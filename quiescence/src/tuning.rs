@@ -36,7 +36,7 @@ pub struct Tuning {
     /// if nobody asks earlier; 100 ms by default. An idle process makes no grace periods.
     pub lazy: Duration,
     /// Callbacks that the worker, or whoever waits, runs in one go, at least; 32 by default, taken as at least 1.
-    /// Where thousands are ready, one in 128 of them. (A thread that retires runs 20 for each 17 that it adds.)
+    /// Where thousands are ready, one in 128 of them. (A thread that retires runs 10 for each 9 that it adds.)
     pub run_min: u32,
     /// After this much time in one go the thread that runs callbacks sees to something else first; 3 ms
     /// by default.
