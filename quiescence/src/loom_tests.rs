@@ -517,7 +517,7 @@ fn two_threads_run_in_order(before: usize, after: usize) {
             move || {
                 shared.1.close(&shared.0, Urgency::Normal);
                 shared.0.advance(STRANGER);
-                shared.1.run_some(&shared.0, 2, 1);
+                shared.1.run_some(&shared.0, 2, 32);
             }
         });
         (before..before + after).for_each(|number| add_numbered(&shared.1, number));
@@ -551,7 +551,7 @@ fn callbacks_wait_for_readers() {
         // As an updater does: a step, and what is ready. Then all of it.
         queue.close(&world.core, Urgency::Normal);
         world.core.advance(STRANGER);
-        queue.run_some(&world.core, 2, 1);
+        queue.run_some(&world.core, 2, 32);
         queue.drain(&world.core, || STRANGER, 2);
         nothing_panicked(&world.core);
         reader.join().unwrap();
@@ -584,7 +584,7 @@ fn what_another_thread_closes_waits_for_readers() {
         });
         queue.close(&world.core, Urgency::Normal);
         world.core.advance(STRANGER);
-        queue.run_some(&world.core, 1, 1);
+        queue.run_some(&world.core, 1, 32);
         adder.join().unwrap();
         queue.drain(&world.core, || STRANGER, 1);
         nothing_panicked(&world.core);
