@@ -143,8 +143,7 @@ unsafe fn give<T>(memory: *mut u8) {
     unsafe { alloc::dealloc(memory, layout) };
 }
 
-/// Gives everything back, at the end of the thread. What it frees afterwards goes to the allocator, until it
-/// misses a block again.
+/// Gives everything back, at the end of the thread. What it frees afterwards goes to the allocator.
 pub(crate) fn clear() {
     SHELVES.with(|shelves| {
         for (words, shelf) in shelves.iter().enumerate() {

@@ -299,7 +299,7 @@ impl<K: Kind> Domain<K> {
     }
 
     /// Calls `f` after a grace period, on the worker thread or on a thread in
-    /// [`barrier`](Self::barrier).
+    /// [`barrier`](Self::barrier); or on this one as it ends, if it has gone over the limit in a section.
     ///
     /// The call is *lazy*: it waits for company before a grace period is asked for, at most as long as
     /// [`Tuning::lazy`] says; see [`call_hurried`](Self::call_hurried). Nothing is allocated for closures of up
@@ -314,7 +314,7 @@ impl<K: Kind> Domain<K> {
     /// # Progress and cost
     /// A few plain stores to memory of the thread's own; once in many calls a lock and a step of a grace
     /// period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits until the worker
-    /// has made room: **do not hold a lock then that callbacks take**, or use
+    /// has made room: **do not hold a lock then that callbacks take, or readers in their sections**, or use
     /// [`try_call`](Self::try_call).
     ///
     /// # Errors
@@ -352,7 +352,9 @@ impl<K: Kind> Domain<K> {
     ///
     /// **An object whose drop takes a lock** must not be retired this way by threads that hold the lock
     /// while they retire: an earlier object may be dropped in this very call. Say
-    /// `call(move || drop(object))` instead.
+    /// `call(move || drop(object))` instead. **A lock that readers take in their sections** must not be held
+    /// either where the limit may be reached, since this waits for them then; or use
+    /// [`try_retire`](Self::try_retire).
     ///
     /// # Progress and cost
     /// A few plain stores to memory of the thread's own; at every ninth call a lock of the thread's own
@@ -426,7 +428,8 @@ impl<K: Kind> Domain<K> {
     }
 
     /// Sets what deferral may take in this domain, from now on. Where more waits already than a new
-    /// limit allows, nothing is lost: whoever retires next waits.
+    /// limit allows, nothing is lost: whoever retires next waits. What threads have been allowed to add already
+    /// counts against a new limit until they come by again.
     pub fn tune(&self, tuning: Tuning) {
         self.core().tuning.set(tuning);
         worker::retune(&self.kind.handle());

@@ -2,7 +2,8 @@
 //!
 //! It starts with the first callback that is ever queued. While some domain has callbacks waiting it looks in:
 //! closes batches, takes steps of grace periods, runs what is ready. It never waits for one domain's readers,
-//! so a stalled domain holds no other one up. What has just been queued may wait for company, as long as
+//! so a stalled domain holds no other one up (unless a callback waits for it: at the limit what a callback retires
+//! does). What has just been queued may wait for company, as long as
 //! the domain's tuning says ([`Tuning::lazy`](crate::Tuning)); what waits for a grace period or is ready is
 //! looked after at every [`TICK`](sync::TICK). When nothing waits anywhere the worker sleeps without a timer:
 //! an idle process is idle.
