@@ -128,8 +128,7 @@ pub(crate) fn retire<K: Kind, P: Retire>(
     value: P,
     waits: bool,
 ) -> Result<(), Refused<P>> {
-    let value = retire::note(value);
-    let amount = Amount::object(value.bytes() as u64);
+    let (value, amount) = retire::note(value);
     let queue = local::objects(kind.core(), || kind.handle());
     if !queue.is_some_and(|queue| queue.purse().take(amount)) {
         match make_room(kind, queue, amount, waits) {
@@ -150,8 +149,7 @@ pub(crate) fn retire<K: Kind, P: Retire>(
 
 /// Drops `value` after a grace period, and never waits or refuses.
 fn retire_over<P: Retire>(handle: &Handle, value: P) {
-    let value = retire::note(value);
-    let amount = Amount::object(value.bytes() as u64);
+    let (value, amount) = retire::note(value);
     let queue = local::objects(handle, || handle.clone());
     if !queue.is_some_and(|queue| queue.purse().take(amount)) {
         admit_over(handle, queue, amount);

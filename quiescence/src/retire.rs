@@ -5,6 +5,8 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
+use grace::limit::Amount;
+
 use crate::kind::Handle;
 use crate::stream::{self, PAYLOAD_MAX, Progress, Word};
 use crate::{cache, chaos, retired};
@@ -238,17 +240,19 @@ const fn words<P>() -> usize {
     if words == 0 { 1 } else { words }
 }
 
-/// Notes that a value is about to wait.
+/// Notes that a value is about to wait. Answers what it counts for.
 ///
 /// # Panics
-/// In debug builds, if what it owns waits already. Then the value is forgotten, not dropped.
+/// In debug builds, if what it owns waits already; or if it does when it is asked for its size. Then the value is
+/// forgotten, not dropped: readers may see it.
 #[inline]
 #[track_caller]
-pub(crate) fn note<P: Retire>(value: P) -> P {
+pub(crate) fn note<P: Retire>(value: P) -> (P, Amount) {
     let value = ManuallyDrop::new(value);
+    let amount = Amount::object(value.bytes() as u64);
     let (memory, bytes) = value.owned();
     retired::note(memory, bytes);
-    ManuallyDrop::into_inner(value)
+    (ManuallyDrop::into_inner(value), amount)
 }
 
 /// Frees a value that readers have let go of.

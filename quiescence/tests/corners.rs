@@ -66,6 +66,16 @@ fn a_size_that_panics_when_it_is_asked_again_stops_nothing() {
     domain.barrier();
 }
 
+/// Nor is it dropped at once, under the eyes of readers.
+#[test]
+fn a_size_that_panics_when_it_is_asked_first_drops_nothing() {
+    let (domain, dropped) = (Domain::new(), Arc::new(AtomicUsize::new(0)));
+    let trouble = AsksForTrouble { asked: AtomicUsize::new(1), dropped: Arc::clone(&dropped) };
+    assert!(catch_unwind(AssertUnwindSafe(|| domain.retire(trouble))).is_err());
+    domain.barrier();
+    assert_eq!(dropped.load(SeqCst), 0);
+}
+
 /// Has grown whenever it is asked.
 struct Grows(AtomicUsize);
 
@@ -120,7 +130,7 @@ fn a_limit_below_what_others_may_still_add_is_no_reason_to_wait() {
     let domain = Domain::new();
     let (retired, ended) = (Barrier::new(2), Barrier::new(2));
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let other = scope.spawn(|| {
             domain.retire(Box::new(1)).unwrap();
             retired.wait();
             ended.wait();
@@ -130,6 +140,7 @@ fn a_limit_below_what_others_may_still_add_is_no_reason_to_wait() {
         (0..3).for_each(|_| domain.call(|| ()).unwrap());
         domain.barrier();
         ended.wait();
+        other.join().unwrap(); // with its thread-locals
     });
     domain.try_call(|| ()).expect("it was given back at the end of the thread");
 }
