@@ -19,5 +19,5 @@ fn every_example_runs() {
         assert!(output.stderr.is_empty(), "{name:?}: {output:?}");
         run += 1;
     }
-    assert!(run >= 10, "{run} examples");
+    assert!(run >= 15, "{run} examples");
 }

@@ -1,0 +1,38 @@
+//! `Retire` and `retire_sized`: owners of one's own, and what they count against the limit.
+
+use std::collections::BTreeMap;
+
+use quiescence::{Domain, Retire};
+
+/// Rows in one piece each.
+struct Table {
+    rows: Vec<Box<[u64; 512]>>,
+}
+
+impl Retire for Table {
+    fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<Box<[u64; 512]>>() + self.rows.len() * 4096
+    }
+}
+
+fn main() {
+    let domain = Domain::new();
+
+    // A type of one's own says what it owns.
+    let table = Table { rows: vec![Box::new([0; 512]); 10] };
+    let bytes = table.bytes();
+    domain.retire(table).expect("not in a section");
+    assert_eq!(domain.statistics().bytes_waiting, bytes as u64);
+
+    // Of a foreign one the caller says it.
+    let names: BTreeMap<u32, String> = (0..100).map(|id| (id, format!("interface {id}"))).collect();
+    domain.retire_sized(names, 100 * 64).expect("not in a section");
+    println!("{} bytes wait", domain.statistics().bytes_waiting);
+
+    // Boxes, vectors and strings know.
+    domain.retire(vec![0_u8; 1000]).expect("not in a section");
+    assert_eq!(domain.statistics().bytes_waiting, bytes as u64 + 6400 + 1000);
+
+    domain.barrier();
+    assert_eq!(domain.statistics().bytes_waiting, 0);
+}
