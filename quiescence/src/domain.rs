@@ -366,6 +366,10 @@ impl<K: Kind> Domain<K> {
     /// In a section of whatever domain nothing may be waited for: there the first object of a thread that
     /// finds no room is taken over the limit, and the thread waits when its outermost section ends; a second one is
     /// given back, in a [`Refused`]. (A QSBR reader waits at its next quiescent state.)
+    ///
+    /// # Panics
+    /// In debug builds, if the memory of a box waits already, which takes unsafe code; the message names both
+    /// places.
     #[track_caller]
     pub fn retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
         defer::retire(&self.kind, object, true)
@@ -396,7 +400,8 @@ impl<K: Kind> Domain<K> {
     /// As [`retire`](Self::retire), but never waits: at the limit it gives the object back.
     ///
     /// # Errors
-    /// At the limit.
+    /// At the limit. It may be reached before so much waits, by what other threads have been allowed to add:
+    /// see [`Tuning::objects_max`].
     #[track_caller]
     pub fn try_retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
         defer::retire(&self.kind, object, false)

@@ -2,8 +2,9 @@
 //! each other.
 //!
 //! Readers look at shared data inside a *read-side critical section*, which costs a few plain loads
-//! and three plain stores, all of the stores to memory of the reader's own. Updaters publish a new version in place of the old and free the
-//! old one after a *grace period*: a time in which every section that could see it has ended.
+//! and three plain stores, all of the stores to memory of the reader's own. Updaters publish a new
+//! version in place of the old and free the old one after a *grace period*: a time in which every
+//! section that could see it has ended.
 //!
 //! ```
 //! use quiescence::Rcu;
@@ -30,10 +31,13 @@
 //!   a call now and then.
 //! - [`synchronize`], [`start`]/[`poll`]/[`wait`]: grace periods, waited for or asked about.
 //! - [`retire`], [`call`], [`barrier`]: work that is done after a grace period; [`Tuning`]: how much of it may
-//!   wait, and how long.
-//! - [`statistics`], [`set_stall_hook`]: what goes on, and who holds it up.
-//! - [`Domain`]: readers that hold up their own grace periods only.
-//! - [`set_stall_hook`]: who holds a grace period up that does not end, where, and with what stack.
+//!   wait, and how long; [`Retire`]: types of one's own.
+//! - [`Domain`]: readers that hold up their own grace periods only. What the free functions do in the global
+//!   domain its methods do in any, and more: [`try_retire`](Domain::try_retire),
+//!   [`retire_sized`](Domain::retire_sized), [`tune`](Domain::tune).
+//! - [`statistics`]: what goes on. [`set_stall_hook`]: who holds a grace period up that does not end, where,
+//!   and with what stack.
+//! - [`raw`]: sections and callbacks without guards and boxes, for foreign code.
 //!
 //! # When not to use it
 //! When updates are as frequent as reads, a lock (best one per bucket) is faster; when readers must
@@ -42,10 +46,16 @@
 //!
 //! # Where to begin
 //! Programs for each part are in `examples/`. A place for a static is [`RcuOption::empty`], or an
-//! [`Rcu`] in a [`LazyLock`](std::sync::LazyLock). What is queued when `main` returns is run then. `QUIESCENCE_FENCES=portable` in the
-//! environment does without `membarrier(2)`; see [`Fences`].
-//! `QUIESCENCE_STATS=1` there has the process serve its [`Statistics`] to its own user, for `rcu top`; its probes
-//! are in `docs/PROBES.md`.
+//! [`Rcu`] in a [`LazyLock`](std::sync::LazyLock). What is queued when `main` returns is run then, as far as
+//! the sections of other threads allow.
+//!
+//! In the environment, `QUIESCENCE_FENCES=portable` does without `membarrier(2)` (see [`Fences`]);
+//! `QUIESCENCE_STATS=1` has the process serve its [`Statistics`] to its own user, for `rcu top`;
+//! `QUIESCENCE_STALL_SIGNAL` is about the stacks in reports of stalls (see [`set_stall_hook`]). Probes are in
+//! `docs/PROBES.md`. Features: `probes` and `stacks` (both by default), `tracing`.
+//!
+//! A build with debug assertions looks for mistakes as well: it panics where an object is retired twice, or
+//! loaded from its place while it waits, and fills what it frees with 0x6b.
 //!
 //! What is promised, and which test holds it, is in `docs/GUARANTEES.md`; why it is right, in
 //! `docs/ORDERINGS.md`.

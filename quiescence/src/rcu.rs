@@ -103,7 +103,8 @@ impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
     ///
     /// # Panics
     /// If the section is one of another domain (checked when the program runs only for domains made
-    /// with [`Domain::new`]; the compiler refuses the others).
+    /// with [`Domain::new`]; the compiler refuses the others). In debug builds also if the value has been
+    /// retired, by unsafe code, while it is still in its place.
     #[inline]
     pub fn load<'s, S: Section<K>>(&'s self, section: &'s S) -> &'s T {
         // SAFETY: loaded under the section; not null, since `inner` is never empty.
@@ -138,10 +139,14 @@ impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
     }
 
     /// Replaces the value by `f` of it. If another update comes in between, `f` is called again with
-    /// the newer value. Lock-free, but that the old value is retired afterwards, as by
+    /// the newer value. Lock-free, but that the old value is retired afterwards: that may wait, as in
     /// [`store`](Self::store). If `f` panics, nothing has changed.
     ///
     /// `f` runs inside a section: to wait for a grace period there panics.
+    ///
+    /// **Call it outside of sections.** In one (an online QSBR reader is always in one) nothing can be waited
+    /// for; at the domain's limit the old value then goes over it, however many did before, as an [`Unlinked`]
+    /// does that is dropped there.
     #[track_caller]
     pub fn update(&self, mut f: impl FnMut(&T) -> T) {
         let guard = Guard::begin(self.inner.domain.kind(), Location::caller());

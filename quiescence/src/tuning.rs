@@ -25,9 +25,14 @@ pub struct Tuning {
     /// Objects and closures that may wait; taken as at least 1. By default as many as fill `bytes_max`
     /// with objects of 256 bytes, but from 65,536 to 1,048,576: an object may own memory that it was
     /// not counted with.
+    ///
+    /// Threads take room from the domain some at a time, and keep what is left over until they defer again, or
+    /// end. So there may be no room though less waits: by a 64th of the limit for each other thread at most,
+    /// and by half of it altogether. The same goes for bytes.
     pub objects_max: u64,
     /// Bytes that may wait: the objects' own sizes, or what [`retire_sized`](crate::Domain::retire_sized)
-    /// was told. Taken as at least 1; an object that is larger waits alone. By default 1/64 of the memory
+    /// was told. Taken as at least 1; an object that is larger waits alone, or if it cannot, its thread does
+    /// ([`try_retire`](crate::Domain::try_retire) gives it back). By default 1/64 of the memory
     /// that this process may have (the machine's, or its control group's if that is less), but at least
     /// 16 MiB. Memory that waits is of no use to anybody: a 64th is lost in the noise of what a program
     /// needs, and holds a second of a flood on most machines.
