@@ -65,6 +65,8 @@ pub struct Core {
     pub(crate) given_name: Option<String>,
     /// What is counted by [`trace`].
     pub(crate) counters: Counters,
+    /// Whether the grace period that began last found no other reader. For the size of batches.
+    pub(crate) alone: AtomicBool,
     /// Heavy fences executed.
     pub(crate) fences: AtomicU64,
     /// Times that a driver went to sleep for hold-outs.
@@ -147,6 +149,7 @@ impl Core {
                 declared_name: None,
                 given_name: None,
                 counters: Counters::new(),
+                alone: AtomicBool::new(false),
                 fences: AtomicU64::new(0),
                 sleeps: AtomicU64::new(0),
                 worker_ns: AtomicU64::new(0),
@@ -375,6 +378,7 @@ impl Core {
                 Action::Idle => break,
                 Action::Fence => {
                     let needed = self.fence_needed(me);
+                    self.alone.store(needed.is_none(), Relaxed);
                     self.begin(&mut state, needed);
                     match needed {
                         None => Event::Alone,

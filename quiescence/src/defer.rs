@@ -221,7 +221,7 @@ unsafe fn add<K: Kind, P>(
 /// The thread's part, now and then: a step of the grace period and a few drops.
 #[cold]
 fn tend(core: &Core, queue: &Queue) {
-    if queue.is_full(core.limit()) {
+    if queue.is_full(core) {
         queue.close(core, urgency(core));
         queue.purse().trim(core);
     }
@@ -479,7 +479,7 @@ fn hurry<K: Kind>(kind: &K) {
 #[cold]
 fn tend_closures<K: Kind>(kind: &K, queue: &Queue) {
     let core = kind.core();
-    if !queue.is_full(core.limit()) {
+    if !queue.is_full(core) {
         return;
     }
     queue.close(core, urgency(core));

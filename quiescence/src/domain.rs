@@ -358,7 +358,7 @@ impl<K: Kind> Domain<K> {
     ///
     /// # Progress and cost
     /// A few plain stores to memory of the thread's own; at every ninth call a lock of the thread's own
-    /// and the drops of some earlier objects; once in up to 4,096 calls a step of a grace period. At the domain's limit
+    /// and the drops of some earlier objects; once in some hundred to 16,384 calls a step of a grace period. At the domain's limit
     /// ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits for a grace period; then this object is
     /// queued, or dropped on the spot if there is still no room. It never waits for anything but sections.
     ///
@@ -410,7 +410,7 @@ impl<K: Kind> Domain<K> {
     /// Waits until everything that was queued in this domain before, by any thread, has run.
     ///
     /// Blocking: for grace periods, and for callbacks, many of which it runs itself; so it must not be
-    /// called under a lock that they take.
+    /// called under a lock that they take, or in a section of another domain whose end they wait for.
     ///
     /// # Panics
     /// If the calling thread is in a section of this domain (also one that a callback has just begun

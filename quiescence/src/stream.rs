@@ -33,7 +33,7 @@ const WORDS: usize = if cfg!(loom) { 6 } else { 510 };
 pub(crate) const PAYLOAD_MAX: usize = 4;
 
 /// Empty pages that are kept for the writer.
-const SPARE_MAX: u64 = 16;
+const SPARE_MAX: u64 = 32;
 
 /// A word of a page.
 pub(crate) type Word = MaybeUninit<*mut ()>;

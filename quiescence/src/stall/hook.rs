@@ -24,7 +24,8 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(None);
 /// The hook is called on a thread of its own, one report after the other. If it panics, that is counted
 /// and the next report is made all the same; while it blocks, reports wait, up to 64, and then are
 /// counted as lost. Grace periods wait for it in no case, so it may wait for them. A program without a
-/// stall pays one look at the clock for each time that an updater goes to sleep.
+/// stall pays one look at the clock for each time that an updater goes to sleep. The first report with a stack
+/// reads the program's symbols: it may come a second later, and not at all if the process ends first.
 ///
 /// A stalled thread is sent a real-time signal for its stack, the first one of `SIGRTMIN+1` and up that
 /// the program does not handle. `QUIESCENCE_STALL_SIGNAL` in the environment names another one, or is
