@@ -576,15 +576,19 @@ pub(crate) fn finish(core: &Core) -> bool {
     core.queues.all().iter().all(|queue| queue.is_empty())
 }
 
-/// The thread that added to this queue is gone.
-pub(crate) fn orphan(handle: &Handle, queue: &Queue) {
+/// The thread that added to this queue, of objects or of closures, is gone.
+pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Debt) {
     let owes = queue.purse().owes(handle);
     queue.mark_orphan(handle);
     chaos::point(Point::Orphaned);
     if owes && place() == Place::Outside {
-        // It pays before it ends. (If somebody is running its callbacks, that one goes on until nothing is
-        // ready: see `Queue::run_some`.)
-        settle(handle, Some(queue));
+        match what {
+            // It pays before it ends. (If somebody is running its callbacks, that one goes on until nothing
+            // is ready: see `Queue::run_some`.)
+            Debt::Objects => settle(handle, Some(queue)),
+            // Not run here: whoever joins this thread may hold a lock that they take.
+            Debt::Closures => _ = worker::hurry(handle),
+        }
     }
     if queue.is_empty() {
         handle.queues.forget_orphans();

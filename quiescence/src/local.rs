@@ -306,15 +306,18 @@ fn leave_thread() {
             slot.mark_leaving();
         }
         local.unregister_if_unused(&handle);
-        orphans.push((handle, [local.objects.take(), local.closures.take()]));
+        orphans.push((handle, local.objects.take(), local.closures.take()));
     }
     Table::free_if_empty();
     cache::clear();
     // A handle may be the last by now. Then its domain ends here, and runs callbacks: they find no
     // borrow of the table in their way.
-    for (handle, queues) in orphans {
-        for queue in queues.into_iter().flatten() {
-            defer::orphan(&handle, &queue);
+    for (handle, objects, closures) in orphans {
+        if let Some(queue) = objects {
+            defer::orphan(&handle, &queue, Debt::Objects);
+        }
+        if let Some(queue) = closures {
+            defer::orphan(&handle, &queue, Debt::Closures);
         }
     }
 }

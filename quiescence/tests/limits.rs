@@ -422,3 +422,24 @@ fn threads_that_panic_in_debt_pay_before_they_end() {
     assert!(waiting <= 1, "{waiting} wait");
     busy.wait();
 }
+
+/// Whoever joins a thread may hold a lock that the thread's closures take.
+#[test]
+fn a_thread_that_ends_in_debt_of_a_closure_does_not_run_it() {
+    let domain = domain(1, 1 << 30);
+    let lock = Arc::new(std::sync::Mutex::new(0));
+    let held = lock.lock().unwrap();
+    let (inside, taken) = (domain.clone(), Arc::clone(&lock));
+    thread::spawn(move || {
+        let _guard = inside.read();
+        for _ in 0..2 {
+            let taken = Arc::clone(&taken);
+            inside.call(move || *taken.lock().unwrap() += 1).expect("one fits, and one goes over");
+        }
+    })
+    .join()
+    .unwrap();
+    drop(held);
+    domain.barrier();
+    assert_eq!(*lock.lock().unwrap(), 2);
+}
