@@ -93,7 +93,9 @@ impl Statistics {
         }
     }
 
-    /// Callbacks that wait: for their grace period, or to be run.
+    /// Callbacks that wait: for their grace period, or to be run. Those that are being run, up to a batch at a
+    /// time, are in it until they have been; their room is given back before, so it may be more than
+    /// [`Tuning::objects_max`](crate::Tuning::objects_max) for a moment.
     pub const fn callbacks_waiting(&self) -> u64 {
         self.callbacks_queued.saturating_sub(self.callbacks_run)
     }
