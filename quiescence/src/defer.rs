@@ -15,6 +15,10 @@
 //! that when its outermost section ends; a second one is refused. In a callback an object waits for a grace
 //! period and is freed; a closure finds the room of the callback that is running, or is refused.
 
+mod closures;
+
+pub(crate) use closures::{Patience, call, call_over};
+
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;
@@ -24,9 +28,8 @@ use crate::chaos::{self, Mutant, Point};
 use crate::core::{Core, Me};
 use crate::kind::{self, Handle, Kind};
 use crate::local::{self, Debt, Own, Sections};
-use crate::os::sync;
 use crate::queue::{self, Credit, Queue, RUN_SHARE, Wants};
-use crate::retire::{self, Boxed, Closure, Refused, Retire, Value};
+use crate::retire::{self, Boxed, Refused, Retire, Value};
 use crate::{retired, stream, trace, worker};
 
 /// Runs of a few callbacks at one quiescent state.
@@ -403,146 +406,6 @@ pub(crate) fn catch_up(core: &Core) {
     }
     if core.zone() != Zone::Free {
         settle(core, Some(&queue));
-    }
-}
-
-// ---- closures -------------------------------------------------------------------------------------
-
-/// [`Domain::call`](crate::Domain::call), and its kin.
-pub(crate) fn call<K: Kind, F: FnOnce() + Send + 'static>(
-    kind: &K,
-    f: F,
-    patience: Patience,
-) -> Result<(), Refused<F>> {
-    let amount = Amount::object(size_of::<F>() as u64);
-    let queue = local::closures(kind.core(), || kind.handle());
-    let admitted = queue.is_some_and(|queue| queue.purse().take(amount))
-        || make_room_for_closure(kind, queue, amount, patience != Patience::None);
-    if !admitted {
-        return Err(Refused::closure(f));
-    }
-    let due = add_closure(kind, queue, f, amount.bytes);
-    if patience == Patience::Hurried {
-        hurry(kind);
-    } else if due && let Some(queue) = queue {
-        tend_closures(kind, queue);
-    }
-    Ok(())
-}
-
-/// As [`call`], for callers that cannot be refused: over the limit, where nothing may be waited for.
-pub(crate) fn call_over<K: Kind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
-    let waits = if place() == Place::Outside { Patience::Lazy } else { Patience::None };
-    if let Err(refused) = call(kind, f, waits) {
-        let amount = Amount::object(size_of::<F>() as u64);
-        let queue = local::closures(kind.core(), || kind.handle());
-        admit_over(kind.core(), queue, amount);
-        add_closure(kind, queue, refused.into_inner(), amount.bytes);
-    }
-}
-
-/// Adds a charged closure. Answers whether it is time for the thread to do its part.
-fn add_closure<K: Kind, F: FnOnce() + Send + 'static>(
-    kind: &K,
-    queue: Option<&Queue>,
-    f: F,
-    bytes: u64,
-) -> bool {
-    if const { Closure::<F>::FITS } {
-        // SAFETY: an F, which is Send and 'static.
-        unsafe { add(kind, queue, &Closure::<F>::NEAR, f, bytes) }
-    } else {
-        let f = Box::into_raw(Box::new(f));
-        // SAFETY: an F in a box, as above.
-        unsafe { add(kind, queue, &Closure::<F>::FAR, f, bytes) }
-    }
-}
-
-/// How a closure is queued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// It may wait for company, and its thread for room.
-    Lazy,
-    /// It waits for no company, and its thread for room.
-    Hurried,
-    /// It may wait for company; its thread does not wait.
-    None,
-}
-
-/// Has the worker see to the domain now.
-fn hurry<K: Kind>(kind: &K) {
-    worker::hurry(&kind.handle());
-}
-
-/// The part of a thread that queues closures: it asks for a grace period, and has the worker run what is
-/// ready.
-#[cold]
-fn tend_closures<K: Kind>(kind: &K, queue: &Queue) {
-    let core = kind.core();
-    if !queue.is_full(core) {
-        return;
-    }
-    queue.close(core, urgency(core));
-    queue.purse().trim(core);
-    if Sections::of_this_thread() == Sections::None {
-        core.advance(Own::in_domain(core).me());
-    }
-    hurry(kind);
-}
-
-/// Admits a closure that the thread's purse does not pay for. Where it waits, it waits for the worker.
-#[cold]
-fn make_room_for_closure<K: Kind>(
-    kind: &K,
-    queue: Option<&Queue>,
-    amount: Amount,
-    waits: bool,
-) -> bool {
-    let core = kind::known(kind);
-    if admit(core, queue, amount) {
-        return true;
-    }
-    if chaos::mutant(Mutant::NoLimit) {
-        admit_over(core, queue, amount);
-        return true;
-    }
-    let place = place();
-    let borrows = place == Place::Section && queue.is_some() && !local::owes(core);
-    trace::limit_reached(core, waits && place == Place::Outside);
-    match place {
-        _ if !waits => false,
-        Place::Section if borrows => {
-            admit_over(core, queue, amount);
-            true
-        }
-        Place::Section | Place::Callback => false,
-        Place::Outside => wait_for_room(kind, queue, amount),
-    }
-}
-
-/// Looks in a row at which nothing waits in a domain, and yet there is no room.
-const LOOKS_IN_VAIN: u32 = 16;
-
-/// Waits until the worker has made room for a closure. Answers whether it has been admitted.
-fn wait_for_room<K: Kind>(kind: &K, queue: Option<&Queue>, amount: Amount) -> bool {
-    let core = kind.core();
-    let mut in_vain = 0;
-    loop {
-        settle(core, local::existing_objects(core).as_deref());
-        if admit(core, queue, amount) {
-            return true;
-        }
-        // What is charged then is in the purses of threads that may not come by for long, since a limit that
-        // was greater. Nobody will make room, and nothing waits.
-        in_vain = if core.queues.wants() == Wants::Nothing { in_vain + 1 } else { 0 };
-        if in_vain == LOOKS_IN_VAIN {
-            admit_over(core, queue, amount);
-            return true;
-        }
-        if !worker::hurry(&kind.handle()) {
-            return false; // there is no worker, so nobody makes room
-        }
-        sync::moment();
     }
 }
 

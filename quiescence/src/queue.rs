@@ -17,9 +17,18 @@
 //! what it was charged is free again right before it runs: a callback that queues itself anew finds the room
 //! that it had.
 
+#[cfg(not(loom))]
+mod forked;
+mod list;
+mod run;
+
+#[cfg(not(loom))]
+pub(crate) use forked::{Held, HeldQueue};
+pub(crate) use list::Queues;
+pub(crate) use run::{Credit, caught};
+use run::{Deadline, running};
+
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use grace::limit::Amount;
@@ -29,9 +38,8 @@ use crate::chaos::{self, Mutant, Point};
 use crate::core::{Core, Line, Me};
 use crate::limit::Purse;
 use crate::os::fence::{self, Fences};
-use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, const_unless_loom};
-use crate::statistics::Callbacks;
-use crate::stream::{Cursor, Kind, Progress, Stream};
+use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex};
+use crate::stream::{Cursor, Kind, Stream};
 use crate::trace;
 
 /// Callbacks in a full batch, at most: one grace period's cost is shared by so many. Whoever fills a batch
@@ -60,23 +68,6 @@ const TEND_EVERY: u32 = 8;
 /// Callbacks that such a look runs: a few more than were added, so that a thread that keeps retiring runs more
 /// than it adds; and not many more, so that what it frees is what it needs next.
 pub(crate) const RUN_SHARE: u64 = TEND_EVERY as u64 * 5 / 4;
-
-/// The queues of a domain.
-#[derive(Debug)]
-pub(crate) struct Queues {
-    list: Mutex<Vec<Arc<Queue>>>,
-    /// Callbacks that went through queues which are no longer in the list. Under its lock.
-    gone: AtomicU64,
-    /// For threads that have none of their own any more; whoever holds the lock is the writer.
-    shared: Mutex<Option<Arc<Queue>>>,
-    /// How many queues are in the list.
-    length: AtomicU64,
-    /// Whether the worker knows that there is something to do here.
-    pub(crate) announced: AtomicBool,
-    /// Whether the worker is to close what is open now.
-    pub(crate) hurried: AtomicBool,
-    pub(crate) panicked: AtomicU64,
-}
 
 /// The callbacks of one thread in one domain.
 #[derive(Debug)]
@@ -160,115 +151,6 @@ pub(crate) enum Wants {
     Company,
     /// Something waits for its grace period, or is ready.
     Looks,
-}
-
-impl Queues {
-    const_unless_loom! {
-        pub(crate) fn new() -> Self {
-            Self {
-                list: Mutex::new(Vec::new()),
-                gone: AtomicU64::new(0),
-                shared: Mutex::new(None),
-                length: AtomicU64::new(0),
-                announced: AtomicBool::new(false),
-                hurried: AtomicBool::new(false),
-                panicked: AtomicU64::new(0),
-            }
-        }
-    }
-
-    /// A new queue in the list.
-    pub(crate) fn add(&self, core: &Core, owner: usize) -> Arc<Queue> {
-        let queue = Arc::new(Queue::new(core, owner));
-        let mut list = sync::lock(&self.list);
-        list.push(Arc::clone(&queue));
-        self.length.store(list.len() as u64, Relaxed);
-        queue
-    }
-
-    /// Calls `f` with the queue for those who have none of their own; `f` is its writer meanwhile, and runs no
-    /// foreign code.
-    pub(crate) fn with_shared<R>(&self, core: &Core, f: impl FnOnce(&Queue) -> R) -> R {
-        let mut shared = sync::lock(&self.shared);
-        f(shared.get_or_insert_with(|| self.add(core, 0)))
-    }
-
-    /// All queues, oldest first.
-    pub(crate) fn all(&self) -> Vec<Arc<Queue>> {
-        sync::lock(&self.list).clone()
-    }
-
-    /// How many queues there are, about.
-    pub(crate) fn len(&self) -> u64 {
-        self.length.load(Relaxed)
-    }
-
-    /// At the end of a domain, which has no reader left: runs everything. These are callbacks like others: the
-    /// thread, which may be the worker, must not wait for callbacks meanwhile.
-    pub(crate) fn run_all(&self, core: &Core) {
-        running(core, &Credit::new(), || {
-            while self.all().iter().map(|queue| queue.run_all()).sum::<u64>() != 0 {}
-        });
-    }
-
-    /// Forgets queues that are empty and whose threads are gone.
-    pub(crate) fn forget_orphans(&self) {
-        let mut list = sync::lock(&self.list);
-        list.retain(|queue| {
-            let forget = queue.is_orphan() && (queue.is_empty() || chaos::mutant(Mutant::LostTail));
-            if forget {
-                // Relaxed: under the list's lock.
-                self.gone.fetch_add(queue.own.0.stream.written(), Relaxed);
-            }
-            !forget
-        });
-        self.length.store(list.len() as u64, Relaxed);
-    }
-
-    /// Callbacks ever added and ever finished, and what waits.
-    pub(crate) fn counts(&self) -> Callbacks {
-        let list = sync::lock(&self.list);
-        // Relaxed: under the list's lock. What has gone has been added and finished.
-        let gone = self.gone.load(Relaxed);
-        let queues = list.clone();
-        drop(list);
-        let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
-        queues.iter().fold(none, |all, queue| {
-            // What has finished first: of what is counted between the two looks, the added ones count.
-            let run = queue.finished.load(Acquire);
-            let bytes_run = queue.bytes_finished.load(Relaxed);
-            let bytes = queue.own.0.bytes.load(Relaxed);
-            Callbacks {
-                queued: all.queued + queue.own.0.stream.written(),
-                run: all.run + run,
-                bytes_waiting: all.bytes_waiting + bytes.saturating_sub(bytes_run),
-            }
-        })
-    }
-
-    /// Says that the worker leaves the domain alone from now on, unless there is something to do after all:
-    /// then it says what.
-    ///
-    /// Whoever adds writes the callback, passes a light fence and loads `announced`; here `announced` is
-    /// cleared, a heavy fence follows, and then the look. One of the two sees the other's store [DQ-3].
-    pub(crate) fn leave(&self) -> Wants {
-        self.announced.store(false, Relaxed);
-        chaos::point(Point::Leaving);
-        let queues = self.all();
-        if !chaos::mutant(Mutant::NoIdleFence) {
-            fence::heavy(queues.iter().map(|queue| &queue.fence)); // [DQ-3]
-        }
-        let wants = queues.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing);
-        if wants != Wants::Nothing {
-            self.announced.store(true, Relaxed);
-        }
-        wants
-    }
-
-    /// What the queues want of the worker now.
-    pub(crate) fn wants(&self) -> Wants {
-        self.all().iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
-    }
 }
 
 impl Inner {
@@ -646,164 +528,5 @@ impl Drop for Queue {
         let inner = sync::lock(&self.inner);
         // SAFETY: nobody writes or reads any more. Its callbacks have run: it is empty, or the domain ended.
         unsafe { inner.cursor.free() };
-    }
-}
-
-/// Calls `f`, which is foreign code; a panic ends here, reported by the panic hook, and makes the answer
-/// `false`.
-pub(crate) fn caught(f: impl FnOnce()) -> bool {
-    match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(()) => true,
-        Err(payload) => {
-            // Its own drop may panic again. The payload of that one is forgotten: some day it has to
-            // end.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-                std::mem::forget(payload);
-            }
-            false
-        }
-    }
-}
-
-/// The room that the callbacks of a domain have made on this thread, while they are run: for those that they
-/// queue themselves.
-#[derive(Debug)]
-pub(crate) struct Credit {
-    room: Cell<Amount>,
-    /// How far the run in progress is, how much of it is in `room` already, and what each of it counts for.
-    progress: Progress,
-    counted: Cell<u64>,
-    bytes_each: Cell<u64>,
-}
-
-impl Credit {
-    pub(crate) const fn new() -> Self {
-        Self {
-            room: Cell::new(Amount::NONE),
-            progress: Progress::new(),
-            counted: Cell::new(0),
-            bytes_each: Cell::new(0),
-        }
-    }
-
-    fn begin_run(&self, bytes_each: u64) {
-        self.room(); // what is left of the run before
-        self.progress.reset();
-        self.counted.set(0);
-        self.bytes_each.set(bytes_each);
-    }
-
-    /// What there is now.
-    pub(crate) fn room(&self) -> Amount {
-        let begun = self.progress.begun();
-        let new = begun - self.counted.replace(begun);
-        let made = Amount { objects: new, bytes: new * self.bytes_each.get() };
-        self.room.set(self.room.get().plus(made));
-        self.room.get()
-    }
-
-    /// So much is used.
-    pub(crate) fn spend(&self, amount: Amount) {
-        self.room.set(self.room().minus(amount));
-    }
-}
-
-/// How long callbacks may be run in one go; nobody looks at the clock for a few.
-struct Deadline {
-    #[cfg(not(loom))]
-    at_ns: Option<u64>,
-}
-
-impl Deadline {
-    #[cfg(not(loom))]
-    fn of(core: &Core, callbacks: u64) -> Self {
-        let run_ns = core.tuning.run_ns();
-        let many = callbacks > 2 * RUN_CHUNK;
-        Self { at_ns: many.then(|| crate::os::clock::monotonic_ns().saturating_add(run_ns)) }
-    }
-
-    #[cfg(not(loom))]
-    fn is_over(&self, ran: u64) -> bool {
-        ran.is_multiple_of(RUN_CHUNK)
-            && ran != 0
-            && self.at_ns.is_some_and(|at_ns| crate::os::clock::monotonic_ns() >= at_ns)
-    }
-
-    #[cfg(loom)]
-    fn of(_core: &Core, _callbacks: u64) -> Self {
-        Self {}
-    }
-
-    #[cfg(loom)]
-    fn is_over(&self, _ran: u64) -> bool {
-        false
-    }
-}
-
-/// Runs `f`, which runs callbacks of `core`; what they free is put into `credit`, for them to use.
-#[cfg(not(loom))]
-fn running(core: &Core, credit: &Credit, f: impl FnOnce()) {
-    crate::local::running_callbacks(core, credit, f);
-}
-
-#[cfg(loom)]
-fn running(_core: &Core, _credit: &Credit, f: impl FnOnce()) {
-    f();
-}
-
-/// What is held across a `fork`.
-#[cfg(not(loom))]
-pub(crate) struct Held<'a> {
-    list: MutexGuard<'a, Vec<Arc<Queue>>>,
-    _shared: MutexGuard<'a, Option<Arc<Queue>>>,
-}
-
-#[cfg(not(loom))]
-impl Queues {
-    /// Before a `fork`: the list, so that no queue comes or goes.
-    pub(crate) fn hold(&self) -> Held<'_> {
-        // `shared` before `list`, as in `with_shared`.
-        let shared = sync::lock(&self.shared);
-        Held { list: sync::lock(&self.list), _shared: shared }
-    }
-}
-
-#[cfg(not(loom))]
-impl Held<'_> {
-    /// The queues in the list.
-    pub(crate) fn queues(&self) -> &[Arc<Queue>] {
-        &self.list
-    }
-
-    /// In the child: nobody else runs callbacks, and the other threads' queues are orphans. What
-    /// they hold is run by the next `barrier`, or by the worker once it has started again.
-    pub(crate) fn after_fork(&self, held: &mut [HeldQueue<'_>], core: &Core, owner: usize) {
-        for (queue, held) in self.list.iter().zip(held) {
-            let gone = held.0.runner != owner && held.0.runner != 0;
-            if gone && !chaos::mutant(Mutant::RunnerAfterFork) {
-                held.0.forget_runner(queue);
-            }
-            held.0.count_lost(queue);
-            held.0.waiters = 0;
-            if queue.owner != owner && queue.owner != 0 {
-                queue.purse().forget();
-                queue.orphan.store(true, Release);
-            }
-        }
-        // Threads were stopped wherever they were: what is charged is counted anew.
-        let charged = self.list.iter().fold(Amount::NONE, |all, queue| all.plus(queue.charged()));
-        core.charge.0.set(charged);
-    }
-}
-
-/// One queue, held across a `fork`.
-#[cfg(not(loom))]
-pub(crate) struct HeldQueue<'a>(MutexGuard<'a, Inner>);
-
-#[cfg(not(loom))]
-impl Queue {
-    /// Before a `fork`.
-    pub(crate) fn hold(&self) -> HeldQueue<'_> {
-        HeldQueue(sync::lock(&self.inner))
     }
 }

@@ -1,7 +1,6 @@
 //! Deferral where something around it goes wrong or changes: values that answer nonsense, settings that are
 //! changed while something waits, debts that nobody could settle, domains that end on the worker.
 
-#[allow(dead_code)] // not all of it is needed here
 mod common;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,26 +9,11 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::beside_a_section;
+use common::{beside_a_section, domain_with_limit, set_limit};
 use quiescence::{Domain, Rcu, Retire};
 
 /// As good as never.
 const NEVER: Duration = Duration::from_secs(86_400);
-
-fn domain(objects_max: u64, bytes_max: u64) -> Domain {
-    let domain = Domain::new();
-    set_limit(&domain, objects_max, bytes_max);
-    domain
-}
-
-fn set_limit(domain: &Domain, objects_max: u64, bytes_max: u64) {
-    let mut tuning = domain.tuning();
-    tuning.objects_max = objects_max;
-    tuning.bytes_max = bytes_max;
-    tuning.stall_after = None;
-    tuning.stall_after_expedited = None;
-    domain.tune(tuning);
-}
 
 /// Panics when it is asked for its size once more.
 struct AsksForTrouble {
@@ -53,7 +37,7 @@ impl Drop for AsksForTrouble {
 /// It must not, but if it does the value is dropped all the same, and the domain goes on.
 #[test]
 fn a_size_that_panics_when_it_is_asked_again_stops_nothing() {
-    let (domain, dropped) = (domain(4, 1 << 20), Arc::new(AtomicUsize::new(0)));
+    let (domain, dropped) = (domain_with_limit(4, 1 << 20), Arc::new(AtomicUsize::new(0)));
     for _ in 0..3 {
         let dropped = Arc::clone(&dropped);
         domain.retire(AsksForTrouble { asked: AtomicUsize::new(0), dropped }).unwrap();
@@ -88,7 +72,7 @@ impl Retire for Grows {
 /// It must not, but if it does the domain is not full for ever.
 #[test]
 fn a_size_that_has_grown_does_not_fill_the_domain() {
-    let domain = domain(100, 1 << 20);
+    let domain = domain_with_limit(100, 1 << 20);
     for _ in 0..10 {
         thread::scope(|scope| {
             scope.spawn(|| domain.retire(Grows(AtomicUsize::new(0))).unwrap());
@@ -148,7 +132,7 @@ fn a_limit_below_what_others_may_still_add_is_no_reason_to_wait() {
 /// A thread that retires all the time adds little more than a lower limit allows.
 #[test]
 fn a_limit_that_is_lowered_holds_soon_for_a_thread_that_was_allowed_more() {
-    let domain = domain(1_000_000, 1 << 30);
+    let domain = domain_with_limit(1_000_000, 1 << 30);
     beside_a_section(&domain, |leave| {
         domain.retire(Box::new(1)).unwrap(); // now it may add thousands
         set_limit(&domain, 10, 1 << 30);
@@ -163,7 +147,7 @@ fn a_limit_that_is_lowered_holds_soon_for_a_thread_that_was_allowed_more() {
 /// which it goes over the limit.
 #[test]
 fn what_is_unlinked_in_sections_does_not_pile_up_on_an_old_debt() {
-    let domain = domain(1, 1 << 30);
+    let domain = domain_with_limit(1, 1 << 30);
     let value = Rcu::new_in(1, domain.clone());
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         let _guard = domain.read();
@@ -185,7 +169,7 @@ fn what_is_unlinked_in_sections_does_not_pile_up_on_an_old_debt() {
 /// A domain may end on the worker, which runs what waits in it then: it must not wait for itself.
 #[test]
 fn a_closure_that_runs_at_the_end_of_a_domain_does_not_wait_for_the_worker() {
-    let (ending, full) = (Domain::new(), domain(1, 1 << 20));
+    let (ending, full) = (Domain::new(), domain_with_limit(1, 1 << 20));
     let (began, dropped) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let (begun, goes_on) = (Arc::clone(&began), Arc::clone(&dropped));
     ending

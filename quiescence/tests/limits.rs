@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use common::{beside_a_section, until_an_updater_sleeps};
+use common::{beside_a_section, domain_with_limit, until_an_updater_sleeps};
 use quiescence::{Domain, Rcu};
 
 /// Counts those that wait or are about to, and the most there ever were.
@@ -34,19 +34,8 @@ impl Drop for Counted {
     }
 }
 
-fn domain(objects_max: u64, bytes_max: u64) -> Domain {
-    let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.objects_max = objects_max;
-    tuning.bytes_max = bytes_max;
-    tuning.stall_after = None;
-    tuning.stall_after_expedited = None;
-    domain.tune(tuning);
-    domain
-}
-
 fn small() -> Domain {
-    domain(8, 1 << 30)
+    domain_with_limit(8, 1 << 30)
 }
 
 #[test]
@@ -87,7 +76,7 @@ fn what_is_refused_and_dropped_is_retired_all_the_same() {
 
 #[test]
 fn bytes_are_bounded_as_objects_are() {
-    let domain = domain(1 << 20, 1 << 20);
+    let domain = domain_with_limit(1 << 20, 1 << 20);
     beside_a_section(&domain, |leave| {
         for _ in 0..4 {
             domain.try_retire(vec![0_u8; 1 << 18]).unwrap();
@@ -220,7 +209,7 @@ fn drops_that_retire_more_stay_within_the_limit() {
 
 #[test]
 fn a_chain_of_drops_does_not_use_up_the_stack() {
-    let (domain, live) = (domain(1, 1 << 30), Arc::new(Live::default()));
+    let (domain, live) = (domain_with_limit(1, 1 << 30), Arc::new(Live::default()));
     domain.retire(Box::new(Family::new(&domain, 1, 20_000, &live))).unwrap();
     domain.retire(Box::new(Family::new(&domain, 1, 20_000, &live))).unwrap();
     while live.now.load(SeqCst) != 0 {
@@ -285,7 +274,7 @@ fn closures_wait_for_room_until_the_worker_has_made_some() {
 
 #[test]
 fn a_thread_that_ends_leaves_its_allowance_and_what_waits_to_others() {
-    let (domain, live) = (domain(1_000, 1 << 30), Arc::new(Live::default()));
+    let (domain, live) = (domain_with_limit(1_000, 1 << 30), Arc::new(Live::default()));
     for _ in 0..200 {
         let (inside, counted) = (domain.clone(), Counted::new(&live));
         thread::spawn(move || inside.retire(Box::new(counted)).unwrap()).join().unwrap();
@@ -335,7 +324,7 @@ fn a_thread_locals_destructor_may_retire_at_the_limit() {
 
 #[test]
 fn a_limit_that_is_lowered_holds_from_then_on() {
-    let domain = domain(1_000, 1 << 30);
+    let domain = domain_with_limit(1_000, 1 << 30);
     beside_a_section(&domain, |leave| {
         for _ in 0..100 {
             domain.retire(Box::new(1)).unwrap();
@@ -399,7 +388,7 @@ fn a_size_beyond_all_reason_harms_nobody() {
 /// A panic in a section keeps its thread from settling then; it does so before it ends.
 #[test]
 fn threads_that_panic_in_debt_pay_before_they_end() {
-    let (domain, live) = (domain(1, 1 << 30), Arc::new(Live::default()));
+    let (domain, live) = (domain_with_limit(1, 1 << 30), Arc::new(Live::default()));
     let busy = Arc::new(Barrier::new(2));
     let inside = Arc::clone(&busy);
     // The worker is busy all the while. Called from elsewhere, since it takes up the limit.
@@ -426,7 +415,7 @@ fn threads_that_panic_in_debt_pay_before_they_end() {
 /// Whoever joins a thread may hold a lock that the thread's closures take.
 #[test]
 fn a_thread_that_ends_in_debt_of_a_closure_does_not_run_it() {
-    let domain = domain(1, 1 << 30);
+    let domain = domain_with_limit(1, 1 << 30);
     let lock = Arc::new(std::sync::Mutex::new(0));
     let held = lock.lock().unwrap();
     let (inside, taken) = (domain.clone(), Arc::clone(&lock));

@@ -1,33 +1,16 @@
 //! Processes: `fork`, the end of the process, and systems that forbid `membarrier(2)`.
 #![cfg(target_os = "linux")]
 
+mod common;
+
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
+use common::in_child;
 use quiescence::{Domain, Engine, Fences, Rcu};
-
-/// Runs `f` in a child process made by `fork`; a panic there is a failure here.
-fn in_child(f: impl FnOnce()) {
-    // SAFETY: the child runs only `f` on the one thread it has and leaves by `_exit`. What `f` uses
-    // of the library is meant to work after a fork; glibc's allocator does.
-    match unsafe { libc::fork() } {
-        -1 => panic!("fork: {}", std::io::Error::last_os_error()),
-        0 => {
-            let whole = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_ok();
-            // SAFETY: ends the child without running anything of the parent's.
-            unsafe { libc::_exit(i32::from(!whole)) }
-        }
-        child => {
-            let mut status = 0;
-            // SAFETY: waits for the child made above.
-            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-            assert_eq!(status, 0, "the child failed");
-        }
-    }
-}
 
 #[test]
 fn a_child_has_the_forking_thread_only() {

@@ -1,6 +1,8 @@
 //! Grace periods that stall are reported: who holds them up, where, and what it is doing.
 #![cfg(all(target_os = "linux", feature = "stacks"))]
 
+mod common;
+
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -9,6 +11,7 @@ use std::sync::{Arc, Mutex, Once};
 use std::thread;
 use std::time::Duration;
 
+use common::in_child;
 use quiescence::{Domain, Engine, Holdout, Qsbr, StackMissing, StallReport, ThreadState};
 
 const LIMIT: Duration = Duration::from_millis(2);
@@ -562,26 +565,6 @@ fn a_signal_that_the_program_handles_is_left_alone() {
         assert!(own_stack().unwrap() > 3);
         assert_eq!(handler_of(first), theirs);
         assert_ne!(handler_of(first + 1), libc::SIG_DFL);
-    }
-}
-
-/// Runs `f` in a child process made by `fork`; a panic there is a failure here.
-fn in_child(f: impl FnOnce()) {
-    // SAFETY: the child runs only `f` on the one thread it has and leaves by `_exit`. What `f` uses
-    // of the library is meant to work after a fork; glibc's allocator does.
-    match unsafe { libc::fork() } {
-        -1 => panic!("fork: {}", std::io::Error::last_os_error()),
-        0 => {
-            let whole = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_ok();
-            // SAFETY: ends the child without running anything of the parent's.
-            unsafe { libc::_exit(i32::from(!whole)) }
-        }
-        child => {
-            let mut status = 0;
-            // SAFETY: waits for the child made above.
-            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-            assert_eq!(status, 0, "the child failed");
-        }
     }
 }
 

@@ -1,4 +1,6 @@
-//! What several test files need.
+//! What several test files need, each of them a part of it.
+
+#![allow(dead_code)]
 
 use std::sync::Barrier;
 use std::thread;
@@ -27,4 +29,41 @@ pub(crate) fn until_an_updater_sleeps(domain: &Domain) {
     while domain.statistics().sleeps == 0 {
         thread::yield_now();
     }
+}
+
+/// Runs `f` in a child process made by `fork`; a panic there is a failure here.
+pub(crate) fn in_child(f: impl FnOnce()) {
+    // SAFETY: the child runs only `f` on the one thread it has and leaves by `_exit`. What `f` uses
+    // of the library is meant to work after a fork; glibc's allocator does.
+    match unsafe { libc::fork() } {
+        -1 => panic!("fork: {}", std::io::Error::last_os_error()),
+        0 => {
+            let whole = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_ok();
+            // SAFETY: ends the child without running anything of the parent's.
+            unsafe { libc::_exit(i32::from(!whole)) }
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: waits for the child made above.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            assert_eq!(status, 0, "the child failed");
+        }
+    }
+}
+
+/// A domain with a limit, and without reports of stalls.
+pub(crate) fn domain_with_limit(objects_max: u64, bytes_max: u64) -> Domain {
+    let domain = Domain::new();
+    set_limit(&domain, objects_max, bytes_max);
+    domain
+}
+
+/// Sets a domain's limit, and turns its reports of stalls off.
+pub(crate) fn set_limit(domain: &Domain, objects_max: u64, bytes_max: u64) {
+    let mut tuning = domain.tuning();
+    tuning.objects_max = objects_max;
+    tuning.bytes_max = bytes_max;
+    tuning.stall_after = None;
+    tuning.stall_after_expedited = None;
+    domain.tune(tuning);
 }
