@@ -1,7 +1,7 @@
 //! The rivals that replace and retire objects, as the measurements drive them: a batch at a time, so
 //! that a virtual call costs nothing that counts.
 //!
-//! [`Scheme`]s are compiled into loops here, liburcu has the same loops in C.
+//! Schemes are compiled into loops here, liburcu has the same loops in C.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
