@@ -299,7 +299,7 @@ impl<K: Kind> Domain<K> {
     }
 
     /// Calls `f` after a grace period, on the worker thread or on a thread in
-    /// [`barrier`](Self::barrier); or on this one as it ends, if it has gone over the limit in a section.
+    /// [`barrier`](Self::barrier).
     ///
     /// The call is *lazy*: it waits for company before a grace period is asked for, at most as long as
     /// [`Tuning::lazy`] says; see [`call_hurried`](Self::call_hurried). Nothing is allocated for closures of up
