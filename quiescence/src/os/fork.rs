@@ -26,7 +26,7 @@ static INSTALL: Once = Once::new();
 pub(crate) fn remember(handle: &Handle) {
     INSTALL.call_once(|| {
         imp::install();
-        exit::at_exit(finish);
+        assert!(exit::at_exit(finish), "quiescence: atexit fails: out of memory");
     });
     let mut domains = sync::lock(&DOMAINS);
     if !handle.known.swap(true, Relaxed) {

@@ -138,9 +138,8 @@ mod imp {
         static INSTALL: Once = Once::new();
         *sync::lock(&MADE) = Some((getpid(), path));
         INSTALL.call_once(|| {
-            // SAFETY: a function of the right type that lives as long as the code it is part of. If there
-            // is no memory to remember it, the file stays, and is swept later.
-            let _ = unsafe { libc::atexit(remove) };
+            // If there is no memory to remember it, the file stays, and is swept later.
+            crate::os::exit::at_exit(remove);
         });
     }
 
