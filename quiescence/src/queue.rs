@@ -342,8 +342,8 @@ impl Queue {
             inner.ripen(core);
             let ready = inner.segments.ready();
             // Nobody may come after us to a queue whose thread is gone while we are at it, to pay what it
-            // owed: so all that is ready is ours.
-            if ready == 0 || count != 0 && !self.is_orphan() {
+            // owed: so all that is ready is ours; but the worker has other things to do, too.
+            if ready == 0 || count > BATCH || count != 0 && !self.is_orphan() {
                 break;
             }
             let many = if ready > 2 * BATCH { ready >> RUN_SHIFT } else { 0 };
