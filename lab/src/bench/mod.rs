@@ -103,7 +103,10 @@ fn unknown(wanted: &str, known: &[&str]) -> Failure {
     if wanted.starts_with("liburcu-") && !rivals::bench::HAS_LIBURCU {
         return Failure::Unsupported(WITHOUT_LIBURCU.to_owned());
     }
-    Failure::Usage(format!("no rival is called {wanted:?}; there are: {}", known.join(", ")))
+    let known = known.join(", ");
+    Failure::Usage(format!(
+        "no rival is called {wanted:?} in what is to be measured; there are: {known}"
+    ))
 }
 
 const WITHOUT_LIBURCU: &str = "liburcu: built without it (cargo run --release --features liburcu)";

@@ -10,6 +10,8 @@ use serde_json::Value;
 
 /// The answers that we can read.
 const SCHEMA: &str = "quiescence-stats/1";
+/// Characters of a domain's name that are shown: the table has other columns, too.
+const NAME_MAX: usize = 32;
 
 /// A process's answer.
 #[derive(Clone, Debug)]
@@ -78,6 +80,7 @@ impl Answer {
         let mut process: Process =
             serde_json::from_value(came.clone()).map_err(|error| error.to_string())?;
         process.texts().for_each(make_printable);
+        process.domains.iter_mut().for_each(|domain| shorten(&mut domain.name));
         Ok(Answer { came, process })
     }
 
@@ -113,6 +116,13 @@ impl Process {
 fn make_printable(text: &mut String) {
     if text.contains(char::is_control) {
         *text = text.replace(char::is_control, "?");
+    }
+}
+
+/// Leaves so much of a name as the table has room for.
+fn shorten(name: &mut String) {
+    if name.chars().count() > NAME_MAX {
+        *name = name.chars().take(NAME_MAX - 1).chain(['…']).collect();
     }
 }
 
@@ -190,6 +200,19 @@ mod tests {
         assert_eq!(reader.place.as_deref(), Some("?1m"));
         assert_eq!(reader.thread_name.as_deref(), Some("é"));
         assert_eq!(answer.as_it_came()["news"], 1);
+    }
+
+    #[test]
+    fn a_long_name_leaves_room_for_the_rest_of_the_table() {
+        for (length, shown) in [(1, 1), (NAME_MAX, NAME_MAX), (100_000, NAME_MAX)] {
+            let name = "é".repeat(length);
+            let line =
+                format!(r#"{{"schema": "quiescence-stats/1", "domains": [{{"name": "{name}"}}]}}"#);
+            let answer = Answer::read(&line).unwrap();
+            let seen = &answer.process.domains[0].name;
+            assert_eq!((seen.chars().count(), seen.ends_with('…')), (shown, length > NAME_MAX));
+            assert_eq!(answer.as_it_came()["domains"][0]["name"], name, "JSON has all of it");
+        }
     }
 
     #[test]
