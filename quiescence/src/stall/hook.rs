@@ -18,7 +18,9 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(None);
 /// [`Tuning::stall_after`](crate::Tuning::stall_after) (or
 /// [`stall_after_expedited`](crate::Tuning::stall_after_expedited)), and again each time that its age has
 /// doubled; as long as somebody waits for it, polls it, or has callbacks that wait. Nobody looks at one
-/// that nobody wants. A limit that is changed meanwhile counts from the next look on.
+/// that nobody wants; and one that has ended when the report is to be made is counted
+/// ([`Statistics::stalls`](crate::Statistics::stalls)), not reported. A limit that is changed meanwhile counts
+/// from the next look on.
 ///
 /// # Progress and cost
 /// The hook is called on a thread of its own, one report after the other. If it panics, that is counted
