@@ -4,8 +4,9 @@ use crate::domain::{Cookie, Domain};
 use crate::guard::Reader;
 use crate::kind::Global;
 use crate::os::fence::{self, Fences};
-use crate::retire::{Refused, Retire};
+use crate::retire::{Refused, Retire, WithSize};
 use crate::statistics::Statistics;
+use crate::tuning::Tuning;
 
 const GLOBAL: Domain<Global> = Domain::global();
 
@@ -91,6 +92,45 @@ pub fn call_hurried<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>
 #[track_caller]
 pub fn retire<P: Retire>(object: P) -> Result<(), Refused<P>> {
     GLOBAL.retire(object)
+}
+
+/// As [`retire`], for an owner of so many bytes. See [`Domain::retire_sized`].
+///
+/// # Errors
+/// As [`retire`].
+#[track_caller]
+pub fn retire_sized<P: Send + 'static>(
+    object: P,
+    bytes: usize,
+) -> Result<(), Refused<WithSize<P>>> {
+    GLOBAL.retire_sized(object, bytes)
+}
+
+/// As [`retire`], but never waits: at the limit it gives the object back. See [`Domain::try_retire`].
+///
+/// # Errors
+/// At the domain's limit.
+#[track_caller]
+pub fn try_retire<P: Retire>(object: P) -> Result<(), Refused<P>> {
+    GLOBAL.try_retire(object)
+}
+
+/// As [`call`], but never waits: at the limit it gives `f` back. See [`Domain::try_call`].
+///
+/// # Errors
+/// At the domain's limit.
+pub fn try_call<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>> {
+    GLOBAL.try_call(f)
+}
+
+/// What deferral may take in the global domain, as it is set now. See [`Domain::tuning`].
+pub fn tuning() -> Tuning {
+    GLOBAL.tuning()
+}
+
+/// Sets what deferral may take in the global domain. See [`Domain::tune`].
+pub fn tune(tuning: Tuning) {
+    GLOBAL.tune(tuning);
 }
 
 /// Waits until everything queued in the global domain before has run. See [`Domain::barrier`].

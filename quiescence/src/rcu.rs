@@ -144,12 +144,16 @@ impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
     ///
     /// `f` runs inside a section: to wait for a grace period there panics.
     ///
-    /// **Call it outside of sections.** In one (an online QSBR reader is always in one) nothing can be waited
-    /// for; at the domain's limit the old value then goes over it, however many did before, as an [`Unlinked`]
-    /// does that is dropped there.
+    /// # Panics
+    /// As [`store`](Self::store), before `f` is called: in another section (an online QSBR reader is always in
+    /// one), at the domain's limit, if this thread has gone over it already.
     #[track_caller]
     pub fn update(&self, mut f: impl FnMut(&T) -> T) {
-        let guard = Guard::begin(self.inner.domain.kind(), Location::caller());
+        let kind = self.inner.domain.kind();
+        if !defer::may_replace(kind, size_of::<T>()) {
+            refuse_to_replace("update");
+        }
+        let guard = Guard::begin(kind, Location::caller());
         let old = self.update_in(&guard, &mut f);
         // Retire after the section: a reader never waits and never frees.
         drop(guard);
@@ -293,12 +297,9 @@ impl<T: Send + Sync + 'static, K: Kind> RcuOption<T, K> {
     #[inline]
     #[track_caller]
     pub fn store(&self, value: Option<T>) {
-        assert!(
-            self.try_store(value).is_ok(),
-            "quiescence: store() in a section, at the limit of what may wait, and this thread is over it \
-             already: replace values outside of sections, use try_store(), or raise the limit in the domain's \
-             Tuning"
-        );
+        if self.try_store(value).is_err() {
+            refuse_to_replace("store");
+        }
     }
 
     /// As [`store`](Self::store), but gives the value back where that would panic. See [`Rcu::try_store`].
@@ -429,6 +430,15 @@ impl<T: Send + Sync + 'static, K: Kind> RcuOption<T, K> {
             );
         }
     }
+}
+
+#[cold]
+#[track_caller]
+fn refuse_to_replace(what: &str) -> ! {
+    panic!(
+        "quiescence: {what}() in a section, at the limit of what may wait, and this thread is over it already: \
+         replace values outside of sections, use try_store(), or raise the limit in the domain's Tuning"
+    );
 }
 
 /// A value in a box of its own, or null.

@@ -160,8 +160,11 @@ fn a_store_in_a_section_is_refused_before_anything_is_changed() {
     assert_eq!(*value.load(&guard), 9);
     let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| value.store(11)));
     let message = refused.unwrap_err();
-    let message = message.downcast_ref::<&str>().unwrap();
+    let message = message.downcast_ref::<String>().unwrap();
     assert!(message.contains("try_store()"), "{message}");
+    let refused =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| value.update(|old| old + 1)));
+    assert!(refused.is_err());
     assert_eq!(*value.load(&guard), 9);
     drop(guard);
     value.store(12);
