@@ -33,8 +33,7 @@
 //! - [`retire`], [`call`], [`barrier`]: work that is done after a grace period; [`Tuning`]: how much of it may
 //!   wait, and how long; [`Retire`]: types of one's own.
 //! - [`Domain`]: readers that hold up their own grace periods only. What the free functions do in the global
-//!   domain its methods do in any, and more: [`try_retire`](Domain::try_retire),
-//!   [`retire_sized`](Domain::retire_sized), [`tune`](Domain::tune).
+//!   domain its methods do in any.
 //! - [`statistics`]: what goes on. [`set_stall_hook`]: who holds a grace period up that does not end, where,
 //!   and with what stack.
 //! - [`raw`]: sections and callbacks without guards and boxes, for foreign code.
