@@ -75,17 +75,24 @@ mod tests {
     use super::super::replace::rivals;
     use super::*;
 
+    const TEST: &str = "bench::memory::tests::a_waiting_object_costs_a_pointer_at_least";
+
+    /// In a process of its own: other tests allocate and free meanwhile.
     #[test]
     fn a_waiting_object_costs_a_pointer_at_least() {
+        if std::env::var_os("RIVALS_ALONE").is_none() {
+            let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+            let again = again.args([TEST, "--exact", "--nocapture"]).env("RIVALS_ALONE", "yes");
+            let output = again.output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
+            return;
+        }
         for rival in rivals() {
             let seen = measure(rival, 20_000);
             assert_eq!(seen.is_some(), rival.hoards, "{}", rival.name);
-            // Other tests allocate and free meanwhile: not exact here.
-            assert!(
-                seen.is_none_or(|bytes| bytes > 4.0 && bytes < 500.0),
-                "{}: {seen:?}",
-                rival.name
-            );
+            let plausible = seen.is_none_or(|bytes| bytes > 4.0 && bytes < 500.0);
+            assert!(plausible, "{}: {seen:?}", rival.name);
         }
     }
 }
