@@ -58,6 +58,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::bench::object::Turn;
 
     /// What is replaced is dropped, sooner or later; what is in the place can be read and goes
     /// with it.
@@ -77,6 +78,7 @@ mod tests {
                 break;
             }
             scheme.flush();
+            std::thread::yield_now();
         }
         drop(scheme);
         let left = Arc::strong_count(&counted) - 1;
@@ -86,8 +88,10 @@ mod tests {
         numbers.push(S::NUMBER);
     }
 
+    /// One at a time with the other tests whose readers hold up what is freed here.
     #[test]
     fn every_scheme_shows_the_newest_object_and_drops_the_old_ones() {
+        let _turn = Turn::wait();
         let numbers = &mut Vec::new();
         keeps_its_word::<quiescence::Threads>(numbers);
         keeps_its_word::<quiescence::Announcers>(numbers);
