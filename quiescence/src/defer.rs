@@ -28,7 +28,7 @@ use crate::chaos::{self, Mutant, Point};
 use crate::core::{Core, Me};
 use crate::kind::{self, Handle, Kind};
 use crate::local::{self, Debt, Own, Sections};
-use crate::queue::{self, Credit, Queue, RUN_SHARE, Wants};
+use crate::queue::{self, BATCH, BATCH_ALONE, Credit, Queue, RUN_SHARE, Wants};
 use crate::retire::{self, Boxed, Refused, Retire, Value};
 use crate::{retired, stream, trace, worker};
 
@@ -224,7 +224,9 @@ unsafe fn add<K: Kind, P>(
 /// The thread's part, now and then: a step of the grace period and a few drops.
 #[cold]
 fn tend(core: &Core, queue: &Queue) {
-    if queue.is_full(core) {
+    // Relaxed: a hint.
+    let batch = if core.alone.load(Relaxed) { BATCH_ALONE } else { BATCH };
+    if queue.is_full(core, batch) {
         queue.close(core, urgency(core));
         queue.purse().trim(core);
     }

@@ -45,11 +45,11 @@ use crate::trace;
 /// Callbacks in a full batch, at most: one grace period's cost is shared by so many. Whoever fills a batch
 /// executes its fence, which interrupts the readers: where it comes to neither one update in thousands nor
 /// one read in thousands, it is not in their 99.9th percentiles.
-const BATCH: u64 = if cfg!(loom) { 2 } else { 16_384 };
+pub(crate) const BATCH: u64 = if cfg!(loom) { 2 } else { 16_384 };
 
-/// The same while grace periods find no other reader, and cost next to nothing: what is freed is in the
-/// processor's cache still.
-const BATCH_ALONE: u64 = if cfg!(loom) { 2 } else { 512 };
+/// The same for objects, which their thread frees itself, while grace periods find no other reader and cost
+/// next to nothing: what is freed is in the processor's cache still.
+pub(crate) const BATCH_ALONE: u64 = if cfg!(loom) { 2 } else { 512 };
 
 /// The part of the limit that a full batch is, at most: a batch that waits, one that is being filled and one
 /// that is being run must fit in well.
@@ -313,11 +313,9 @@ impl Queue {
         }
     }
 
-    /// Whether what is open is a batch. For the owner.
-    pub(crate) fn is_full(&self, core: &Core) -> bool {
+    /// Whether so many are open, or as much as the limit has room for. For the owner.
+    pub(crate) fn is_full(&self, core: &Core, batch: u64) -> bool {
         let (own, limit) = (&self.own.0, core.limit());
-        // Relaxed: a hint.
-        let batch = if core.alone.load(Relaxed) { BATCH_ALONE } else { BATCH };
         let open = own.stream.written() - self.counted.load(Relaxed);
         let waiting = own.bytes.load(Relaxed).wrapping_sub(self.bytes_finished.load(Relaxed));
         open >= batch.min(limit.objects / BATCH_SHARE).max(1)

@@ -7,7 +7,7 @@ use crate::chaos::{self, Mutant};
 use crate::kind::{self, Kind};
 use crate::local::{self, Own, Sections};
 use crate::os::sync;
-use crate::queue::{Queue, Wants};
+use crate::queue::{BATCH, Queue, Wants};
 use crate::retire::{Closure, Refused};
 use crate::{trace, worker};
 
@@ -82,7 +82,7 @@ fn hurry<K: Kind>(kind: &K) {
 #[cold]
 fn tend_closures<K: Kind>(kind: &K, queue: &Queue) {
     let core = kind.core();
-    if !queue.is_full(core) {
+    if !queue.is_full(core, BATCH) {
         return;
     }
     queue.close(core, urgency(core));
