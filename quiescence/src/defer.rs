@@ -391,7 +391,7 @@ pub(crate) fn settle_debts() {
 pub(crate) fn is_due(core: &Core) -> bool {
     !local::in_callback()
         && (local::existing_objects(core).is_some_and(|queue| !queue.is_empty())
-            || !local::debtors().is_empty())
+            || local::has_debts())
 }
 
 /// Its part, to be done offline: drops what is ready, and waits near the limit.

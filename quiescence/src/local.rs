@@ -441,6 +441,15 @@ pub(crate) fn owes(core: &Core) -> bool {
     queues.filter(|queue| queue.purse().owes(core)).count() != 0
 }
 
+/// Whether the thread owes something in some domain, as far as it knows.
+pub(crate) fn has_debts() -> bool {
+    let Some(table) = Table::existing() else { return false };
+    let locals = table.locals.borrow();
+    let alive = locals.iter().filter(|local| local.core.is_alive());
+    let mut queues = alive.flat_map(|local| local.objects.iter().chain(&local.closures));
+    queues.any(|queue| queue.purse().allowance().owes())
+}
+
 /// The domains in which the thread has gone over the limit, and its queues there.
 pub(crate) fn debtors() -> Vec<(Handle, Arc<Queue>, Debt)> {
     let Some(table) = Table::existing() else { return Vec::new() };

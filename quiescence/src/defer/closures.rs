@@ -26,7 +26,7 @@ pub(crate) fn call<K: Kind, F: FnOnce() + Send + 'static>(
     }
     let due = add_closure(kind, queue, f, amount.bytes);
     if patience == Patience::Hurried {
-        hurry(kind);
+        worker::hurry(&kind.handle());
     } else if due && let Some(queue) = queue {
         tend_closures(kind, queue);
     }
@@ -72,11 +72,6 @@ pub(crate) enum Patience {
     None,
 }
 
-/// Has the worker see to the domain now.
-fn hurry<K: Kind>(kind: &K) {
-    worker::hurry(&kind.handle());
-}
-
 /// The part of a thread that queues closures: it asks for a grace period, and has the worker run what is
 /// ready.
 #[cold]
@@ -90,7 +85,7 @@ fn tend_closures<K: Kind>(kind: &K, queue: &Queue) {
     if Sections::of_this_thread() == Sections::None {
         core.advance(Own::in_domain(core).me());
     }
-    hurry(kind);
+    worker::hurry(&kind.handle());
 }
 
 /// Admits a closure that the thread's purse does not pay for. Where it waits, it waits for the worker.

@@ -120,11 +120,10 @@ impl Queues {
     pub(crate) fn leave(&self) -> Wants {
         self.announced.store(false, Relaxed);
         chaos::point(Point::Leaving);
-        let queues = self.all();
         if !chaos::mutant(Mutant::NoIdleFence) {
-            fence::heavy(queues.iter().map(|queue| &queue.fence)); // [DQ-3]
+            fence::heavy(self.all().iter().map(|queue| &queue.fence)); // [DQ-3]
         }
-        let wants = queues.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing);
+        let wants = self.wants();
         if wants != Wants::Nothing {
             self.announced.store(true, Relaxed);
         }
