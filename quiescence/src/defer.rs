@@ -225,11 +225,7 @@ unsafe fn add<K: Kind, P>(
 #[cold]
 fn tend(core: &Core, queue: &Queue) {
     // Relaxed: a hint.
-    let batch = if core.alone.load(Relaxed) { BATCH_ALONE } else { BATCH };
-    if queue.is_full(core, batch) {
-        queue.close(core, urgency(core));
-        queue.purse().trim(core);
-    }
+    close_if_full(core, queue, if core.alone.load(Relaxed) { BATCH_ALONE } else { BATCH });
     if local::in_callback() {
         return;
     }
@@ -248,6 +244,16 @@ fn tend(core: &Core, queue: &Queue) {
         }
         Sections::Ordinary => {}
     }
+}
+
+/// Asks for a grace period if so many callbacks are open. Answers whether they were.
+fn close_if_full(core: &Core, queue: &Queue, batch: u64) -> bool {
+    let full = queue.is_full(core, batch);
+    if full {
+        queue.close(core, urgency(core));
+        queue.purse().trim(core);
+    }
+    full
 }
 
 /// How much the grace period of a full batch is wanted.

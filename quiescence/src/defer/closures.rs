@@ -2,7 +2,7 @@
 
 use grace::limit::{Amount, Place};
 
-use super::{add, admit, admit_over, place, settle, urgency};
+use super::{add, admit, admit_over, close_if_full, place, settle};
 use crate::chaos::{self, Mutant};
 use crate::kind::{self, Kind};
 use crate::local::{self, Own, Sections};
@@ -77,11 +77,9 @@ pub(crate) enum Patience {
 #[cold]
 fn tend_closures<K: Kind>(kind: &K, queue: &Queue) {
     let core = kind.core();
-    if !queue.is_full(core, BATCH) {
+    if !close_if_full(core, queue, BATCH) {
         return;
     }
-    queue.close(core, urgency(core));
-    queue.purse().trim(core);
     if Sections::of_this_thread() == Sections::None {
         core.advance(Own::in_domain(core).me());
     }
