@@ -60,6 +60,21 @@ enum Room {
 #[inline]
 #[track_caller]
 pub(crate) unsafe fn retire_raw<K: Kind, T: Send + 'static>(kind: &K, object: *mut T) {
+    match reserve(kind, size_of::<T>()) {
+        // SAFETY: by the contract.
+        Some(room) => unsafe { room.retire(kind, object) },
+        // SAFETY: by the contract.
+        None => unsafe { retire_slowly(kind, object) },
+    }
+}
+
+/// As [`retire_raw`], where the thread's purse does not pay for it.
+///
+/// # Safety
+/// As [`retire_raw`].
+#[cold]
+#[track_caller]
+unsafe fn retire_slowly<K: Kind, T: Send + 'static>(kind: &K, object: *mut T) {
     retired::note(object.cast_const().cast(), size_of::<T>());
     if chaos::mutant(Mutant::RetireBeforeUnlink) {
         // SAFETY: not at all: this is the fault to be caught.
@@ -67,13 +82,11 @@ pub(crate) unsafe fn retire_raw<K: Kind, T: Send + 'static>(kind: &K, object: *m
     }
     let amount = Amount::object(size_of::<T>() as u64);
     let queue = local::objects(kind.core(), || kind.handle());
-    if !queue.is_some_and(|queue| queue.purse().take(amount)) {
-        match make_room(kind, queue, amount, true) {
-            Room::Charged => {}
-            // SAFETY: by the contract; its grace period is over.
-            Room::Waited => return on_the_spot(kind.core(), || unsafe { Boxed::free(object) }),
-            Room::Full => admit_over(kind.core(), queue, amount),
-        }
+    match make_room(kind, queue, amount, true) {
+        Room::Charged => {}
+        // SAFETY: by the contract; its grace period is over.
+        Room::Waited => return on_the_spot(kind.core(), || unsafe { Boxed::free(object) }),
+        Room::Full => admit_over(kind.core(), queue, amount),
     }
     // SAFETY: the box is consumed once; T is Send and 'static. It has been charged.
     unsafe { add_object(kind, queue, &Boxed::<T>::KIND, object, amount.bytes) };
