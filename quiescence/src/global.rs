@@ -4,6 +4,7 @@ use crate::domain::{Cookie, Domain};
 use crate::guard::Reader;
 use crate::kind::Global;
 use crate::os::fence::{self, Fences};
+use crate::os::percpu::{self, PerCpuPath};
 use crate::retire::{Refused, Retire, WithSize};
 use crate::statistics::Statistics;
 use crate::tuning::Tuning;
@@ -147,4 +148,12 @@ pub fn statistics() -> Statistics {
 /// How this process orders readers against updaters: chosen on the first use, for good.
 pub fn fences() -> Fences {
     fence::chosen()
+}
+
+/// How this process counts per processor. Makes the choice if it has not been made; that takes some
+/// microseconds, and a system call or two.
+///
+/// `QUIESCENCE_PERCPU=portable` in the environment asks for [`PerCpuPath::Portable`].
+pub fn per_cpu_path() -> PerCpuPath {
+    percpu::path_for_sure()
 }

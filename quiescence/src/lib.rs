@@ -84,6 +84,12 @@ mod queue;
 mod os;
 
 #[cfg(not(loom))]
+mod cells;
+#[cfg(not(loom))]
+mod srcu;
+#[cfg(not(loom))]
+mod restart;
+#[cfg(not(loom))]
 mod kind;
 #[cfg(not(loom))]
 mod local;
@@ -124,11 +130,13 @@ pub use crate::{
     guard::{Guard, Reader, Section, read},
     kind::{Global, Kind, Private},
     os::fence::Fences,
+    os::percpu::PerCpuPath,
     os::stack::StackMissing,
     os::thread::ThreadState,
     qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     rcu::{Rcu, RcuOption, Unlinked},
     retire::{Refused, Retire, WithSize},
+    srcu::{Srcu, SrcuGuard},
     stall::hook::{StallHook, set_stall_hook, take_stall_hook},
     stall::report::{Holdout, StackFrame, StallReport},
     statistics::{Latency, Statistics},

@@ -1,5 +1,53 @@
 //! How much memory this process may have.
 
+/// Memory of the process's own, all zero, that begins a page; `None` if the system has none. Asks the system itself,
+/// so that a signal handler may call it.
+#[cfg(unix)]
+pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
+    // SAFETY: a new mapping, in nobody's place.
+    let mapped = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    (mapped != libc::MAP_FAILED).then_some(mapped.cast())
+}
+
+/// Gives it back.
+///
+/// # Safety
+/// It came from [`map_zeroed`], is of this length, and nobody uses it.
+#[cfg(unix)]
+pub(crate) unsafe fn unmap(memory: *mut u8, bytes: usize) {
+    // SAFETY: by the contract.
+    unsafe { libc::munmap(memory.cast(), bytes) };
+}
+
+/// The same, from the allocator.
+#[cfg(not(unix))]
+pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
+    let layout = std::alloc::Layout::from_size_align(bytes, 4_096).ok()?;
+    // SAFETY: not of no bytes.
+    let memory = unsafe { std::alloc::alloc_zeroed(layout) };
+    (!memory.is_null()).then_some(memory)
+}
+
+/// As above.
+///
+/// # Safety
+/// As above.
+#[cfg(not(unix))]
+pub(crate) unsafe fn unmap(memory: *mut u8, bytes: usize) {
+    let layout = std::alloc::Layout::from_size_align(bytes, 4_096).expect("as it was allocated");
+    // SAFETY: by the contract.
+    unsafe { std::alloc::dealloc(memory, layout) };
+}
+
 /// Bytes of memory of the machine, or of the process's control group if that is less; a guess of 1 GiB
 /// where the system does not say.
 pub(crate) fn available_bytes() -> u64 {

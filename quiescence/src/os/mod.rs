@@ -13,6 +13,8 @@ pub(crate) mod fork;
 pub(crate) mod futex;
 pub(crate) mod memory;
 #[cfg(not(loom))]
+pub(crate) mod percpu;
+#[cfg(not(loom))]
 pub(crate) mod signals;
 #[cfg(not(loom))]
 pub(crate) mod stack;

@@ -1,0 +1,281 @@
+//! Per-CPU words, small until they are used.
+//!
+//! Memory for them is handed out in *chunks*, each with a region per processor and the same offset in every region:
+//! `word of processor c = word of processor 0 + (c << STRIDE_SHIFT)`. So the words of many owners stand side by
+//! side in one processor's cache lines, and `W` words cost `8 W` bytes a processor. After the kernel's per-CPU
+//! allocator (Christoph Lameter, Tejun Heo).
+//!
+//! [`Cells`] are `W` counters. They begin as `W` shared words, to which everybody adds with an atomic
+//! instruction, and get words for every processor once they have been used some, so that thousands of them which
+//! are hardly used cost little. What has been counted in either place stays there; a sum is over both.
+//!
+//! **Invariant [PC-1]: a processor's word is written by restartable sequences only, or by atomic
+//! instructions only**: which of the two is the process's [`PerCpuPath`]. Whoever cannot use a sequence where
+//! others do (no rseq in this thread, a processor without words) adds to the shared words.
+
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
+
+use crate::os::memory;
+use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
+use crate::os::sync;
+
+/// Additions to the shared words between two attempts to get words for every processor.
+const GROWS_EVERY: u64 = 64;
+
+/// The header of a chunk, in front of the first region.
+#[repr(C, align(64))]
+struct Chunk {
+    /// Bytes of each region that are in use.
+    used: AtomicUsize,
+    older: *mut Chunk,
+}
+
+/// Words of one kind: for each processor, or one for all.
+struct Arena {
+    newest: AtomicPtr<Chunk>,
+    /// Places that were given back, by the logarithm of their words.
+    free: [Mutex<Vec<usize>>; CLASSES],
+    regions: fn() -> usize,
+}
+
+const CLASSES: usize = 4;
+
+static PER_CPU: Arena = Arena::new(percpu::slots);
+static SHARED: Arena = Arena::new(|| 1);
+
+impl Arena {
+    const fn new(regions: fn() -> usize) -> Self {
+        let newest = AtomicPtr::new(ptr::null_mut());
+        Self { newest, free: [const { Mutex::new(Vec::new()) }; CLASSES], regions }
+    }
+
+    const fn class(words: usize) -> usize {
+        assert!(words > 0 && words <= 1 << (CLASSES - 1), "at most a cache line");
+        words.next_power_of_two().ilog2() as usize
+    }
+
+    /// So many words in each region, all zero; `None` where the system has no memory. Takes no lock that it would have
+    /// to wait for, and does not allocate elsewhere.
+    fn take(&self, words: usize) -> Option<*mut u64> {
+        let class = Self::class(words);
+        if let Some(mut free) = sync::try_lock(&self.free[class])
+            && let Some(place) = free.pop()
+        {
+            drop(free);
+            let place = ptr::with_exposed_provenance_mut::<u64>(place);
+            self.each(place, 1 << class, |word| word.store(0, Relaxed));
+            return Some(place);
+        }
+        let bytes = 8 << class;
+        loop {
+            // Acquire: pairs with the exchange in `extend`.
+            let chunk = self.newest.load(Acquire);
+            if !chunk.is_null() {
+                // SAFETY: chunks are never given back.
+                let used = unsafe { &(*chunk).used };
+                // Relaxed: a place is its taker's own; the memory is zero since it was mapped. Places of one size
+                // are aligned to it, so that none lies in two cache lines.
+                let place = used.fetch_update(Relaxed, Relaxed, |used| {
+                    let next = used.next_multiple_of(bytes) + bytes;
+                    (next <= 1 << STRIDE_SHIFT).then_some(next)
+                });
+                if let Ok(used) = place {
+                    // SAFETY: within the first region.
+                    return Some(unsafe { chunk.byte_add(used.next_multiple_of(bytes)) }.cast());
+                }
+            }
+            self.extend(chunk)?;
+        }
+    }
+
+    /// A new chunk, unless somebody else was first.
+    fn extend(&self, older: *mut Chunk) -> Option<()> {
+        let bytes = (self.regions)() << STRIDE_SHIFT;
+        let chunk: *mut Chunk = memory::map_zeroed(bytes)?.cast();
+        let header = Chunk { used: AtomicUsize::new(size_of::<Chunk>()), older };
+        // SAFETY: just mapped, and nobody else's yet.
+        unsafe { chunk.write(header) };
+        // AcqRel: whoever finds the chunk finds its header.
+        if self.newest.compare_exchange(older, chunk, AcqRel, Relaxed).is_err() {
+            // SAFETY: mapped above, and nobody has seen it.
+            unsafe { memory::unmap(chunk.cast(), bytes) };
+        }
+        Some(())
+    }
+
+    fn give_back(&self, place: *mut u64, words: usize) {
+        sync::lock(&self.free[Self::class(words)]).push(place.expose_provenance());
+    }
+
+    /// All words of a place.
+    fn each(&self, place: *mut u64, words: usize, f: impl Fn(&AtomicU64)) {
+        for region in 0..(self.regions)() {
+            for word in 0..words {
+                // SAFETY: in the region of a place of so many words.
+                let word = unsafe { place.byte_add(region << STRIDE_SHIFT).add(word) };
+                // SAFETY: aligned and mapped for ever; written atomically, or by sequences whose store is whole.
+                f(unsafe { AtomicU64::from_ptr(word) });
+            }
+        }
+    }
+}
+
+/// `W` counters, which only grow or wrap.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Cells<const W: usize> {
+    /// The words of processor 0, or null.
+    first: AtomicPtr<u64>,
+    shared: [AtomicU64; W],
+}
+
+impl<const W: usize> Cells<W> {
+    pub(crate) const fn new() -> Self {
+        Self { first: AtomicPtr::new(ptr::null_mut()), shared: [const { AtomicU64::new(0) }; W] }
+    }
+
+    /// Adds one to the counter `word`.
+    #[inline(always)]
+    pub(crate) fn increment(&self, word: usize) {
+        if !self.try_increment(word) {
+            self.add_slow(word, 1);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn try_increment(&self, word: usize) -> bool {
+        debug_assert!(word < W);
+        // Acquire: pairs with the exchange in `grow`. (The memory was zero before it was handed out.)
+        let first = self.first.load(Acquire);
+        // SAFETY: every processor has W words.
+        !first.is_null() && unsafe { percpu::increment(first.add(word)) }
+    }
+
+    /// Adds so much to the counter `word`.
+    #[inline(always)]
+    pub(crate) fn add(&self, word: usize, amount: u64) {
+        let first = self.first.load(Acquire); // as in `try_increment`
+        // SAFETY: every processor has W words.
+        if first.is_null() || !unsafe { percpu::add(first.add(word), amount) } {
+            self.add_slow(word, amount);
+        }
+    }
+
+    /// The words of processor 0, for sequences of the caller's own; null while there are none.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> *mut u64 {
+        self.first.load(Acquire) // as in `try_increment`
+    }
+
+    /// Adds with an atomic instruction.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn add_slow(&self, word: usize, amount: u64) {
+        let first = self.first.load(Acquire); // as in `try_increment`
+        if !first.is_null() && percpu::path() == Some(PerCpuPath::Portable) {
+            let slot = percpu::slot();
+            // SAFETY: every slot has W words.
+            let word = unsafe { first.byte_add(slot << STRIDE_SHIFT).add(word) };
+            // SAFETY: as above. On this path nobody writes it but with atomic instructions [PC-1].
+            unsafe { AtomicU64::from_ptr(word) }.fetch_add(amount, Relaxed);
+            return;
+        }
+        let before = self.shared[word].fetch_add(amount, Relaxed);
+        if first.is_null() && (before.wrapping_add(amount) / GROWS_EVERY) != before / GROWS_EVERY {
+            self.grow();
+        }
+    }
+
+    /// Gets words for every processor, if there is memory for them.
+    pub(crate) fn grow(&self) {
+        if percpu::path().is_none() || !self.first().is_null() {
+            return;
+        }
+        let Some(place) = PER_CPU.take(W) else { return };
+        // AcqRel: whoever finds them finds them zero.
+        if self.first.compare_exchange(ptr::null_mut(), place, AcqRel, Relaxed).is_err() {
+            PER_CPU.give_back(place, W);
+        }
+    }
+
+    /// What has been added to the counter `word` so far. Additions in progress may be in it or not.
+    pub(crate) fn sum(&self, word: usize) -> u64 {
+        let sum = AtomicU64::new(self.shared[word].load(Relaxed));
+        self.each(word, |_, count| {
+            sum.store(sum.load(Relaxed).wrapping_add(count), Relaxed);
+        });
+        sum.into_inner()
+    }
+
+    /// Hands over what each processor has counted, once there are words for each.
+    pub(crate) fn each(&self, word: usize, mut f: impl FnMut(usize, u64)) {
+        let first = self.first();
+        if first.is_null() {
+            return;
+        }
+        for slot in 0..percpu::slots() {
+            // SAFETY: every slot has W words.
+            let word = unsafe { first.byte_add(slot << STRIDE_SHIFT).add(word) };
+            // SAFETY: as above; sequences store whole words.
+            f(slot, unsafe { AtomicU64::from_ptr(word) }.load(Relaxed));
+        }
+    }
+}
+
+impl<const W: usize> Drop for Cells<W> {
+    fn drop(&mut self) {
+        let first = *self.first.get_mut();
+        if !first.is_null() {
+            PER_CPU.give_back(first, W);
+        }
+    }
+}
+
+/// A cache line that is zero, does not move, and is shared by all processors: for what must stay where it is
+/// though its owner moves. `None` where the system has no memory.
+pub(crate) fn take_line() -> Option<*mut u64> {
+    SHARED.take(8)
+}
+
+/// Gives a line back.
+///
+/// # Safety
+/// It came from [`take_line`], and nobody uses it any more.
+pub(crate) unsafe fn give_line_back(line: *mut u64) {
+    SHARED.give_back(line, 8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_exact_while_counters_grow() {
+        let cells = Cells::<4>::new();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let cells = &cells;
+                scope.spawn(move || {
+                    for _ in 0..10_000 {
+                        cells.increment(thread);
+                        cells.add(3 - thread, 2);
+                    }
+                });
+            }
+        });
+        assert_eq!([0, 1, 2, 3].map(|word| cells.sum(word)), [30_000; 4]);
+        assert!(!cells.first().is_null(), "used enough to have grown");
+    }
+
+    #[test]
+    fn what_is_given_back_is_used_again_and_zero() {
+        let places: Vec<_> = (0..3).map(|_| PER_CPU.take(2).expect("there is memory")).collect();
+        PER_CPU.each(places[1], 2, |word| word.store(7, Relaxed));
+        PER_CPU.give_back(places[1], 2);
+        let again = PER_CPU.take(2).expect("there is memory");
+        PER_CPU.each(again, 2, |word| assert_eq!(word.load(Relaxed), 0));
+    }
+}
