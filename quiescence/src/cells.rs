@@ -210,6 +210,16 @@ impl<const W: usize> Cells<W> {
         sum.into_inner()
     }
 
+    /// What the counter `word` has of those who add with atomic instructions because they must.
+    pub(crate) fn shared(&self, word: usize) -> u64 {
+        self.shared[word].load(Relaxed)
+    }
+
+    /// Adds there.
+    pub(crate) fn add_shared(&self, word: usize, amount: u64) {
+        self.shared[word].fetch_add(amount, Relaxed);
+    }
+
     /// Hands over what each processor has counted, once there are words for each.
     pub(crate) fn each(&self, word: usize, mut f: impl FnMut(usize, u64)) {
         let first = self.first();

@@ -12,10 +12,16 @@
 
 #[cfg(not(loom))]
 use std::borrow::Cow;
+#[cfg(not(loom))]
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use grace::policy::{AnyPolicy, Budget};
+#[cfg(not(loom))]
+use grace::two_bank::Adaptive;
 use grace::{Action, Event, Hint, Machine, Number, Sequence, Start, Urgency, word};
+
+use self::protocol::Protocol;
 
 use crate::chaos::{self, Mutant, Point};
 use crate::engine::Settings;
@@ -28,10 +34,15 @@ use crate::queue::Queues;
 use crate::registry::Registry;
 use crate::relay::Relay;
 use crate::slot::Slot;
+#[cfg(not(loom))]
+use crate::srcu::Banks;
 use crate::stall::watch::Watch;
 use crate::statistics::{Counters, Current};
 use crate::{trace, tuning};
 
+#[cfg(not(loom))]
+mod banks;
+pub(crate) mod protocol;
 mod watch;
 
 /// Keeps what readers load away from what updaters store.
@@ -80,6 +91,36 @@ pub struct Core {
     pub(crate) rests_until_ns: AtomicU64,
     /// What the worker is to do while a grace period is wanted here.
     when_wanted: Attention,
+    /// Those of a sleepable domain. Given back after `queues` have run what is left, which may look at them.
+    #[cfg(not(loom))]
+    banks: Option<OwnBanks>,
+}
+
+/// Banks that a domain gives back when it ends.
+#[cfg(not(loom))]
+struct OwnBanks(std::ptr::NonNull<Banks>);
+
+// SAFETY: banks may be used and given back by any thread.
+#[cfg(not(loom))]
+unsafe impl Send for OwnBanks {}
+// SAFETY: as above.
+#[cfg(not(loom))]
+unsafe impl Sync for OwnBanks {}
+
+#[cfg(not(loom))]
+impl OwnBanks {
+    fn get(&self) -> &Banks {
+        // SAFETY: its own, until it is dropped.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+#[cfg(not(loom))]
+impl Drop for OwnBanks {
+    fn drop(&mut self) {
+        // SAFETY: its own; the domain ends, so there are no guards.
+        unsafe { Banks::give_back(self.0) };
+    }
 }
 
 // Not derived: it would look into the slots' cells, which belong to other threads.
@@ -92,7 +133,7 @@ impl std::fmt::Debug for Core {
 /// The machine and who drives it.
 #[derive(Debug)]
 pub(crate) struct State {
-    machine: Machine<AnyPolicy>,
+    protocol: Protocol,
     /// What is known of the grace period in progress.
     current: Current,
     /// What has been told of it.
@@ -100,6 +141,9 @@ pub(crate) struct State {
     driven: bool,
     /// Threads that sleep on `turn`.
     sleepers: usize,
+    /// Futures that wait for grace periods.
+    #[cfg(not(loom))]
+    sleepers_to_tell: banks::Sleepers,
 }
 
 /// How far a driver goes.
@@ -129,11 +173,13 @@ impl Core {
                 gp: Line(AtomicU64::new(word::entered(start.number))),
                 wake: Line(AtomicU32::new(0)),
                 state: Mutex::new(State {
-                    machine: Machine::new(settings.policy, start),
+                    protocol: Protocol::Threads(Machine::new(settings.policy, start)),
                     current: Current::NONE,
                     watch: Watch::NEW,
                     driven: false,
                     sleepers: 0,
+                    #[cfg(not(loom))]
+                    sleepers_to_tell: banks::Sleepers::NONE,
                 }),
                 turn: Condvar::new(),
                 completed: AtomicU64::new(start.sequence.to_bits()),
@@ -162,6 +208,8 @@ impl Core {
                     AnyPolicy::Poll(_) => Attention::AtOnce,
                     AnyPolicy::Tick(_) | AnyPolicy::Token(_) => Attention::AtTick,
                 },
+                #[cfg(not(loom))]
+                banks: None,
             }
         }
     }
@@ -172,6 +220,26 @@ impl Core {
         let mut core = Self::new(Start::ZERO, Settings::DEFAULT);
         core.declared_name = Some(name);
         core
+    }
+
+    /// A sleepable domain, which is to be given its banks.
+    #[cfg(not(loom))]
+    pub(crate) fn sleepable(name: Option<&'static str>, delay: Adaptive) -> Self {
+        let mut core = Self::new(Start::ZERO, Settings::DEFAULT);
+        let state = core.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        state.protocol = Protocol::TwoBank(protocol::TwoBank::new(delay));
+        core.declared_name = name;
+        core.number = Self::next_number();
+        core
+    }
+
+    /// A number for a domain that may end. An address would not do to know it by: it is used again once the domain has
+    /// ended. Odd: see [`identity`](Self::identity).
+    #[cfg(not(loom))]
+    pub(crate) fn next_number() -> usize {
+        static NUMBERS: AtomicUsize = AtomicUsize::new(1);
+        // Relaxed: a number of its own is all that is wanted.
+        NUMBERS.fetch_add(2, Relaxed)
     }
 
     /// What people know the domain by: its name, or else its number among those made at run time.
@@ -234,8 +302,12 @@ impl Core {
         word::number(self.gp.0.load(Relaxed))
     }
 
-    /// How many readers are registered.
+    /// How many readers are registered; in a sleepable domain, how many sections are in progress.
     pub(crate) fn readers(&self) -> usize {
+        #[cfg(not(loom))]
+        if let Some(banks) = &self.banks {
+            return usize::try_from(banks.get().sections()).unwrap_or(usize::MAX);
+        }
         sync::lock(&self.registry).len()
     }
 
@@ -244,11 +316,11 @@ impl Core {
     #[cfg(not(loom))]
     pub(crate) fn stand_still<R>(
         &self,
-        f: impl FnOnce(&Machine<AnyPolicy>, &Current, &Registry, Number) -> R,
+        f: impl FnOnce(&Protocol, &Current, &Registry, Number) -> R,
     ) -> R {
         let state = sync::lock(&self.state);
         let registry = sync::lock(&self.registry);
-        f(&state.machine, &state.current, &registry, word::number(self.gp.0.load(Relaxed)))
+        f(&state.protocol, &state.current, &registry, word::number(self.gp.0.load(Relaxed)))
     }
 
     /// A hold-out that was marked has left its section.
@@ -270,16 +342,29 @@ impl Core {
     /// The lock orders the caller's update before the fence of the grace period that will serve it
     /// [GP-9].
     fn request_locked(&self, state: &mut State, urgency: Urgency) -> grace::Cookie {
-        let cookie = state.machine.request(urgency);
-        if chaos::mutant(Mutant::EarlyCookie) && state.machine.sequence().in_progress() {
+        let cookie = state.protocol.snapshot();
+        self.require_locked(state, cookie, urgency);
+        if chaos::mutant(Mutant::EarlyCookie) && state.protocol.sequence().in_progress() {
             return grace::Cookie::from_bits(cookie.to_bits().wrapping_sub(2));
         }
         cookie
     }
 
+    fn require_locked(&self, state: &mut State, cookie: grace::Cookie, urgency: Urgency) {
+        if state.protocol.require(cookie, urgency) && state.driven {
+            self.turn.notify_all();
+        }
+    }
+
+    /// Asks for what a cookie stands for; somebody must drive it.
+    #[cfg(not(loom))]
+    pub(crate) fn require(&self, cookie: grace::Cookie, urgency: Urgency) {
+        self.require_locked(&mut sync::lock(&self.state), cookie, urgency);
+    }
+
     /// The cookie of a full grace period from now on, without asking for it.
     pub(crate) fn snapshot(&self) -> grace::Cookie {
-        sync::lock(&self.state).machine.snapshot() // [GP-9]
+        sync::lock(&self.state).protocol.snapshot() // [GP-9]
     }
 
     /// The sequence as last made visible.
@@ -300,7 +385,7 @@ impl Core {
     /// Waits until `cookie` is done, driving the machine if nobody does.
     pub(crate) fn wait(&self, cookie: grace::Cookie, urgency: Urgency, me: Me) {
         let mut state = sync::lock(&self.state);
-        state.machine.require(cookie, urgency);
+        self.require_locked(&mut state, cookie, urgency);
         self.wait_locked(state, cookie, me);
         self.unlocked_again();
     }
@@ -313,7 +398,7 @@ impl Core {
     }
 
     fn wait_locked<'a>(&'a self, mut state: MutexGuard<'a, State>, cookie: grace::Cookie, me: Me) {
-        while !state.machine.sequence().is_done(cookie) {
+        while !state.protocol.sequence().is_done(cookie) {
             if state.driven {
                 if chaos::mutant(Mutant::NoSharing) {
                     return;
@@ -338,7 +423,7 @@ impl Core {
     fn advance_at(&self, me: Me, tick: bool) {
         if let Some(state) = sync::try_lock(&self.state)
             && !state.driven
-            && state.machine.is_wanted()
+            && state.protocol.is_wanted()
         {
             drop(self.drive(state, Until::MustWait { tick }, me));
             self.unlocked_again();
@@ -348,7 +433,11 @@ impl Core {
     /// What the worker still has to do here, callbacks aside. Takes a lock, but for the default engine.
     #[cfg(not(loom))]
     pub(crate) fn attention(&self) -> Attention {
-        if self.when_wanted != Attention::None && sync::lock(&self.state).machine.is_wanted() {
+        if self.banks.is_some() {
+            let soon_ns = sync::lock(&self.state).soon_ns();
+            return soon_ns.map_or(Attention::None, Attention::Within);
+        }
+        if self.when_wanted != Attention::None && sync::lock(&self.state).protocol.is_wanted() {
             self.when_wanted
         } else {
             Attention::None
@@ -358,7 +447,7 @@ impl Core {
     /// How much somebody wants the grace period in progress or a later one.
     #[cfg(not(loom))]
     pub(crate) fn urgency(&self) -> Urgency {
-        sync::lock(&self.state).machine.urgency()
+        sync::lock(&self.state).protocol.urgency()
     }
 
     // ---- the driver ---------------------------------------------------------------------------
@@ -371,10 +460,30 @@ impl Core {
         me: Me,
     ) -> MutexGuard<'a, State> {
         state.driven = true;
+        state = match &state.protocol {
+            Protocol::Threads(_) => self.drive_threads(state, until, me),
+            #[cfg(not(loom))]
+            Protocol::TwoBank(_) => self.drive_banks(state, until),
+        };
+        state.driven = false;
+        // Somebody may wait for a later grace period than this driver did.
+        if state.sleepers != 0 {
+            self.turn.notify_all();
+        }
+        state
+    }
+
+    /// The same, where registered threads are waited for.
+    fn drive_threads<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        until: Until,
+        me: Me,
+    ) -> MutexGuard<'a, State> {
         let mut looked = false;
         let mut tick = matches!(until, Until::MustWait { tick: true });
         loop {
-            let event = match state.machine.poll() {
+            let event = match state.threads().poll() {
                 Action::Idle => break,
                 Action::Fence => {
                     let needed = self.fence_needed(me);
@@ -400,7 +509,7 @@ impl Core {
                     Event::Scanned { holdouts }
                 }
                 Action::Wait(hint) => {
-                    let urgency = state.machine.urgency();
+                    let urgency = state.protocol.urgency();
                     state.current.must_wait(urgency);
                     match until {
                         Until::Done(_) => state = self.pause(state, hint),
@@ -420,17 +529,12 @@ impl Core {
                     Event::Completed
                 }
             };
-            state.machine.observe(event).expect("each action is answered by its own event");
+            state.threads().observe(event).expect("each action is answered by its own event");
             if let Event::Completed = event
-                && until.is_reached(state.machine.sequence())
+                && until.is_reached(state.protocol.sequence())
             {
                 break;
             }
-        }
-        state.driven = false;
-        // Somebody may wait for a later grace period than this driver did.
-        if state.sleepers != 0 {
-            self.turn.notify_all();
         }
         state
     }
@@ -463,10 +567,10 @@ impl Core {
     /// Notes that a grace period begins. Only where a heavy fence follows is the clock looked at now: else it
     /// would take longer than the grace period, if there are no hold-outs.
     fn begin(&self, state: &mut State, needed: Option<Needed>) {
-        let urgency = state.machine.urgency();
+        let urgency = state.protocol.urgency();
         state.watch = Watch::NEW;
         state.current = Current::beginning(urgency, matches!(needed, Some(Needed::Heavy)));
-        trace::grace_period_began(self, state.machine.sequence(), urgency);
+        trace::grace_period_began(self, state.protocol.sequence(), urgency);
     }
 
     /// Orders what was unlinked before against what sections load after.
@@ -568,6 +672,8 @@ pub(crate) enum Attention {
     None,
     /// A look at the next tick.
     AtTick,
+    /// A look so many nanoseconds from now.
+    Within(u64),
     /// Another look without pause.
     AtOnce,
 }
@@ -579,6 +685,18 @@ enum Needed {
     Heavy,
     /// All are QSBR readers, which execute a full fence where they come online.
     Full,
+}
+
+impl State {
+    /// # Panics
+    /// If it is a sleepable domain.
+    fn threads(&mut self) -> &mut Machine<AnyPolicy> {
+        match &mut self.protocol {
+            Protocol::Threads(machine) => machine,
+            #[cfg(not(loom))]
+            Protocol::TwoBank(_) => unreachable!("drive() tells them apart"),
+        }
+    }
 }
 
 impl Drop for Core {
@@ -617,6 +735,6 @@ impl Core {
         self.wake.0.store(0, Relaxed);
         held.state.driven = false;
         held.state.sleepers = 0;
-        held.state.machine.observe(Event::Abandoned).expect("fits every step");
+        held.state.protocol.abandon();
     }
 }

@@ -26,7 +26,7 @@ use grace::limit::{Amount, Place, Remedy, Zone, remedy};
 
 use crate::chaos::{self, Mutant, Point};
 use crate::core::{Core, Me};
-use crate::kind::{self, Handle, Kind};
+use crate::kind::{self, AnyKind, Handle};
 use crate::local::{self, Debt, Own, Sections};
 use crate::queue::{self, BATCH, BATCH_ALONE, Credit, Queue, RUN_SHARE, Wants};
 use crate::retire::{self, Boxed, Refused, Retire, Value};
@@ -59,7 +59,7 @@ enum Room {
 /// `object` came from a box and new sections cannot reach it.
 #[inline]
 #[track_caller]
-pub(crate) unsafe fn retire_raw<K: Kind, T: Send + 'static>(kind: &K, object: *mut T) {
+pub(crate) unsafe fn retire_raw<K: AnyKind, T: Send + 'static>(kind: &K, object: *mut T) {
     match reserve(kind, size_of::<T>()) {
         // SAFETY: by the contract.
         Some(room) => unsafe { room.retire(kind, object) },
@@ -74,7 +74,7 @@ pub(crate) unsafe fn retire_raw<K: Kind, T: Send + 'static>(kind: &K, object: *m
 /// As [`retire_raw`].
 #[cold]
 #[track_caller]
-unsafe fn retire_slowly<K: Kind, T: Send + 'static>(kind: &K, object: *mut T) {
+unsafe fn retire_slowly<K: AnyKind, T: Send + 'static>(kind: &K, object: *mut T) {
     retired::note(object.cast_const().cast(), size_of::<T>());
     if chaos::mutant(Mutant::RetireBeforeUnlink) {
         // SAFETY: not at all: this is the fault to be caught.
@@ -101,7 +101,7 @@ pub(crate) struct Reserved<'q> {
 
 /// Room for an object of so many bytes, if the thread's purse has it.
 #[inline]
-pub(crate) fn reserve<K: Kind>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
+pub(crate) fn reserve<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
     let amount = Amount::object(bytes as u64);
     let queue = local::objects(kind.core(), || kind.handle())?;
     let plain = !chaos::mutant(Mutant::RetireBeforeUnlink);
@@ -116,7 +116,7 @@ impl Reserved<'_> {
     /// domain cannot reach it.
     #[inline]
     #[track_caller]
-    pub(crate) unsafe fn retire<K: Kind, T: Send + 'static>(self, kind: &K, object: *mut T) {
+    pub(crate) unsafe fn retire<K: AnyKind, T: Send + 'static>(self, kind: &K, object: *mut T) {
         if object.is_null() {
             return self.queue.purse().put_back(self.amount);
         }
@@ -129,7 +129,7 @@ impl Reserved<'_> {
 
 /// Whether an object of so many bytes may be unlinked here, to be retired then: not in a section, where
 /// nothing can be waited for, if this thread has gone over the limit there already.
-pub(crate) fn may_replace<K: Kind>(kind: &K, bytes: usize) -> bool {
+pub(crate) fn may_replace<K: AnyKind>(kind: &K, bytes: usize) -> bool {
     let amount = Amount::object(bytes as u64);
     let Some(queue) = local::objects(kind.core(), || kind.handle()) else { return true };
     let taken = queue.purse().allowance().take(amount);
@@ -139,7 +139,7 @@ pub(crate) fn may_replace<K: Kind>(kind: &K, bytes: usize) -> bool {
 /// Drops `value` after a grace period, or gives it back: if there is no room, and `waits` is false or nothing
 /// may be waited for.
 #[track_caller]
-pub(crate) fn retire<K: Kind, P: Retire>(
+pub(crate) fn retire<K: AnyKind, P: Retire>(
     kind: &K,
     value: P,
     waits: bool,
@@ -173,7 +173,7 @@ fn retire_over<P: Retire>(handle: &Handle, value: P) {
     add_value(handle, queue, value, amount.bytes);
 }
 
-fn add_value<K: Kind, P: Retire>(kind: &K, queue: Option<&Queue>, value: P, bytes: u64) {
+fn add_value<K: AnyKind, P: Retire>(kind: &K, queue: Option<&Queue>, value: P, bytes: u64) {
     if const { Value::<P>::FITS } {
         // SAFETY: a P, which is Send and 'static.
         unsafe { add_object(kind, queue, &Value::<P>::NEAR, value, bytes) };
@@ -189,7 +189,7 @@ fn add_value<K: Kind, P: Retire>(kind: &K, queue: Option<&Queue>, value: P, byte
 /// # Safety
 /// As [`Queue::add`]: `kind` and `payload` fit.
 #[inline]
-unsafe fn add_object<K: Kind, P>(
+unsafe fn add_object<K: AnyKind, P>(
     kind: &K,
     queue: Option<&Queue>,
     what: &'static stream::Kind,
@@ -210,7 +210,7 @@ unsafe fn add_object<K: Kind, P>(
 /// # Safety
 /// As [`Queue::add`]; and `queue` is this thread's.
 #[inline]
-unsafe fn add<K: Kind, P>(
+unsafe fn add<K: AnyKind, P>(
     kind: &K,
     queue: Option<&Queue>,
     what: &'static stream::Kind,
@@ -298,7 +298,7 @@ fn place() -> Place {
 
 /// Admits an object that the thread's purse does not pay for, if need be and `waits` by waiting.
 #[cold]
-fn make_room<K: Kind>(kind: &K, queue: Option<&Queue>, object: Amount, waits: bool) -> Room {
+fn make_room<K: AnyKind>(kind: &K, queue: Option<&Queue>, object: Amount, waits: bool) -> Room {
     let core = kind::known(kind);
     if admit(core, queue, object) {
         return Room::Charged;

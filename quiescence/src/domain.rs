@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use grace::policy::Budget;
 use grace::{Start, Urgency};
@@ -12,7 +12,7 @@ use crate::core::{Attention, Core};
 use crate::defer::{self, Patience};
 use crate::engine::{Engine, Settings};
 use crate::guard::{Guard, Reader};
-use crate::kind::{self, Global, Kind, Private};
+use crate::kind::{self, AnyKind, Global, Kind, Private};
 use crate::local::Own;
 use crate::qsbr::Qsbr;
 use crate::retire::{Refused, Retire, WithSize};
@@ -43,7 +43,7 @@ use crate::worker;
 /// domain.synchronize(); // nobody reads "v1" any more
 /// ```
 #[derive(Clone, Copy)]
-pub struct Domain<K: Kind = Private> {
+pub struct Domain<K: AnyKind = Private> {
     kind: K,
 }
 
@@ -141,11 +141,8 @@ impl Builder {
 
     /// The domain.
     pub fn build(self) -> Domain<Private> {
-        // An address would not do to know a domain by: it is used again once the domain has ended.
-        static NUMBERS: AtomicUsize = AtomicUsize::new(1);
         let mut core = Core::new(self.start, Settings::of(self.engine, self.budget));
-        // Relaxed: a number of its own is all that is wanted. Odd: see `Core::identity`.
-        core.number = NUMBERS.fetch_add(2, Relaxed);
+        core.number = Core::next_number();
         core.given_name = self.name;
         if let Some(tuning) = self.tuning {
             core.tuning.set(tuning);
@@ -168,20 +165,6 @@ impl Domain<Global> {
 }
 
 impl<K: Kind> Domain<K> {
-    /// The domain that a kind names; for those declared with [`domain!`](crate::domain!).
-    pub const fn of(kind: K) -> Self {
-        Self { kind }
-    }
-
-    pub(crate) fn kind(&self) -> &K {
-        &self.kind
-    }
-
-    /// The core, for everything but reading.
-    pub(crate) fn core(&self) -> &Core {
-        kind::known(&self.kind)
-    }
-
     /// Begins a read-side critical section of this domain. See [`read`](crate::read).
     ///
     /// # Panics
@@ -201,6 +184,22 @@ impl<K: Kind> Domain<K> {
     #[track_caller]
     pub fn qsbr(&self) -> Qsbr<K> {
         Qsbr::new(self.clone())
+    }
+}
+
+impl<K: AnyKind> Domain<K> {
+    /// The domain that a kind names; for those declared with [`domain!`](crate::domain!).
+    pub const fn of(kind: K) -> Self {
+        Self { kind }
+    }
+
+    pub(crate) fn kind(&self) -> &K {
+        &self.kind
+    }
+
+    /// The core, for everything but reading.
+    pub(crate) fn core(&self) -> &Core {
+        kind::known(&self.kind)
     }
 
     /// Waits for a full grace period: every section of this domain that had begun when this was
@@ -449,7 +448,7 @@ impl<K: Kind> Domain<K> {
         Cookie { cookie, domain: self.core().identity() }
     }
 
-    fn own(&self, cookie: Cookie) -> grace::Cookie {
+    pub(crate) fn own(&self, cookie: Cookie) -> grace::Cookie {
         assert!(
             cookie.domain == self.core().identity(),
             "quiescence: this cookie is another domain's"
@@ -458,7 +457,7 @@ impl<K: Kind> Domain<K> {
     }
 }
 
-impl<K: Kind> fmt::Debug for Domain<K> {
+impl<K: AnyKind> fmt::Debug for Domain<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Domain")
             .field("sequence", &self.core().sequence())
@@ -468,7 +467,11 @@ impl<K: Kind> fmt::Debug for Domain<K> {
 }
 
 /// [`Domain::synchronize`], with the place that it is called from.
-pub(crate) fn synchronize<K: Kind>(kind: &K, urgency: Urgency, place: &'static Location<'static>) {
+pub(crate) fn synchronize<K: AnyKind>(
+    kind: &K,
+    urgency: Urgency,
+    place: &'static Location<'static>,
+) {
     let core = kind::known(kind);
     let own = may_wait(core, "synchronize", place);
     core.synchronize(urgency, own.me());

@@ -7,7 +7,7 @@ use std::ptr;
 
 use crate::core::Core;
 use crate::domain::Domain;
-use crate::kind::{GLOBAL, Global, Kind};
+use crate::kind::{AnyKind, GLOBAL, Global, Kind};
 use crate::local;
 use crate::slot::{NOT_READY, Slot};
 
@@ -20,7 +20,7 @@ use crate::slot::{NOT_READY, Slot};
     label = "a guard of another domain, or none at all",
     note = "the value is protected by sections of `{K}`: read with `Domain::of({K}).read()`, or with `quiescence::read()` if that is `Global`"
 )]
-pub unsafe trait Section<K: Kind> {
+pub unsafe trait Section<K: AnyKind> {
     /// The domain that the section belongs to.
     #[doc(hidden)]
     fn core(&self) -> *const Core;
@@ -33,7 +33,7 @@ pub unsafe trait Section<K: Kind> {
 /// with [`std::mem::forget`] is a section that never ends: sound, but every later grace period of
 /// the domain waits for ever.
 #[must_use = "the section ends when the guard is dropped"]
-pub struct Guard<'d, K: Kind = Global> {
+pub struct Guard<'d, K: AnyKind = Global> {
     slot: &'d Slot,
     // Not Send, not Sync: the slot is the thread's.
     kind: PhantomData<(&'d K, *mut ())>,
@@ -41,7 +41,7 @@ pub struct Guard<'d, K: Kind = Global> {
 
 // SAFETY: the slot's nesting is not zero until the guard is dropped, so every scan that comes after
 // the section's begin counts it [M-2].
-unsafe impl<K: Kind> Section<K> for Guard<'_, K> {
+unsafe impl<K: AnyKind> Section<K> for Guard<'_, K> {
     #[inline(always)]
     fn core(&self) -> *const Core {
         self.slot.core_ptr()
@@ -81,7 +81,7 @@ pub fn read() -> Guard<'static> {
 }
 
 #[inline(always)]
-fn read_at<K: Kind>(place: &'static Location<'static>) -> Guard<'static, K> {
+fn read_at<K: AnyKind>(place: &'static Location<'static>) -> Guard<'static, K> {
     // SAFETY: points to NOT_READY or to a slot of the global domain, which is never freed.
     let slot: &'static Slot = unsafe { &*local::FAST.get() };
     enter(slot, &GLOBAL, place, || {
@@ -93,7 +93,7 @@ fn read_at<K: Kind>(place: &'static Location<'static>) -> Guard<'static, K> {
 
 /// Begins a section with `slot` if its fast path may be used, else with what `ready` gives.
 #[inline(always)]
-fn enter<'d, K: Kind>(
+fn enter<'d, K: AnyKind>(
     slot: &'d Slot,
     core: &'d Core,
     place: &'static Location<'static>,
@@ -109,7 +109,7 @@ fn enter<'d, K: Kind>(
 /// Nested, or not registered, or no membarrier.
 #[cold]
 #[inline(never)]
-fn enter_slow<'d, K: Kind>(
+fn enter_slow<'d, K: AnyKind>(
     slot: &'d Slot,
     core: &'d Core,
     place: &'static Location<'static>,
@@ -120,7 +120,7 @@ fn enter_slow<'d, K: Kind>(
     Guard { slot, kind: PhantomData }
 }
 
-impl<'d, K: Kind> Guard<'d, K> {
+impl<'d, K: AnyKind> Guard<'d, K> {
     /// A section of the calling thread, by way of its table.
     #[inline]
     pub(crate) fn begin(kind: &'d K, place: &'static Location<'static>) -> Self {
@@ -132,14 +132,14 @@ impl<'d, K: Kind> Guard<'d, K> {
     }
 }
 
-impl<K: Kind> Drop for Guard<'_, K> {
+impl<K: AnyKind> Drop for Guard<'_, K> {
     #[inline]
     fn drop(&mut self) {
         self.slot.leave();
     }
 }
 
-impl<K: Kind> fmt::Debug for Guard<'_, K> {
+impl<K: AnyKind> fmt::Debug for Guard<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard").field("began", &self.slot.began()).finish_non_exhaustive()
     }

@@ -5,21 +5,36 @@
 //! compared, and a foreign guard panics.
 
 use std::ops::Deref;
+use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 use crate::core::Core;
+use crate::guard::{Guard, Section};
 
-/// Names a domain. Implemented by [`Global`], [`Private`] and the types that
-/// [`domain!`](crate::domain!) declares.
+/// Names a domain whose readers are threads: what [`Domain::read`](crate::Domain::read) and its kin ask for.
+/// Implemented by [`Global`], [`Private`] and the types that [`domain!`](crate::domain!) declares.
+///
+/// # Safety
+/// The domain has an engine that waits for registered threads. Use [`domain!`](crate::domain!).
+pub unsafe trait Kind: AnyKind {}
+
+/// Names a domain of whatever sort: those of [`Kind`], and [`Sleepable`](crate::Sleepable).
 ///
 /// # Safety
 /// `core` must give the same domain for the same value and all its clones, for ever; if
 /// [`STATIC`](Self::STATIC), for all values of the type. Use [`domain!`](crate::domain!).
-pub unsafe trait Kind: Clone + Send + Sync + 'static {
+pub unsafe trait AnyKind: Clone + Send + Sync + 'static {
     /// Whether the type alone names the domain.
     const STATIC: bool;
+
+    /// What a section of it is proved by.
+    type Section<'k>: Section<Self>;
+
+    /// Begins a section, of whatever sort the domain has.
+    #[doc(hidden)]
+    fn enter(&self, place: &'static Location<'static>) -> Self::Section<'_>;
 
     /// The domain.
     #[doc(hidden)]
@@ -100,7 +115,7 @@ impl WeakHandle {
 }
 
 /// The domain that `kind` names, made known to `fork` when it is used for the first time.
-pub(crate) fn known<K: Kind>(kind: &K) -> &Core {
+pub(crate) fn known<K: AnyKind>(kind: &K) -> &Core {
     let core = kind.core();
     // Relaxed: `remember` looks again under a lock.
     if !core.known.load(Relaxed) {
@@ -116,8 +131,15 @@ pub struct Global;
 pub(crate) static GLOBAL: Core = Core::declared("global");
 
 // SAFETY: one static.
-unsafe impl Kind for Global {
+unsafe impl AnyKind for Global {
     const STATIC: bool = true;
+
+    type Section<'k> = Guard<'k, Self>;
+
+    #[inline]
+    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
+        Guard::begin(self, place)
+    }
 
     #[inline(always)]
     fn core(&self) -> &Core {
@@ -134,8 +156,15 @@ unsafe impl Kind for Global {
 pub struct Private(pub(crate) Arc<Core>);
 
 // SAFETY: clones of an `Arc` lead to the same place.
-unsafe impl Kind for Private {
+unsafe impl AnyKind for Private {
     const STATIC: bool = false;
+
+    type Section<'k> = Guard<'k, Self>;
+
+    #[inline]
+    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
+        Guard::begin(self, place)
+    }
 
     fn core(&self) -> &Core {
         &self.0
@@ -147,8 +176,15 @@ unsafe impl Kind for Private {
 }
 
 // SAFETY: one domain, which clones share.
-unsafe impl Kind for Handle {
+unsafe impl AnyKind for Handle {
     const STATIC: bool = false;
+
+    type Section<'k> = Guard<'k, Self>;
+
+    #[inline]
+    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
+        Guard::begin(self, place)
+    }
 
     fn core(&self) -> &Core {
         self
@@ -158,6 +194,11 @@ unsafe impl Kind for Handle {
         self.clone()
     }
 }
+
+// SAFETY: its readers are threads.
+unsafe impl Kind for Global {}
+// SAFETY: `Domain::new` and `Builder` give it no other engine.
+unsafe impl Kind for Private {}
 
 /// Declares a type that names a domain of its own, for the life of the program.
 ///
@@ -196,8 +237,18 @@ macro_rules! domain {
             static CORE: $crate::__private::Core = $crate::__private::new_core(stringify!($name));
 
             // SAFETY: one static.
-            unsafe impl $crate::Kind for $name {
+            unsafe impl $crate::AnyKind for $name {
                 const STATIC: bool = true;
+
+                type Section<'k> = $crate::Guard<'k, Self>;
+
+                #[inline]
+                fn enter(
+                    &self,
+                    place: &'static ::core::panic::Location<'static>,
+                ) -> $crate::Guard<'_, Self> {
+                    $crate::__private::begin(self, place)
+                }
 
                 #[inline]
                 fn core(&self) -> &$crate::__private::Core {
@@ -208,6 +259,9 @@ macro_rules! domain {
                     $crate::__private::Handle::Static(&CORE)
                 }
             }
+
+            // SAFETY: its readers are threads.
+            unsafe impl $crate::Kind for $name {}
         };
     };
 }

@@ -128,7 +128,7 @@ pub use crate::{
     engine::{Engine, UnknownEngine},
     global::*,
     guard::{Guard, Reader, Section, read},
-    kind::{Global, Kind, Private},
+    kind::{AnyKind, Global, Kind, Private},
     os::fence::Fences,
     os::percpu::PerCpuPath,
     os::stack::StackMissing,
@@ -136,7 +136,7 @@ pub use crate::{
     qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     rcu::{Rcu, RcuOption, Unlinked},
     retire::{Refused, Retire, WithSize},
-    srcu::{Srcu, SrcuGuard},
+    srcu::{Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard, Synchronize},
     stall::hook::{StallHook, set_stall_hook, take_stall_hook},
     stall::report::{Holdout, StackFrame, StallReport},
     statistics::{Latency, Statistics},
@@ -155,6 +155,15 @@ pub struct Readme;
 pub mod __private {
     pub use crate::core::Core;
     pub use crate::kind::Handle;
+
+    use crate::{AnyKind, Guard};
+    use std::panic::Location;
+
+    /// A section of a declared domain.
+    #[inline]
+    pub fn begin<'k, K: AnyKind>(kind: &'k K, place: &'static Location<'static>) -> Guard<'k, K> {
+        Guard::begin(kind, place)
+    }
 
     /// A domain for a static.
     pub const fn new_core(name: &'static str) -> Core {

@@ -10,15 +10,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::{Number, word};
 
 use crate::core::Core;
+use crate::core::protocol::Protocol;
 use crate::engine::Engine;
 use crate::os::clock;
 use crate::registry::Registry;
 use crate::slot::Slot;
+use crate::srcu::track;
 
 /// What a domain is doing.
 #[derive(Debug)]
 pub(crate) struct Look {
-    pub(crate) engine: Engine,
+    pub(crate) engine: &'static str,
     pub(crate) in_progress: Option<InProgress>,
     pub(crate) longest_reader: Option<LongestReader>,
 }
@@ -48,19 +50,26 @@ impl Core {
     /// Looks at the domain.
     pub(crate) fn look(&self) -> Look {
         let now_ns = clock::monotonic_ns();
-        self.stand_still(|machine, current, registry, announced| {
-            let (sequence, waits_since_ns) = (machine.sequence(), current.waits_since_ns);
+        self.stand_still(|protocol, current, registry, announced| {
+            let (sequence, waits_since_ns) = (protocol.sequence(), current.waits_since_ns);
             let in_progress = sequence.in_progress().then(|| InProgress {
                 number: sequence.ended().wrapping_add(1),
                 waits_ns: waits_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns)),
             });
             let waits_ns = in_progress.map_or(0, |in_progress| in_progress.waits_ns);
-            Look {
-                engine: Engine::of_policy(*machine.policy()),
-                in_progress,
-                longest_reader: longest(registry, announced)
-                    .map(|(slot, turns)| LongestReader::of(slot, turns, waits_ns)),
-            }
+            let (engine, longest_reader) = match protocol {
+                Protocol::Threads(machine) => {
+                    let longest = longest(registry, announced);
+                    let reader =
+                        longest.map(|(slot, turns)| LongestReader::of(slot, turns, waits_ns));
+                    (Engine::of_policy(*machine.policy()).name(), reader)
+                }
+                Protocol::TwoBank(_) => {
+                    let oldest = track::oldest(self.banks());
+                    ("two-bank", oldest.map(|(live, _)| LongestReader::of_tracked(&live, now_ns)))
+                }
+            };
+            Look { engine, in_progress, longest_reader }
         })
     }
 }
@@ -81,6 +90,15 @@ fn longest(registry: &Registry, announced: Number) -> Option<(&Slot, u32)> {
 }
 
 impl LongestReader {
+    fn of_tracked(live: &track::Live, now_ns: u64) -> Self {
+        Self {
+            qsbr: false,
+            thread: live.thread,
+            place: Some(live.place),
+            at_least_ns: now_ns.saturating_sub(live.since_ns),
+        }
+    }
+
     fn of(slot: &Slot, turns: u32, waits_ns: u64) -> Self {
         Self {
             qsbr: slot.is_qsbr(),

@@ -15,7 +15,7 @@ use crate::chaos::{self, Mutant, Point};
 use crate::defer;
 use crate::domain::{self, Domain};
 use crate::guard::{Guard, Section};
-use crate::kind::{Global, Kind};
+use crate::kind::{AnyKind, Global};
 use crate::retired;
 
 /// A value that is read often, at the price of a load, and replaced now and then.
@@ -48,7 +48,7 @@ use crate::retired;
 ///     });
 /// });
 /// ```
-pub struct Rcu<T: Send + Sync + 'static, K: Kind = Global> {
+pub struct Rcu<T: Send + Sync + 'static, K: AnyKind = Global> {
     // Never empty.
     inner: RcuOption<T, K>,
 }
@@ -62,7 +62,7 @@ pub struct Rcu<T: Send + Sync + 'static, K: Kind = Global> {
 /// let taken = config.take().expect("stored above");
 /// assert_eq!(taken.into_inner(), "ready"); // after a grace period
 /// ```
-pub struct RcuOption<T: Send + Sync + 'static, K: Kind = Global> {
+pub struct RcuOption<T: Send + Sync + 'static, K: AnyKind = Global> {
     pointer: AtomicPtr<T>,
     domain: Domain<K>,
 }
@@ -74,15 +74,15 @@ pub struct RcuOption<T: Send + Sync + 'static, K: Kind = Global> {
 /// sections.
 /// [`into_box`](Self::into_box) waits until nobody reads it and gives it back.
 #[must_use = "dropping it retires the value"]
-pub struct Unlinked<T: Send + Sync + 'static, K: Kind = Global> {
+pub struct Unlinked<T: Send + Sync + 'static, K: AnyKind = Global> {
     pointer: NonNull<T>,
     domain: Domain<K>,
 }
 
 // SAFETY: owns a T that other threads may still read (Sync) and that may be dropped anywhere (Send).
-unsafe impl<T: Send + Sync + 'static, K: Kind> Send for Unlinked<T, K> {}
+unsafe impl<T: Send + Sync + 'static, K: AnyKind> Send for Unlinked<T, K> {}
 // SAFETY: a shared reference gives out `&T` only.
-unsafe impl<T: Send + Sync + 'static, K: Kind> Sync for Unlinked<T, K> {}
+unsafe impl<T: Send + Sync + 'static, K: AnyKind> Sync for Unlinked<T, K> {}
 
 impl<T: Send + Sync + 'static> Rcu<T> {
     /// A value in the global domain.
@@ -91,7 +91,7 @@ impl<T: Send + Sync + 'static> Rcu<T> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
+impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
     /// A value in `domain`.
     pub fn new_in(value: T, domain: Domain<K>) -> Self {
         Self { inner: RcuOption::new_in(Some(value), domain) }
@@ -153,7 +153,7 @@ impl<T: Send + Sync + 'static, K: Kind> Rcu<T, K> {
         if !defer::may_replace(kind, size_of::<T>()) {
             refuse_to_replace("update");
         }
-        let guard = Guard::begin(kind, Location::caller());
+        let guard = kind.enter(Location::caller());
         let old = self.update_in(&guard, &mut f);
         // Retire after the section: a reader never waits and never frees.
         drop(guard);
@@ -277,7 +277,7 @@ impl<T: Send + Sync + 'static> RcuOption<T> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: Kind> RcuOption<T, K> {
+impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
     /// A value, or none, in `domain`.
     pub fn new_in(value: Option<T>, domain: Domain<K>) -> Self {
         Self { pointer: AtomicPtr::new(into_raw(value)), domain }
@@ -447,7 +447,7 @@ fn into_raw<T>(value: Option<T>) -> *mut T {
     value.map_or(ptr::null_mut(), |value| Box::into_raw(cache::boxed(value)))
 }
 
-impl<T: Send + Sync + 'static, K: Kind> Drop for RcuOption<T, K> {
+impl<T: Send + Sync + 'static, K: AnyKind> Drop for RcuOption<T, K> {
     fn drop(&mut self) {
         let pointer = *self.pointer.get_mut();
         if !pointer.is_null() {
@@ -458,7 +458,7 @@ impl<T: Send + Sync + 'static, K: Kind> Drop for RcuOption<T, K> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: Kind> Unlinked<T, K> {
+impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
     /// # Safety
     /// `pointer` is null or came from a box, was reachable under sections of `domain` only, and is
     /// no more.
@@ -492,7 +492,7 @@ impl<T: Send + Sync + 'static, K: Kind> Unlinked<T, K> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: Kind> Deref for Unlinked<T, K> {
+impl<T: Send + Sync + 'static, K: AnyKind> Deref for Unlinked<T, K> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -501,7 +501,7 @@ impl<T: Send + Sync + 'static, K: Kind> Deref for Unlinked<T, K> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: Kind> Drop for Unlinked<T, K> {
+impl<T: Send + Sync + 'static, K: AnyKind> Drop for Unlinked<T, K> {
     fn drop(&mut self) {
         // SAFETY: from a box and unreachable, see `new`; nobody uses `self` after this.
         unsafe { defer::retire_raw(self.domain.kind(), self.pointer.as_ptr()) };
@@ -526,19 +526,23 @@ impl<T: Send + Sync + 'static> Default for RcuOption<T> {
     }
 }
 
-impl<T: Send + Sync + fmt::Debug + 'static, K: Kind> fmt::Debug for Rcu<T, K> {
+impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for Rcu<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Rcu").field(self.load(&self.inner.domain.read())).finish()
+        f.debug_tuple("Rcu")
+            .field(self.load(&self.inner.domain.kind().enter(Location::caller())))
+            .finish()
     }
 }
 
-impl<T: Send + Sync + fmt::Debug + 'static, K: Kind> fmt::Debug for RcuOption<T, K> {
+impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for RcuOption<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RcuOption").field(&self.load(&self.domain.read())).finish()
+        f.debug_tuple("RcuOption")
+            .field(&self.load(&self.domain.kind().enter(Location::caller())))
+            .finish()
     }
 }
 
-impl<T: Send + Sync + fmt::Debug + 'static, K: Kind> fmt::Debug for Unlinked<T, K> {
+impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for Unlinked<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Unlinked").field(&**self).finish()
     }

@@ -1,81 +1,394 @@
-//! Sleepable domains: [`Srcu`], whose sections may last, move to other threads, and be held across `.await`.
+//! Sleepable domains (SRCU): [`Srcu`], whose sections may last, move to other threads, and be held across `.await`.
+//!
+//! Readers are counted, not registered: [`banks`] says how, `grace::two_bank` how a grace period is made of that,
+//! `core/banks.rs` who drives it. Everything else (callbacks, limits, statistics, reports) is a domain's like any
+//! other, so [`Srcu`] is a place for the banks and, from the first grace period on, a [`Domain<Sleepable>`].
+//!
+//! **Invariant [SR-2]: banks stay where they are as long as their `Srcu`, its domain or a guard exist,** though the
+//! `Srcu` may be moved. The domain's core gives them back, or the `Srcu` if it never had one.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+
+use grace::Urgency;
+use grace::two_bank::Adaptive;
+
+use crate::core::Core;
+use crate::domain::{Cookie, Domain};
+use crate::guard::Section;
+use crate::kind::{AnyKind, Handle};
+use crate::local::Own;
+use crate::retire::{Refused, Retire, WithSize};
+use crate::statistics::Statistics;
+use crate::tuning::Tuning;
+use crate::worker;
 
 mod banks;
+pub(crate) mod track;
 
-use std::ptr::{self, NonNull};
-use std::sync::Mutex;
-use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
-
+use banks::Entry;
 pub(crate) use banks::{Bank, Banks};
 
-use crate::os::{fence, sync};
+/// What a driver waits before it looks again: one look, and one more within 5 us; then naps from 50 us to 10 ms,
+/// each half as long again as the one before. Callers are in no section of their own domain, so the first look is
+/// at once.
+const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_000) };
 
-/// A sleepable domain.
-#[derive(Debug)]
+/// A sleepable domain: its sections may block for as long as they like, begin on one thread and end on another, and be
+/// held across an `.await`.
+///
+/// No thread registers. A reader counts itself in and out on the processor that it is on, in two banks of which one
+/// is current; a grace period waits for the sections of this domain only, and of no other. So a domain for
+/// each subsystem, or each object, is the rule here, not the exception: the sections of one may last for
+/// minutes without anybody else's updaters noticing.
+///
+/// ```
+/// use quiescence::{Rcu, Srcu};
+///
+/// static ZONES: Srcu = Srcu::new();
+///
+/// let serial = Rcu::new_in(1, ZONES.domain());
+/// let guard = ZONES.read();
+/// let seen = serial.load(&guard);
+/// let also_here = std::thread::spawn(move || drop(guard)); // ends on another thread
+/// also_here.join().unwrap();
+/// serial.store(2); // the 1 is dropped after a grace period
+/// ZONES.synchronize();
+/// ```
+///
+/// A guard in a task, across an `.await`, and a grace period that is awaited:
+/// ```
+/// # use quiescence::Srcu;
+/// static CONFIG: Srcu = Srcu::new();
+///
+/// async fn serve() {
+///     let guard = CONFIG.read();
+///     std::future::ready(()).await; // whatever takes long
+///     drop(guard);
+/// }
+///
+/// async fn replace() {
+///     CONFIG.synchronize_async().await; // every section that had begun has ended
+/// }
+/// # fn is_send<T: Send>(task: T) -> T { task }
+/// # let mut task = Box::pin(is_send(async { serve().await; replace().await }));
+/// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+/// # while task.as_mut().poll(&mut context).is_pending() {}
+/// ```
+///
+/// # Cost
+/// To begin and to end a section is an increment each, in a restartable sequence, of a word of this processor's:
+/// no locked instruction, no fence, no thread-local storage
+/// ([`PerCpuPath::Restartable`](crate::PerCpuPath)); an atomic addition each on the portable path.
+/// Wait-free, and safe in a signal handler, but where guards are [tracked](Self::track_guards).
+///
+/// A grace period is two looks at the counts of all processors, each with a heavy fence.
+///
+/// Memory: an unused domain is as large as the value; one that has been read in takes a cache line besides; one that is used much
+/// 32 bytes for each processor; one that has had a grace period or a callback some 2 KiB, and what waits in it.
+///
+/// # What to beware of
+/// - **Whoever waits for a grace period in a section of the same domain waits for ever.** Guards move between
+///   threads, so nobody can tell, and nothing panics here; a report of the stall comes
+///   ([`set_stall_hook`](crate::set_stall_hook)). Near the domain's limit this holds for [`retire`](Self::retire) and
+///   [`Rcu::store`](crate::Rcu::store) as well: drop the guard first, or use [`try_retire`](Self::try_retire).
+/// - A guard that is leaked, or held by a task that never ends, is a section that never ends.
+/// - In a child process made by `fork`, the sections of threads that do not exist there never end. See
+///   [`forget_sections`](Self::forget_sections).
+///
+/// # Source
+/// Sleepable RCU (McKenney 2006; Linux, `kernel/rcu/srcutree.c`), with counts by restartable sequences (Turner,
+/// Hunter, Desnoyers) in place of disabled preemption, and `membarrier(2)` in place of readers' fences.
 pub struct Srcu {
+    /// Null until somebody reads or waits.
     banks: AtomicPtr<Banks>,
-    turn: Mutex<u8>,
+    /// Made by whoever needs a grace period.
+    domain: OnceLock<Domain<Sleepable>>,
+    name: Option<&'static str>,
+    delay: &'static Adaptive,
 }
 
 impl Srcu {
-    /// A domain without readers.
+    /// A domain without readers; may be a static.
     pub const fn new() -> Self {
-        Self { banks: AtomicPtr::new(ptr::null_mut()), turn: Mutex::new(0) }
+        Self::with_delay(&DELAY)
+    }
+
+    /// The same, with a name for reports of stalls and statistics.
+    pub const fn named(name: &'static str) -> Self {
+        let mut domain = Self::new();
+        domain.name = Some(name);
+        domain
+    }
+
+    /// With other waits between looks: for benchmarks.
+    #[doc(hidden)]
+    pub const fn with_delay(delay: &'static Adaptive) -> Self {
+        let banks = AtomicPtr::new(ptr::null_mut());
+        Self { banks, domain: OnceLock::new(), name: None, delay }
     }
 
     /// Begins a section.
+    ///
+    /// Wait-free. The first one in a domain takes a cache line from the system.
+    ///
+    /// # Panics
+    /// If the system has no memory for the domain's first section.
     #[inline]
+    #[track_caller]
     pub fn read(&self) -> SrcuGuard<'_> {
-        let banks = self.banks();
-        SrcuGuard { banks, bank: banks.enter() }
+        SrcuGuard::begin(self.banks(), Location::caller())
+    }
+
+    /// Begins a section whose guard keeps the domain alive: for domains made at run time, in tasks and threads that are
+    /// `'static`.
+    ///
+    /// ```
+    /// use quiescence::Srcu;
+    /// use std::sync::Arc;
+    ///
+    /// let domain = Arc::new(Srcu::new());
+    /// let guard = domain.read_owned();
+    /// std::thread::spawn(move || drop(guard)).join().unwrap();
+    /// domain.synchronize();
+    /// ```
+    ///
+    /// # Panics
+    /// As [`read`](Self::read).
+    #[inline]
+    #[track_caller]
+    pub fn read_owned(self: &Arc<Self>) -> SrcuOwnedGuard {
+        let entry = self.banks().enter(Location::caller());
+        SrcuOwnedGuard { srcu: Arc::clone(self), entry }
+    }
+
+    /// Waits until every section of this domain that had begun when this was called has ended.
+    ///
+    /// What the caller did before is visible to every section that begins during the call or later; what those sections
+    /// that were waited for did is visible to the caller afterwards.
+    ///
+    /// # Progress and cost
+    /// Blocking: as long as the longest of those sections lasts, and half as long again. Looks at once; while there are
+    /// hold-outs it naps, 50 us at first and 10 ms at last. Concurrent callers share grace periods.
+    ///
+    /// **Never call it in a section of this domain**: see [`Srcu`].
+    #[track_caller]
+    pub fn synchronize(&self) {
+        self.sleepable().synchronize();
+    }
+
+    /// As [`synchronize`](Self::synchronize), which looks at once as well: whoever waits here is in a hurry. Counted in
+    /// [`Statistics::grace_periods_expedited`].
+    #[track_caller]
+    pub fn synchronize_expedited(&self) {
+        self.sleepable().synchronize_expedited();
+    }
+
+    /// As [`synchronize`](Self::synchronize), for tasks: asks for the grace period now, and ends when it has.
+    ///
+    /// Needs no runtime: where nobody else drives the grace period, the library's worker thread does, and wakes the
+    /// task. To poll it may take a step of the grace period, which does not wait. May be dropped at any time.
+    pub fn synchronize_async(&self) -> Synchronize<'_> {
+        let core = self.sleepable().core();
+        Synchronize { srcu: self, cookie: core.request(Urgency::Normal), number: None }
+    }
+
+    /// As [`wait`](Self::wait), for tasks.
+    ///
+    /// # Panics
+    /// If the cookie is another domain's.
+    pub fn wait_async(&self, cookie: Cookie) -> Synchronize<'_> {
+        let domain = self.sleepable();
+        let cookie = domain.own(cookie);
+        domain.core().require(cookie, Urgency::Normal);
+        Synchronize { srcu: self, cookie, number: None }
+    }
+
+    /// Asks for a grace period without waiting. See [`Domain::start`].
+    pub fn start(&self) -> Cookie {
+        self.sleepable().start()
+    }
+
+    /// The cookie of a grace period from now on, without asking for one. See [`Domain::get`].
+    pub fn get(&self) -> Cookie {
+        self.sleepable().get()
+    }
+
+    /// Whether the grace period of `cookie` is over. See [`Domain::poll`].
+    ///
+    /// # Panics
+    /// If the cookie is another domain's.
+    pub fn poll(&self, cookie: Cookie) -> bool {
+        self.sleepable().poll(cookie)
+    }
+
+    /// Waits until the grace period of `cookie` is over. See [`Domain::wait`].
+    ///
+    /// # Panics
+    /// If the cookie is another domain's.
+    #[track_caller]
+    pub fn wait(&self, cookie: Cookie) {
+        self.sleepable().wait(cookie);
+    }
+
+    /// Calls `f` after a grace period, on the worker. See [`Domain::call`].
+    ///
+    /// # Errors
+    /// As [`Domain::call`].
+    pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        self.sleepable().call(f)
+    }
+
+    /// The same, without waiting for company. See [`Domain::call_hurried`].
+    ///
+    /// # Errors
+    /// As [`Domain::call`].
+    pub fn call_hurried<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        self.sleepable().call_hurried(f)
+    }
+
+    /// The same, without ever waiting. See [`Domain::try_call`].
+    ///
+    /// # Errors
+    /// At the limit.
+    pub fn try_call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        self.sleepable().try_call(f)
+    }
+
+    /// Drops `object` after a grace period. See [`Domain::retire`].
+    ///
+    /// **Not in a section of this domain**, where the limit may be reached: it waits for a grace period then.
+    ///
+    /// # Errors
+    /// As [`Domain::retire`].
+    #[track_caller]
+    pub fn retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
+        self.sleepable().retire(object)
+    }
+
+    /// The same, for an owner of so many bytes. See [`Domain::retire_sized`].
+    ///
+    /// # Errors
+    /// As [`Domain::retire`].
+    #[track_caller]
+    pub fn retire_sized<P: Send + 'static>(
+        &self,
+        object: P,
+        bytes: usize,
+    ) -> Result<(), Refused<WithSize<P>>> {
+        self.sleepable().retire_sized(object, bytes)
+    }
+
+    /// The same, without ever waiting: may be called in a section of this domain. See [`Domain::try_retire`].
+    ///
+    /// # Errors
+    /// At the limit.
+    #[track_caller]
+    pub fn try_retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
+        self.sleepable().try_retire(object)
+    }
+
+    /// Waits until everything that was queued before has run. See [`Domain::barrier`].
+    ///
+    /// # Panics
+    /// In a callback.
+    #[track_caller]
+    pub fn barrier(&self) {
+        self.sleepable().barrier();
+    }
+
+    /// What deferral may take here. See [`Domain::tuning`].
+    pub fn tuning(&self) -> Tuning {
+        self.sleepable().tuning()
+    }
+
+    /// Sets what deferral may take here. See [`Domain::tune`].
+    pub fn tune(&self, tuning: Tuning) {
+        self.sleepable().tune(tuning);
+    }
+
+    /// Counts of what has happened here. [`Statistics::readers`] are the sections that are in progress.
+    pub fn statistics(&self) -> Statistics {
+        self.sleepable().statistics()
+    }
+
+    /// The domain, for [`Rcu::new_in`](crate::Rcu::new_in) and code that is generic over domains. It is the same
+    /// domain: its grace periods are waited for here as well.
+    pub fn domain(&self) -> Domain<Sleepable> {
+        self.sleepable().clone()
+    }
+
+    /// Has guards that are taken from now on listed, with the place and the thread, or not any more.
+    ///
+    /// Reports of stalls name the oldest of them then ([`StallReport::oldest_guard`](crate::StallReport::oldest_guard)).
+    /// A section costs a lock and an entry in a table then, and must not be begun in a signal handler. Guards
+    /// that were taken before are not listed.
+    pub fn track_guards(&self, on: bool) {
+        self.banks().track(on);
+    }
+
+    /// Takes every section of this domain as ended: for a child process, in which the threads that were in them do not
+    /// exist.
+    ///
+    /// # Safety
+    /// No guard of this domain is alive in this process but such that were lost with their threads in a `fork`, and no
+    /// such guard is dropped.
+    pub unsafe fn forget_sections(&self) {
+        self.banks().forget_sections();
     }
 
     #[inline(always)]
     pub(crate) fn banks(&self) -> &Banks {
-        // Acquire: pairs with the exchange in `make_banks`.
-        let banks = self.banks.load(Acquire);
-        if banks.is_null() {
-            return self.make_banks();
+        match self.banks_if_any() {
+            Some(banks) => banks,
+            None => self.make_banks(),
         }
-        // SAFETY: they are given back when `self` is dropped.
-        unsafe { &*banks }
     }
 
     /// The banks, if anybody has used them.
+    #[inline(always)]
     pub(crate) fn banks_if_any(&self) -> Option<&Banks> {
-        // SAFETY: they are given back when `self` is dropped.
-        NonNull::new(self.banks.load(Acquire)).map(|banks| unsafe { banks.as_ref() })
+        // Acquire: pairs with the exchange in `make_banks`.
+        let banks = NonNull::new(self.banks.load(Acquire));
+        // SAFETY: they stay as long as `self` [SR-2].
+        banks.map(|banks| unsafe { banks.as_ref() })
     }
 
     #[cold]
     #[inline(never)]
     fn make_banks(&self) -> &Banks {
-        let banks = Banks::take().expect("quiescence: out of memory");
-        if self.banks.compare_exchange(ptr::null_mut(), banks.as_ptr(), AcqRel, Acquire).is_err() {
-            // SAFETY: nobody has seen them.
-            unsafe { Banks::give_back(banks) };
+        let made = Banks::take().expect("quiescence: no memory for the first section of a domain");
+        let (empty, mine) = (ptr::null_mut(), made.as_ptr());
+        // AcqRel: whoever finds them finds them whole.
+        match self.banks.compare_exchange(empty, mine, AcqRel, Acquire) {
+            // SAFETY: they stay as long as `self` [SR-2].
+            Ok(_) => unsafe { &*mine },
+            Err(first) => {
+                // SAFETY: nobody has seen them.
+                unsafe { Banks::give_back(made) };
+                // SAFETY: they stay as long as `self` [SR-2].
+                unsafe { &*first }
+            }
         }
-        // SAFETY: they are given back when `self` is dropped.
-        unsafe { &*self.banks.load(Acquire) }
     }
 
-    /// Waits for a grace period.
-    pub fn synchronize_expedited(&self) {
-        let banks = self.banks();
-        let mut current = sync::lock(&self.turn);
-        for bank in [*current ^ 1, *current] {
-            loop {
-                let unlocks = banks.unlocks(bank.into());
-                fence::heavy(std::iter::empty());
-                if banks.locks(bank.into()) == unlocks {
-                    break;
-                }
-                std::thread::yield_now();
-            }
-            banks.flip_to(bank);
-            *current = bank;
-        }
+    fn sleepable(&self) -> &Domain<Sleepable> {
+        self.domain.get_or_init(|| {
+            let banks = NonNull::from(self.banks());
+            let core = Core::sleepable(self.name, *self.delay);
+            // SAFETY: ours to give, once: `drop` leaves them alone from now on.
+            let core = Arc::new(unsafe { core.with_banks(banks) });
+            // Release: guards compare it, and read nothing by it.
+            core.banks().core.store(Arc::as_ptr(&core).cast_mut(), Release);
+            Domain::of(Sleepable(core))
+        })
     }
 }
 
@@ -87,24 +400,172 @@ impl Default for Srcu {
 
 impl Drop for Srcu {
     fn drop(&mut self) {
-        if let Some(banks) = NonNull::new(*self.banks.get_mut()) {
-            // SAFETY: guards borrow the domain, so there are none.
+        if self.domain.get().is_none()
+            && let Some(banks) = NonNull::new(*self.banks.get_mut())
+        {
+            // SAFETY: guards borrow the domain, so there are none, and there is no core.
             unsafe { Banks::give_back(banks) };
         }
     }
 }
 
-/// A section of a sleepable domain.
+impl fmt::Debug for Srcu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sections = self.banks_if_any().map_or(0, Banks::sections);
+        let grace_periods = self.domain.get().map_or(0, |domain| domain.core().sequence().ended());
+        f.debug_struct("Srcu")
+            .field("name", &self.name)
+            .field("sections", &sections)
+            .field("grace_periods", &grace_periods)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The kind of the domain that an [`Srcu`] is: see [`Srcu::domain`].
+#[derive(Clone)]
+pub struct Sleepable(Arc<Core>);
+
+// SAFETY: clones of an `Arc` lead to the same place.
+unsafe impl AnyKind for Sleepable {
+    const STATIC: bool = false;
+
+    type Section<'k> = SrcuGuard<'k>;
+
+    #[inline]
+    fn enter(&self, place: &'static Location<'static>) -> SrcuGuard<'_> {
+        SrcuGuard::begin(self.0.banks(), place)
+    }
+
+    fn core(&self) -> &Core {
+        &self.0
+    }
+
+    fn handle(&self) -> Handle {
+        Handle::Shared(Arc::clone(&self.0))
+    }
+}
+
+impl fmt::Debug for Sleepable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Sleepable").field(&self.0.label()).finish()
+    }
+}
+
+impl Domain<Sleepable> {
+    /// Begins a section. See [`Srcu::read`].
+    #[inline]
+    #[track_caller]
+    pub fn read(&self) -> SrcuGuard<'_> {
+        self.kind().enter(Location::caller())
+    }
+}
+
+/// A section of a sleepable domain; it ends when the guard is dropped, on whatever thread.
+///
+/// What [`Rcu::load`](crate::Rcu::load) hands out under it stays valid as long as the guard lives.
 #[must_use = "the section ends when the guard is dropped"]
-#[derive(Debug)]
 pub struct SrcuGuard<'s> {
     banks: &'s Banks,
-    bank: Bank,
+    entry: Entry,
+}
+
+impl<'s> SrcuGuard<'s> {
+    #[inline(always)]
+    fn begin(banks: &'s Banks, place: &'static Location<'static>) -> Self {
+        Self { banks, entry: banks.enter(place) }
+    }
+}
+
+// SAFETY: its lock count is not matched by an unlock count until it is dropped, so no grace period that begins
+// meanwhile ends (`grace::two_bank`, [TB-2] and [TB-3]).
+unsafe impl Section<Sleepable> for SrcuGuard<'_> {
+    #[inline(always)]
+    fn core(&self) -> *const Core {
+        self.banks.core.load(Relaxed) // compared only
+    }
 }
 
 impl Drop for SrcuGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.banks.leave(self.bank);
+        self.banks.leave(&self.entry);
+    }
+}
+
+impl fmt::Debug for SrcuGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SrcuGuard").finish_non_exhaustive()
+    }
+}
+
+/// As [`SrcuGuard`], and keeps the domain alive. See [`Srcu::read_owned`].
+#[must_use = "the section ends when the guard is dropped"]
+pub struct SrcuOwnedGuard {
+    srcu: Arc<Srcu>,
+    entry: Entry,
+}
+
+// SAFETY: as for `SrcuGuard`.
+unsafe impl Section<Sleepable> for SrcuOwnedGuard {
+    #[inline(always)]
+    fn core(&self) -> *const Core {
+        self.srcu.banks().core.load(Relaxed) // compared only
+    }
+}
+
+impl Drop for SrcuOwnedGuard {
+    #[inline]
+    fn drop(&mut self) {
+        self.srcu.banks().leave(&self.entry);
+    }
+}
+
+impl fmt::Debug for SrcuOwnedGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SrcuOwnedGuard").field("srcu", &self.srcu).finish_non_exhaustive()
+    }
+}
+
+/// A grace period that a task waits for: [`Srcu::synchronize_async`].
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Synchronize<'s> {
+    srcu: &'s Srcu,
+    cookie: grace::Cookie,
+    /// What the core knows this one's waker by.
+    number: Option<u64>,
+}
+
+impl Future for Synchronize<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let domain = self.srcu.sleepable();
+        let core = domain.core();
+        if !core.sequence().is_done(self.cookie) {
+            core.advance(Own::in_domain(core).me());
+        }
+        self.number = core.tell(self.cookie, self.number, context.waker());
+        if self.number.is_none() {
+            return Poll::Ready(());
+        }
+        if !worker::attend(&domain.kind().handle()) {
+            // The system gives us no thread: the task's own has to do.
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Synchronize<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.srcu.sleepable().core().tell_no_more(number);
+        }
+    }
+}
+
+impl fmt::Debug for Synchronize<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Synchronize").field("cookie", &self.cookie).finish_non_exhaustive()
     }
 }

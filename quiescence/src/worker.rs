@@ -99,13 +99,18 @@ pub(crate) fn announce(handle: &Handle) -> bool {
 pub(crate) fn hurry(handle: &Handle) -> bool {
     // Release: pairs with the Acquire in `tend`; who sees the mark closes what was queued before it.
     handle.queues.hurried.store(true, Release);
+    attend(handle)
+}
+
+/// Has the worker look at `handle` now. Answers whether there is a worker.
+pub(crate) fn attend(handle: &Handle) -> bool {
     if !announce(handle) {
         return false;
     }
     let mut state = sync::lock(&WORKER);
     let now = Instant::now();
     let this = ptr::from_ref::<Core>(handle);
-    // If it is not in the list, the worker is looking after it, and sees the mark when it is done.
+    // If it is not in the list, the worker is looking after it, and sees what there is to do when it is done.
     for task in state.domains.iter_mut().filter(|task| ptr::eq(task.domain.as_ptr(), this)) {
         task.due = task.due.min(now);
     }
@@ -198,6 +203,7 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     task.close_at = task.close_at.min(after(now, core.tuning.lazy_ns())); // see `retune`
     task.due = match (asked, wants) {
         (Attention::AtOnce, _) => now,
+        (Attention::Within(ns), _) => after(now, ns),
         _ if hurried => now,
         (Attention::AtTick, _) | (_, Wants::Looks) => now + sync::TICK,
         _ => task.close_at.max(now),

@@ -255,6 +255,16 @@ impl<D: Delay, S: Steps> Machine<D, S> {
         self.bank
     }
 
+    /// Whether a grace period is in progress or wanted.
+    pub fn is_wanted(&self) -> bool {
+        self.step != Step::Idle || !self.sequence.is_done(self.needed)
+    }
+
+    /// Whether somebody in a hurry wants the grace period in progress or a later one.
+    pub const fn is_expedited(&self) -> bool {
+        !self.sequence.is_done(self.needed_expedited)
+    }
+
     /// The delay function, with its parameters.
     pub const fn delay(&self) -> &D {
         &self.delay
@@ -324,7 +334,7 @@ impl<D: Delay, S: Steps> Machine<D, S> {
 
     fn situation(&self) -> Situation {
         Situation {
-            is_expedited: !self.sequence.is_done(self.needed_expedited),
+            is_expedited: self.is_expedited(),
             in_progress: self.sequence.phase() != Phase::Idle,
             age_jiffies: self.age_jiffies,
         }

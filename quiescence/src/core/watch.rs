@@ -28,17 +28,17 @@ impl Core {
     }
 
     fn look_at_age(&self, state: &mut State) -> (Option<stall::Note>, Option<Duration>) {
-        let waiting = state.machine.sequence().in_progress();
+        let waiting = state.protocol.sequence().in_progress();
         let since_ns = state.current.waits_since_ns.filter(|_| waiting);
         let Some(since_ns) = since_ns else {
             return (None, None);
         };
         let now_ns = clock::monotonic_ns();
-        let expedited = state.machine.urgency() == Urgency::Expedited;
+        let expedited = state.protocol.urgency() == Urgency::Expedited;
         let limit_ns = self.tuning.stall_after_ns(expedited);
         let note = state.watch.take_due(now_ns, since_ns, limit_ns).map(|age_ns| {
             // It is in progress, so one more than have ended.
-            let grace_period = state.machine.sequence().ended().wrapping_add(1);
+            let grace_period = state.protocol.sequence().ended().wrapping_add(1);
             trace::stalled(self, grace_period, age_ns, state.watch.holdouts as u64);
             let (core, identity) = (std::ptr::from_ref(self), self.identity());
             stall::Note { core, identity, grace_period, age_ns, expedited }

@@ -4,7 +4,7 @@ use grace::limit::{Amount, Place};
 
 use super::{add, admit, admit_over, close_if_full, place, settle};
 use crate::chaos::{self, Mutant};
-use crate::kind::{self, Kind};
+use crate::kind::{self, AnyKind};
 use crate::local::{self, Own, Sections};
 use crate::os::sync;
 use crate::queue::{BATCH, Queue, Wants};
@@ -12,7 +12,7 @@ use crate::retire::{Closure, Refused};
 use crate::{trace, worker};
 
 /// [`Domain::call`](crate::Domain::call), and its kin.
-pub(crate) fn call<K: Kind, F: FnOnce() + Send + 'static>(
+pub(crate) fn call<K: AnyKind, F: FnOnce() + Send + 'static>(
     kind: &K,
     f: F,
     patience: Patience,
@@ -34,7 +34,7 @@ pub(crate) fn call<K: Kind, F: FnOnce() + Send + 'static>(
 }
 
 /// As [`call`], for callers that cannot be refused: over the limit, where nothing may be waited for.
-pub(crate) fn call_over<K: Kind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
+pub(crate) fn call_over<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
     let waits = if place() == Place::Outside { Patience::Lazy } else { Patience::None };
     if let Err(refused) = call(kind, f, waits) {
         let amount = Amount::object(size_of::<F>() as u64);
@@ -45,7 +45,7 @@ pub(crate) fn call_over<K: Kind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
 }
 
 /// Adds a charged closure. Answers whether it is time for the thread to do its part.
-fn add_closure<K: Kind, F: FnOnce() + Send + 'static>(
+fn add_closure<K: AnyKind, F: FnOnce() + Send + 'static>(
     kind: &K,
     queue: Option<&Queue>,
     f: F,
@@ -75,7 +75,7 @@ pub(crate) enum Patience {
 /// The part of a thread that queues closures: it asks for a grace period, and has the worker run what is
 /// ready.
 #[cold]
-fn tend_closures<K: Kind>(kind: &K, queue: &Queue) {
+fn tend_closures<K: AnyKind>(kind: &K, queue: &Queue) {
     let core = kind.core();
     if !close_if_full(core, queue, BATCH) {
         return;
@@ -88,7 +88,7 @@ fn tend_closures<K: Kind>(kind: &K, queue: &Queue) {
 
 /// Admits a closure that the thread's purse does not pay for. Where it waits, it waits for the worker.
 #[cold]
-fn make_room_for_closure<K: Kind>(
+fn make_room_for_closure<K: AnyKind>(
     kind: &K,
     queue: Option<&Queue>,
     amount: Amount,
@@ -120,7 +120,7 @@ fn make_room_for_closure<K: Kind>(
 const LOOKS_IN_VAIN: u32 = 16;
 
 /// Waits until the worker has made room for a closure. Answers whether it has been admitted.
-fn wait_for_room<K: Kind>(kind: &K, queue: Option<&Queue>, amount: Amount) -> bool {
+fn wait_for_room<K: AnyKind>(kind: &K, queue: Option<&Queue>, amount: Amount) -> bool {
     let core = kind.core();
     let mut in_vain = 0;
     loop {

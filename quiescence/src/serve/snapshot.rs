@@ -60,7 +60,7 @@ fn of_domain(json: &mut Json, core: &Core) {
     let tuning = core.tuning.get();
     json.field("number", core.identity() as u64);
     json.key("name").string(&core.label());
-    json.key("engine").string(engine.name());
+    json.key("engine").string(engine);
     for (key, count) in counts(&statistics) {
         json.field(key, count);
     }

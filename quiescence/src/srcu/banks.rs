@@ -13,10 +13,12 @@
 //! The banks stand in a line of their own that never moves, since a worker may look at them while their
 //! [`Srcu`](crate::Srcu) is moved.
 
+use std::panic::Location;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicPtr, AtomicU64, compiler_fence};
 
+use super::track;
 use crate::cells::{self, Cells};
 use crate::core::Core;
 use crate::os::fence::{self, Fences};
@@ -40,8 +42,19 @@ pub(crate) struct Banks {
 
 const _: () = assert!(size_of::<Banks>() <= 64);
 
-/// Which bank a reader has counted itself into.
+/// One of the two.
 pub(crate) type Bank = usize;
+
+/// What a reader has to remember: the bank that it counted itself into, and its ticket if it is tracked.
+#[derive(Debug)]
+pub(crate) struct Entry(u64);
+
+impl Entry {
+    #[inline(always)]
+    fn bank(&self) -> Bank {
+        (self.0 & 1) as Bank
+    }
+}
 
 impl Banks {
     /// Banks that nobody reads in; `None` where the system has no memory.
@@ -63,6 +76,8 @@ impl Banks {
     /// From [`take`](Self::take), and nobody uses them any more.
     pub(crate) unsafe fn give_back(banks: NonNull<Self>) {
         // SAFETY: by the contract.
+        track::forget_all(unsafe { banks.as_ref() });
+        // SAFETY: by the contract.
         unsafe { banks.drop_in_place() };
         // SAFETY: by the contract.
         unsafe { cells::give_line_back(banks.as_ptr().cast()) };
@@ -70,15 +85,22 @@ impl Banks {
 
     /// Begins a section.
     #[inline(always)]
-    pub(crate) fn enter(&self) -> Bank {
+    pub(crate) fn enter(&self, place: &'static Location<'static>) -> Entry {
         // Relaxed: whichever bank it is, it is waited for.
-        let bank = (self.index.load(Relaxed) & 1) as Bank;
+        let index = self.index.load(Relaxed);
+        let bank = (index & 1) as Bank;
         if !self.counts.try_increment(bank) {
             self.enter_slow(bank);
         }
         // The light fence [SR-1]; a sequence is used only where the heavy one is a membarrier.
-        compiler_fence(std::sync::atomic::Ordering::SeqCst);
-        bank
+        compiler_fence(SeqCst);
+        if index & TRACKED == 0 { Entry(index) } else { self.enter_tracked(bank, place) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_tracked(&self, bank: Bank, place: &'static Location<'static>) -> Entry {
+        Entry(bank as u64 | track::note(self, place) << 1)
     }
 
     #[cold]
@@ -92,8 +114,12 @@ impl Banks {
 
     /// Ends a section, on whatever thread.
     #[inline(always)]
-    pub(crate) fn leave(&self, bank: Bank) {
-        compiler_fence(std::sync::atomic::Ordering::SeqCst); // as in `enter`
+    pub(crate) fn leave(&self, entry: &Entry) {
+        let bank = entry.bank();
+        if entry.0 > 1 {
+            track::forget(entry.0 >> 1);
+        }
+        compiler_fence(SeqCst); // as in `enter`
         if !self.counts.try_increment(UNLOCKS + bank) {
             self.leave_slow(bank);
         }
@@ -106,12 +132,6 @@ impl Banks {
             fence::full(); // [SR-1]
         }
         self.counts.add_slow(UNLOCKS + bank, 1);
-    }
-
-    /// Whether the reader is to be noted.
-    #[inline(always)]
-    pub(crate) fn is_tracked(&self) -> bool {
-        self.index.load(Relaxed) & TRACKED != 0
     }
 
     /// Who begins a section from now on is noted, or not.
@@ -132,6 +152,38 @@ impl Banks {
     /// The sum of a bank's lock counts. To be taken after the heavy fence.
     pub(crate) fn locks(&self, bank: Bank) -> u64 {
         self.counts.sum(bank)
+    }
+
+    /// What each processor has counted: its number, and the lock and unlock counts of a bank; `None` for the words
+    /// that all share. Not a snapshot of one moment.
+    pub(crate) fn balances(&self, bank: Bank) -> Vec<(Option<u32>, u64, u64)> {
+        let mut balances =
+            vec![(None, self.counts.shared(bank), self.counts.shared(UNLOCKS + bank))];
+        self.counts.each(UNLOCKS + bank, |slot, unlocks| {
+            balances.push((Some(slot as u32), 0, unlocks));
+        });
+        self.counts.each(bank, |slot, locks| {
+            if let Some(balance) = balances.get_mut(slot + 1) {
+                balance.1 = locks;
+            }
+        });
+        balances.retain(|(_, locks, unlocks)| (*locks, *unlocks) != (0, 0));
+        balances
+    }
+
+    /// Sections that have begun and not ended, in both banks. Just a look.
+    pub(crate) fn sections(&self) -> u64 {
+        let unlocks = [0, 1].map(|bank| self.unlocks(bank));
+        let locks = [0, 1].map(|bank| self.locks(bank));
+        (0..2).map(|bank| locks[bank].saturating_sub(unlocks[bank])).sum()
+    }
+
+    /// Takes all sections as ended.
+    pub(crate) fn forget_sections(&self) {
+        for bank in 0..2 {
+            let left = self.locks(bank).wrapping_sub(self.unlocks(bank));
+            self.counts.add_shared(UNLOCKS + bank, left);
+        }
     }
 
     /// Makes `bank` the one that readers use.

@@ -1,0 +1,270 @@
+//! The driver of a sleepable domain's machine: looks whether a bank has drained, naps, flips, and says that a grace
+//! period has ended; and those who wait for one without a thread of their own.
+//!
+//! Who waits drives, as with registered threads; for futures and callbacks, the worker does. A driver that naps can be
+//! woken by whoever is in more of a hurry. What the machine calls a jiffy is a millisecond here.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use grace::two_bank::{Action, Event, Wait};
+use grace::{Cookie, Sequence};
+
+use super::protocol::{self, Protocol, TwoBank};
+use super::{Core, State, Until};
+use crate::chaos::{self, Mutant};
+use crate::os::sync::{self, MutexGuard};
+use crate::os::{clock, fence};
+use crate::queue;
+use crate::srcu::{Bank, Banks};
+use crate::stall::watch::Watch;
+use crate::statistics::Current;
+use crate::{trace, worker};
+
+const JIFFY_NS: u64 = 1_000_000;
+
+/// Somebody who is to be told when a grace period has ended.
+#[derive(Debug)]
+pub(crate) struct Sleeper {
+    number: u64,
+    cookie: Cookie,
+    waker: Waker,
+}
+
+/// Those who are to be told.
+#[derive(Debug)]
+pub(crate) struct Sleepers {
+    list: Vec<Sleeper>,
+    last: u64,
+}
+
+impl Sleepers {
+    pub(super) const NONE: Self = Self { list: Vec::new(), last: 0 };
+
+    fn done(&mut self, sequence: Sequence) -> Vec<Waker> {
+        let done = self.list.extract_if(.., |sleeper| sequence.is_done(sleeper.cookie));
+        done.map(|sleeper| sleeper.waker).collect()
+    }
+}
+
+/// What the driver does next.
+enum Step {
+    Report(Event),
+    /// A run is due later.
+    NotYet(Duration),
+    Stop,
+}
+
+impl Core {
+    /// Gives the domain its banks, which are its own from now on.
+    ///
+    /// # Safety
+    /// They came from [`Banks::take`] and nobody else gives them back.
+    pub(crate) unsafe fn with_banks(mut self, banks: std::ptr::NonNull<Banks>) -> Self {
+        self.banks = Some(super::OwnBanks(banks));
+        self
+    }
+
+    /// The banks of a sleepable domain.
+    ///
+    /// # Panics
+    /// If it is a domain of registered threads.
+    #[inline]
+    pub(crate) fn banks(&self) -> &Banks {
+        self.banks.as_ref().expect("a sleepable domain").get()
+    }
+
+    /// Carries out the machine's actions, as far as `until` says. The caller has set `driven`.
+    pub(super) fn drive_banks<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        until: Until,
+    ) -> MutexGuard<'a, State> {
+        loop {
+            let step;
+            (state, step) = self.step(state);
+            let event = match step {
+                Step::Report(event) => event,
+                Step::Stop => return state,
+                Step::NotYet(left) => {
+                    state = match until {
+                        Until::Done(_) => self.nap(state, left),
+                        // Whoever comes next goes on from there.
+                        Until::MustWait { .. } => return self.watched(state).0,
+                    };
+                    continue;
+                }
+            };
+            state.banks().machine.observe(event).expect("each action is answered by its own event");
+            if event == Event::HandedOut && until.is_reached(state.protocol.sequence()) {
+                return state;
+            }
+        }
+    }
+
+    /// Carries out one action.
+    fn step<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Step) {
+        let event = match state.banks().machine.pending() {
+            Action::Idle => return (state, Step::Stop),
+            Action::Queue(wait) => {
+                state.banks().run_at_ns = match ns(wait) {
+                    0 => 0,
+                    ns => clock::monotonic_ns().saturating_add(ns),
+                };
+                self.note_begin(&mut state);
+                Event::Queued
+            }
+            Action::Await => match state.banks().until_run() {
+                Some(left) => return (state, Step::NotYet(left)),
+                None => Event::Runs,
+            },
+            Action::Check { bank } => {
+                let bank = Bank::from(bank);
+                let mut holdouts = 0;
+                state = self.unlocked(state, || holdouts = self.unfinished(bank));
+                state.watch.holdouts = usize::try_from(holdouts).unwrap_or(usize::MAX);
+                if holdouts != 0 {
+                    let urgency = state.protocol.urgency();
+                    state.current.must_wait(urgency);
+                }
+                Event::Checked { drained: holdouts == 0 || chaos::mutant(Mutant::NoWait) }
+            }
+            Action::Spin { microseconds } => {
+                let bank = Bank::from(grace::two_bank::other(state.banks().machine.current_bank()));
+                state = self.unlocked(state, || self.spin(bank, u64::from(microseconds) * 1_000));
+                Event::Spun
+            }
+            Action::Flip { to } => {
+                self.banks().flip_to(to);
+                Event::Flipped
+            }
+            Action::HandOut { sequence, .. } => {
+                let sequence = protocol::of_banks(sequence);
+                self.complete(&state, sequence);
+                let wakers = state.sleepers_to_tell.done(sequence);
+                if !wakers.is_empty() {
+                    let wake =
+                        || wakers.into_iter().for_each(|waker| _ = queue::caught(|| waker.wake()));
+                    state = self.unlocked(state, wake);
+                }
+                Event::HandedOut
+            }
+        };
+        (state, Step::Report(event))
+    }
+
+    /// How many sections of a bank have not ended.
+    fn unfinished(&self, bank: Bank) -> u64 {
+        let banks = self.banks();
+        let unlocks = banks.unlocks(bank);
+        if !chaos::mutant(Mutant::NoHeavyFence) {
+            self.heavy_fence(); // [SR-1]
+        }
+        banks.locks(bank).wrapping_sub(unlocks)
+    }
+
+    /// Looks away for so long, or until it seems that the bank has drained.
+    fn spin(&self, bank: Bank, longest_ns: u64) {
+        let (banks, began_ns) = (self.banks(), clock::monotonic_ns());
+        while banks.locks(bank) != banks.unlocks(bank)
+            && clock::monotonic_ns().saturating_sub(began_ns) < longest_ns
+        {
+            (0..16).for_each(|_| sync::relax());
+        }
+    }
+
+    /// Sleeps for so long, or until somebody is in more of a hurry.
+    fn nap<'a>(&'a self, state: MutexGuard<'a, State>, left: Duration) -> MutexGuard<'a, State> {
+        let (state, _) = self.watched(state);
+        self.sleeps.fetch_add(1, std::sync::atomic::Ordering::Relaxed); // a statistic
+        sync::wait_for(&self.turn, state, left)
+    }
+
+    fn note_begin(&self, state: &mut State) {
+        let sequence = state.protocol.sequence();
+        let (number, urgency) = (sequence.ended().wrapping_add(1), state.protocol.urgency());
+        if state.banks().begun != number {
+            state.banks().begun = number;
+            state.watch = Watch::NEW;
+            // Two heavy fences are to come: the clock costs little beside them.
+            state.current = Current::beginning(urgency, true);
+            trace::grace_period_began(self, sequence, urgency);
+        }
+    }
+
+    /// Has `waker` told when `cookie` is done, in place of the one that `number` was given for before. `None` if it is
+    /// done.
+    pub(crate) fn tell(&self, cookie: Cookie, number: Option<u64>, waker: &Waker) -> Option<u64> {
+        let waker = waker.clone(); // the user's code: before the lock
+        let mut state = sync::lock(&self.state);
+        if state.protocol.sequence().is_done(cookie) {
+            drop(state);
+            return None;
+        }
+        let sleepers = &mut state.sleepers_to_tell;
+        let known = sleepers.list.iter_mut().find(|sleeper| Some(sleeper.number) == number);
+        if let Some(known) = known {
+            let old = std::mem::replace(&mut known.waker, waker);
+            drop(state);
+            drop(old); // its drop is the user's code
+            return number;
+        }
+        sleepers.last += 1;
+        let number = sleepers.last;
+        sleepers.list.push(Sleeper { number, cookie, waker });
+        Some(number)
+    }
+
+    /// Whoever has this number need not be told.
+    pub(crate) fn tell_no_more(&self, number: u64) {
+        let mut state = sync::lock(&self.state);
+        let list = &mut state.sleepers_to_tell.list;
+        let at = list.iter().position(|sleeper| sleeper.number == number);
+        let taken = at.map(|at| list.swap_remove(at));
+        drop(state);
+        drop(taken); // its drop is the user's code
+    }
+}
+
+impl State {
+    /// # Panics
+    /// If it is a domain of registered threads.
+    pub(super) fn banks(&mut self) -> &mut TwoBank {
+        match &mut self.protocol {
+            Protocol::TwoBank(banks) => banks,
+            Protocol::Threads(_) => unreachable!("drive() tells them apart"),
+        }
+    }
+
+    /// When somebody is to look at a sleepable domain again on behalf of those who are to be told, in nanoseconds from
+    /// now; `None` if there are none.
+    pub(super) fn soon_ns(&self) -> Option<u64> {
+        let Protocol::TwoBank(banks) = &self.protocol else { return None };
+        let waited = !self.sleepers_to_tell.list.is_empty() && !self.driven;
+        waited.then(|| banks.run_at_ns.saturating_sub(clock::monotonic_ns()))
+    }
+}
+
+impl TwoBank {
+    /// How long the next run is still to wait.
+    fn until_run(&mut self) -> Option<Duration> {
+        if self.run_at_ns == 0 {
+            return None;
+        }
+        let now_ns = clock::monotonic_ns();
+        if now_ns < self.run_at_ns {
+            return Some(Duration::from_nanos(self.run_at_ns - now_ns));
+        }
+        let jiffies = now_ns / JIFFY_NS - (self.ticked_ns / JIFFY_NS).min(now_ns / JIFFY_NS);
+        self.ticked_ns = now_ns;
+        self.machine.tick(u32::try_from(jiffies).unwrap_or(u32::MAX));
+        None
+    }
+}
+
+fn ns(wait: Wait) -> u64 {
+    match wait {
+        Wait::Jiffies(jiffies) => u64::from(jiffies) * JIFFY_NS,
+        Wait::Microseconds(microseconds) => u64::from(microseconds) * 1_000,
+    }
+}

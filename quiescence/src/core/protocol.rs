@@ -1,0 +1,145 @@
+//! Which machine a domain's grace periods are made by: [`grace::Machine`], which waits for registered threads, or
+//! [`grace::two_bank`]'s, which waits for the sections counted in two banks.
+//!
+//! Both are asked for the same things, by sequences and cookies of one sort.
+
+use grace::policy::AnyPolicy;
+#[cfg(not(loom))]
+use grace::two_bank::{self, Adaptive};
+use grace::{Cookie, Event, Machine, Sequence, Urgency};
+
+/// A domain's machine.
+#[derive(Debug)]
+pub(crate) enum Protocol {
+    /// Of registered threads.
+    Threads(Machine<AnyPolicy>),
+    /// Of a sleepable domain.
+    #[cfg(not(loom))]
+    TwoBank(TwoBank),
+}
+
+/// The machine of a sleepable domain, and what its driver knows.
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub(crate) struct TwoBank {
+    pub(crate) machine: two_bank::Machine<Adaptive>,
+    /// When the next run is due, as `clock::monotonic_ns`; 0 for at once.
+    pub(super) run_at_ns: u64,
+    /// When the machine was last told of ticks.
+    pub(super) ticked_ns: u64,
+    /// The number of the grace period that was last told of as begun.
+    pub(super) begun: u64,
+}
+
+#[cfg(not(loom))]
+impl TwoBank {
+    pub(crate) const fn new(delay: Adaptive) -> Self {
+        let machine = two_bank::Machine::new(delay, two_bank::Sequence::after(0));
+        Self { machine, run_at_ns: 0, ticked_ns: 0, begun: 0 }
+    }
+
+    pub(super) fn sequence(&self) -> Sequence {
+        of_banks(self.machine.sequence())
+    }
+
+    /// Asks for what `cookie` stands for. If that makes the domain pressing which was not, the next run is due now: it
+    /// was put off for as long as nobody was in a hurry. Answers whether it does.
+    fn require(&mut self, cookie: two_bank::Cookie, urgency: Urgency) -> bool {
+        let was_pressing = self.machine.is_expedited();
+        self.machine.require(cookie, pressing(urgency));
+        let hurries = !was_pressing && self.machine.is_expedited();
+        if hurries {
+            self.run_at_ns = 0;
+        }
+        hurries
+    }
+}
+
+/// Whoever waits is in a hurry, as far as the delay function goes; callbacks are not.
+#[cfg(not(loom))]
+fn pressing(urgency: Urgency) -> Urgency {
+    match urgency {
+        Urgency::Background => Urgency::Normal,
+        Urgency::Normal | Urgency::Expedited => Urgency::Expedited,
+    }
+}
+
+/// A sequence of two banks as one of the library's: with one state bit in place of two. (It has one bit less to
+/// count with, which matters after 2^62 grace periods.)
+#[cfg(not(loom))]
+pub(super) fn of_banks(sequence: two_bank::Sequence) -> Sequence {
+    let ended = Sequence::after(sequence.ended());
+    if sequence.phase() == two_bank::Phase::Idle { ended } else { ended.begin() }
+}
+
+#[cfg(not(loom))]
+fn cookie_of_banks(cookie: two_bank::Cookie) -> Cookie {
+    let ended = two_bank::Sequence::from_bits(cookie.to_bits()).ended();
+    Cookie::done_at(Sequence::after(ended))
+}
+
+#[cfg(not(loom))]
+fn cookie_for_banks(cookie: Cookie) -> two_bank::Cookie {
+    let ended = Sequence::from_bits(cookie.to_bits()).ended();
+    two_bank::Cookie::done_at(two_bank::Sequence::after(ended))
+}
+
+impl Protocol {
+    /// Asks for what a cookie stands for. Answers whether a driver that naps is to be woken.
+    pub(crate) fn require(&mut self, cookie: Cookie, urgency: Urgency) -> bool {
+        match self {
+            Self::Threads(machine) => {
+                machine.require(cookie, urgency);
+                false
+            }
+            #[cfg(not(loom))]
+            Self::TwoBank(banks) => banks.require(cookie_for_banks(cookie), urgency),
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> Cookie {
+        match self {
+            Self::Threads(machine) => machine.snapshot(),
+            #[cfg(not(loom))]
+            Self::TwoBank(banks) => cookie_of_banks(banks.machine.snapshot()),
+        }
+    }
+
+    pub(crate) fn sequence(&self) -> Sequence {
+        match self {
+            Self::Threads(machine) => machine.sequence(),
+            #[cfg(not(loom))]
+            Self::TwoBank(banks) => banks.sequence(),
+        }
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        match self {
+            Self::Threads(machine) => machine.is_wanted(),
+            #[cfg(not(loom))]
+            Self::TwoBank(banks) => banks.machine.is_wanted(),
+        }
+    }
+
+    pub(crate) fn urgency(&self) -> Urgency {
+        match self {
+            Self::Threads(machine) => machine.urgency(),
+            #[cfg(not(loom))]
+            Self::TwoBank(banks) if banks.machine.is_expedited() => Urgency::Expedited,
+            #[cfg(not(loom))]
+            Self::TwoBank(_) => Urgency::Background,
+        }
+    }
+
+    /// In a child process: the driver is gone.
+    #[cfg(not(loom))]
+    pub(crate) fn abandon(&mut self) {
+        match self {
+            Self::Threads(machine) => {
+                machine.observe(Event::Abandoned).expect("fits every step");
+            }
+            // Each of its steps may be done again by whoever comes next.
+            Self::TwoBank(_) => {}
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Who is in a section of a sleepable domain, where that was asked for.
+//!
+//! Guards are counted, not listed, so nobody can say whose they are. A domain that is told to track them
+//! ([`Srcu::track_guards`](crate::Srcu::track_guards)) lists those that begin from then on: a lock and an entry in a
+//! table each, so it is for looking into a stall, not for every day.
+
+use std::collections::BTreeMap;
+use std::panic::Location;
+use std::sync::{Mutex, MutexGuard};
+
+use super::Banks;
+use crate::os::{clock, sync, thread};
+
+/// A guard that lives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Live {
+    banks: usize,
+    /// Where it was taken.
+    pub(crate) place: &'static Location<'static>,
+    /// The thread that took it, as the system knows it; it may be held by another one, or by none, by now.
+    pub(crate) thread: u32,
+    /// When, as `clock::monotonic_ns`.
+    pub(crate) since_ns: u64,
+}
+
+/// Live guards, in the order in which they were taken.
+#[derive(Debug)]
+struct Table {
+    live: BTreeMap<u64, Live>,
+    last: u64,
+}
+
+static TABLE: Mutex<Table> = Mutex::new(Table { live: BTreeMap::new(), last: 0 });
+
+/// Lists a guard. Answers its ticket, which is not 0.
+#[cold]
+pub(super) fn note(banks: &Banks, place: &'static Location<'static>) -> u64 {
+    let banks = std::ptr::from_ref(banks).addr();
+    let live = Live { banks, place, thread: thread::id(), since_ns: clock::monotonic_ns() };
+    let mut table = sync::lock(&TABLE);
+    table.last += 1;
+    let ticket = table.last;
+    table.live.insert(ticket, live);
+    ticket
+}
+
+/// The guard with this ticket has ended.
+#[cold]
+pub(super) fn forget(ticket: u64) {
+    sync::lock(&TABLE).live.remove(&ticket);
+}
+
+/// The oldest listed guard of a domain, and how many there are.
+pub(crate) fn oldest(banks: &Banks) -> Option<(Live, usize)> {
+    let banks = std::ptr::from_ref(banks).addr();
+    let table = sync::lock(&TABLE);
+    let mut of_domain = table.live.values().filter(|live| live.banks == banks);
+    let oldest = *of_domain.next()?;
+    Some((oldest, of_domain.count() + 1))
+}
+
+/// The domain has ended, and its guards with it: a leaked one is not to be taken for one of the next domain in its
+/// place.
+pub(super) fn forget_all(banks: &Banks) {
+    let banks = std::ptr::from_ref(banks).addr();
+    let mut table = sync::lock(&TABLE);
+    if !table.live.is_empty() {
+        table.live.retain(|_, live| live.banks != banks);
+    }
+}
+
+/// The table's lock, held across a `fork`.
+pub(crate) fn hold() -> MutexGuard<'static, impl Sized> {
+    sync::lock(&TABLE)
+}

@@ -1,0 +1,313 @@
+//! Sleepable domains: what their guards, grace periods and futures promise.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use quiescence::{Domain, Rcu, Section, Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard, Synchronize};
+
+#[test]
+fn a_grace_period_waits_for_sections_that_had_begun() {
+    let domain = Srcu::new();
+    let guard = domain.read();
+    let cookie = domain.start();
+    assert!(!domain.poll(cookie));
+    drop(guard);
+    domain.wait(cookie);
+    assert!(domain.poll(cookie));
+    assert!(domain.statistics().grace_periods >= 1);
+}
+
+#[test]
+fn a_grace_period_does_not_wait_for_sections_that_began_later() {
+    let domain = Srcu::new();
+    let early = domain.read();
+    let cookie = domain.start();
+    assert!(!domain.poll(cookie), "it has looked, and flipped the banks");
+    let late = domain.read();
+    drop(early);
+    domain.wait(cookie);
+    drop(late);
+}
+
+#[test]
+fn domains_do_not_wait_for_each_other() {
+    let (one, other) = (Srcu::new(), Srcu::new());
+    let guard = one.read();
+    other.synchronize();
+    other.synchronize_expedited();
+    drop(guard);
+}
+
+#[test]
+fn a_guard_may_end_on_another_thread() {
+    let domain = Arc::new(Srcu::new());
+    let value = Arc::new(Rcu::new_in(1_u64, domain.domain()));
+    thread::scope(|scope| {
+        let (to, from) = mpsc::sync_channel::<SrcuOwnedGuard>(4);
+        scope.spawn({
+            let value = &value;
+            move || {
+                for guard in from {
+                    assert_ne!(*value.load(&guard), 0);
+                }
+            }
+        });
+        let updates = scope.spawn({
+            let (domain, value) = (&domain, &value);
+            move || {
+                for new in 2..200 {
+                    let old = value.swap(new);
+                    domain.synchronize_expedited();
+                    drop(old);
+                }
+            }
+        });
+        while !updates.is_finished() {
+            to.send(domain.read_owned()).unwrap();
+        }
+    });
+}
+
+#[test]
+fn sections_nest_and_end_in_any_order() {
+    let domain = Srcu::new();
+    let (first, second) = (domain.read(), domain.read());
+    assert_eq!(domain.statistics().readers, 2);
+    drop(first);
+    assert_eq!(domain.statistics().readers, 1);
+    let third = domain.read();
+    drop((second, third));
+    assert_eq!(domain.statistics().readers, 0);
+    domain.synchronize();
+}
+
+#[test]
+fn what_is_retired_or_called_is_done_after_a_grace_period() {
+    let domain = Srcu::new();
+    let done = Arc::new(AtomicUsize::new(0));
+    let guard = domain.read();
+    let counted = Counted(done.clone());
+    domain.retire(Box::new(counted)).expect("there is room");
+    let called = done.clone();
+    domain.call(move || _ = called.fetch_add(1, Relaxed)).expect("there is room");
+    assert_eq!(done.load(Relaxed), 0, "the section has not ended");
+    drop(guard);
+    domain.barrier();
+    assert_eq!(done.load(Relaxed), 2);
+}
+
+#[test]
+fn the_end_of_a_domain_runs_what_waits() {
+    let done = Arc::new(AtomicUsize::new(0));
+    let domain = Srcu::new();
+    domain.retire(Box::new(Counted(done.clone()))).expect("there is room");
+    drop(domain);
+    assert_eq!(done.load(Relaxed), 1);
+}
+
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// An updater frees at once what it waited for; readers look for the marks of that.
+#[test]
+fn nobody_sees_what_was_freed() {
+    static DOMAIN: Srcu = Srcu::named("nobody_sees_what_was_freed");
+    let value = Rcu::new_in(AtomicU64::new(7), DOMAIN.domain());
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    let guard = DOMAIN.read();
+                    let seen = value.load(&guard);
+                    for _ in 0..20 {
+                        assert_eq!(seen.load(Relaxed), 7);
+                    }
+                }
+            });
+        }
+        for _ in 0..2_000 {
+            let old = value.swap(AtomicU64::new(7));
+            DOMAIN.synchronize_expedited();
+            let old = old.into_box();
+            old.store(0xdead, Relaxed);
+        }
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn the_value_may_be_updated_under_its_own_sections() {
+    let domain = Srcu::new();
+    let count = Rcu::new_in(0_u64, domain.domain());
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..500).for_each(|_| count.update(|old| old + 1)));
+        }
+    });
+    assert_eq!(*count.load(&domain.read()), 2_000);
+    assert!(format!("{count:?}").contains("2000"));
+}
+
+#[test]
+#[should_panic(expected = "another domain")]
+fn a_guard_of_another_domain_is_refused() {
+    let (one, other) = (Srcu::new(), Srcu::new());
+    let value = Rcu::new_in(1, one.domain());
+    value.load(&other.read());
+}
+
+#[test]
+fn everything_may_be_sent() {
+    fn is_send<T: Send>() {}
+    fn is_sync<T: Sync>() {}
+    is_send::<SrcuGuard<'static>>();
+    is_sync::<SrcuGuard<'static>>();
+    is_send::<SrcuOwnedGuard>();
+    is_send::<Synchronize<'static>>();
+    is_send::<Domain<Sleepable>>();
+    is_sync::<Srcu>();
+}
+
+#[test]
+fn a_domain_may_be_moved_while_it_is_used() {
+    let domain = Srcu::new();
+    domain.call(|| ()).expect("there is room");
+    let _started = domain.start();
+    let moved = Box::new(domain);
+    let guard = moved.read();
+    drop(guard);
+    moved.barrier();
+}
+
+#[test]
+fn code_that_is_generic_over_domains_takes_it() {
+    fn length<K: quiescence::AnyKind, S: Section<K>>(text: &Rcu<String, K>, section: &S) -> usize {
+        text.load(section).len()
+    }
+    let domain = Srcu::new();
+    let text = Rcu::new_in(String::from("abc"), domain.domain());
+    assert_eq!(length(&text, &domain.read()), 3);
+    assert_eq!(length(&text, &domain.domain().read()), 3);
+}
+
+// ---- futures --------------------------------------------------------------------------------------
+
+/// An executor of one task: polls, and parks until it is woken.
+struct Unpark(Thread, AtomicUsize);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.1.fetch_add(1, Release);
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> (F::Output, usize) {
+    let unpark = Arc::new(Unpark(thread::current(), AtomicUsize::new(0)));
+    let waker = Waker::from(unpark.clone());
+    let mut future = pin!(future);
+    loop {
+        let woken = unpark.1.load(Acquire);
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return (output, woken),
+            Poll::Pending => {
+                while unpark.1.load(Acquire) == woken {
+                    thread::park();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_task_waits_for_the_sections_that_had_begun() {
+    static DOMAIN: Srcu = Srcu::new();
+    let guard = DOMAIN.read();
+    let mut early = pin!(DOMAIN.synchronize_async());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(early.as_mut().poll(&mut context).is_pending());
+    let (ready, entered) = mpsc::channel();
+    let task = thread::spawn(move || {
+        ready.send(()).unwrap();
+        block_on(DOMAIN.synchronize_async())
+    });
+    entered.recv().unwrap();
+    assert!(early.as_mut().poll(&mut context).is_pending());
+    drop(guard);
+    task.join().unwrap();
+    let ((), _) = block_on(early);
+}
+
+#[test]
+fn futures_that_are_dropped_are_forgotten() {
+    let domain = Srcu::new();
+    let unpark = Arc::new(Unpark(thread::current(), AtomicUsize::new(0)));
+    let waker = Waker::from(unpark.clone());
+    let guard = domain.read();
+    {
+        let mut future = pin!(domain.synchronize_async());
+        assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    drop(waker);
+    assert_eq!(Arc::strong_count(&unpark), 1, "no waker is left behind");
+    drop(guard);
+    domain.synchronize();
+    assert_eq!(unpark.1.load(Acquire), 0, "and nobody is woken");
+}
+
+#[test]
+fn a_waker_that_panics_harms_nobody_else() {
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("as arranged");
+        }
+    }
+    let domain = Srcu::new();
+    let guard = domain.read();
+    let mut future = pin!(domain.synchronize_async());
+    let waker = Waker::from(Arc::new(Panics));
+    assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(guard);
+    domain.synchronize();
+    domain.synchronize();
+    assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+}
+
+#[test]
+fn a_task_may_wait_for_a_cookie() {
+    let domain = Srcu::new();
+    let cookie = domain.get();
+    assert!(!domain.poll(cookie), "nobody has asked for it");
+    block_on(domain.wait_async(cookie));
+    assert!(domain.poll(cookie));
+}
+
+#[test]
+fn many_tasks_share_grace_periods() {
+    let domain = Srcu::new();
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let guard = domain.read();
+                    let waits = domain.synchronize_async();
+                    drop(guard);
+                    block_on(waits);
+                }
+            });
+        }
+    });
+}
