@@ -1,15 +1,20 @@
 //! `rcu bench`: single operations of the library beside those of its rivals, in one run.
 //!
 //! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
-//! - [`read`], [`gp`], [`update`], [`engines`]: what is measured.
+//! - [`read`], [`gp`], [`update`], [`engines`], [`srcu`], [`percpu`]: what is measured; [`loops`] and
+//!   [`scenes`]: how several of them do it.
 //! - [`verdict`]: what the project has promised of it, and whether it holds here.
 //! - [`report`]: the tables and the JSON.
 
 mod engines;
 mod gp;
+mod loops;
+mod percpu;
 mod read;
 mod report;
 mod rounds;
+mod scenes;
+mod srcu;
 mod update;
 mod verdict;
 
@@ -42,6 +47,11 @@ enum What {
     Update(update::UpdateArgs),
     /// The engines of a domain on a path-lookup cache: time, CPU share and latencies of each
     Engines(engines::EnginesArgs),
+    /// Sleepable domains (SRCU): sections, a burst of grace periods, a reader that stays, memory
+    Srcu(srcu::SrcuArgs),
+    /// What is done on the CPU's own words: reads that no grace period waits for, shared Arcs,
+    /// counters, locks, references
+    Percpu(percpu::PercpuArgs),
 }
 
 /// What all of them take.
@@ -59,8 +69,8 @@ pub(crate) struct Options {
     /// Measure only these rivals
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Compare with this rival [default: liburcu-memb where it is compiled in; update: quiescence;
-    /// engines: tick]
+    /// Compare with this rival [default: liburcu-memb where it is compiled in; update, srcu, percpu:
+    /// quiescence; engines: tick]
     #[arg(long, value_name = "RIVAL")]
     pub(crate) base: Option<String>,
 }
@@ -119,9 +129,11 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
         What::Gp(gp) => (&gp.options, gp::prepare(gp)?),
         What::Update(update) => (&update.options, update::prepare(update)?),
         What::Engines(engines) => (&engines.options, engines::prepare(engines)?),
+        What::Srcu(srcu) => (&srcu.options, srcu::prepare(srcu)?),
+        What::Percpu(percpu) => (&percpu.options, percpu::prepare(percpu)?),
     };
-    // Engines are ours: liburcu would be none of the rivals.
-    if !rivals::bench::HAS_LIBURCU && !matches!(args.what, What::Engines(_)) {
+    // Engines are ours, and liburcu has no sleepable domains: it would be none of the rivals.
+    if !rivals::bench::HAS_LIBURCU && !matches!(args.what, What::Engines(_) | What::Srcu(_)) {
         output.note(WITHOUT_LIBURCU);
     }
     let progress = output.progress(bench.duration);
@@ -157,7 +169,7 @@ fn exit(interrupted: bool, verdicts: &[Verdict]) -> Exit {
 
 /// A benchmark that is ready to run.
 struct Bench {
-    /// `read`, `gp`, `gp --oversubscribed`, `update` or `engines`.
+    /// `read`, `gp`, `gp --oversubscribed`, `update`, `engines`, `srcu` or `percpu`.
     name: &'static str,
     /// With whom the others are compared.
     base: &'static str,

@@ -222,7 +222,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::super::rounds::Unit;
-    use super::super::{gp, read, update};
+    use super::super::{gp, percpu, read, srcu, update};
     use super::*;
 
     /// A case in which each rival has the same figure in all of six rounds.
@@ -295,10 +295,10 @@ mod tests {
     #[test]
     fn promises_name_metrics_and_rivals_that_can_be_measured() {
         for Promise { case, metric, rival, against, .. } in &PROMISES {
-            let (metrics, known) = [read::known(case), gp::known(case), update::known(case)]
-                .into_iter()
-                .flatten()
-                .next()
+            let known = [read::known, gp::known, update::known, srcu::known, percpu::known];
+            let (metrics, known) = known
+                .iter()
+                .find_map(|known| known(case))
                 .unwrap_or_else(|| panic!("nobody measures {case}"));
             assert!(metrics.iter().any(|known| known.name == *metric), "{case}: {metric}");
             let others: &[&str] = match against {

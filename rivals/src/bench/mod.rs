@@ -9,11 +9,21 @@
 //!   readers; [`stall`] and [`memory`], what waits when a reader stalls.
 //! - [`table`]: the same in a hash table, beside maps.
 //! - [`enqueue`]: callbacks, and waiting for them.
+//! - [`single`]: one operation in a loop, of [`sections`], [`snapshots`], reference counts ([`counted`])
+//!   and [`counters`].
+//! - Sleepable domains: [`boot`], a burst of grace periods; [`blocked`], a reader that stays; [`domains`],
+//!   their memory.
+//! - [`store`]: replacing an `Arc` that many threads have loaded.
 //! - [`engines`]: the engines of a domain on a path-lookup cache ([`path_cache`]).
 
 mod allocator;
+pub mod blocked;
+pub mod boot;
 mod clock;
+pub mod counted;
+pub mod counters;
 mod crew;
+pub mod domains;
 pub mod engines;
 pub mod enqueue;
 pub mod grace;
@@ -31,7 +41,11 @@ pub mod path_cache;
 pub mod read;
 pub mod replace;
 mod schemes;
+pub mod sections;
+pub mod single;
+pub mod snapshots;
 pub mod stall;
+pub mod store;
 pub mod table;
 pub mod tail;
 mod together;

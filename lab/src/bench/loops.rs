@@ -1,0 +1,83 @@
+//! One operation in a loop, of all its rivals: for how long, in how many threads.
+
+use std::time::Duration;
+
+use rivals::bench::single::Single;
+
+use super::rounds::{Case, Metric, Sample, Session};
+use crate::exit::Failure;
+use crate::statistics::median;
+
+/// Time for one measurement of one rival.
+const BUDGET: Duration = Duration::from_millis(20);
+const BUDGET_QUICK: Duration = Duration::from_millis(4);
+
+/// Operations from which their number for a budget is worked out.
+const TRIAL: u64 = 1 << 14;
+
+/// Nothing is faster than this; a trial that says so was disturbed.
+const NS_MIN: f64 = 0.1;
+
+/// Who works at the same time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Threads {
+    /// So many, all of which do the same.
+    Same(usize),
+    /// One, and another one that writes.
+    BesideWriter,
+}
+
+/// Time for one measurement of one rival.
+pub(super) fn budget(quick: bool) -> Duration {
+    if quick { BUDGET_QUICK } else { BUDGET }
+}
+
+/// Measures all rivals in interleaved rounds.
+pub(super) fn measure(
+    (id, title, threads): (&'static str, &'static str, Threads),
+    metrics: &'static [Metric],
+    rivals: &[&'static Single],
+    budget: Duration,
+    session: &mut Session<'_>,
+) -> Result<Option<Case>, Failure> {
+    let times: Vec<u64> = rivals
+        .iter()
+        .map(|rival| {
+            // The middle one of three: one may have been interrupted.
+            let mut trials = [(); 3].map(|()| sample(rival, threads, TRIAL).values[0]);
+            times_for(budget, median(&mut trials))
+        })
+        .collect();
+    let names = rivals.iter().map(|rival| (rival.name, rival.ours));
+    let case = Case::new(id, title, metrics, names);
+    session.interleave(case, budget, |number| sample(rivals[number], threads, times[number]))
+}
+
+fn sample(rival: &Single, threads: Threads, times: u64) -> Sample {
+    match threads {
+        Threads::Same(threads) => {
+            Sample { values: vec![rival.measure(threads, times)], readers_share: 1.0 }
+        }
+        Threads::BesideWriter => {
+            let seen = rival.measure_beside_writer(times);
+            Sample { values: vec![seen.ns], readers_share: seen.writer_share }
+        }
+    }
+}
+
+fn times_for(budget: Duration, ns: f64) -> u64 {
+    ((budget.as_nanos() as f64 / ns.max(NS_MIN)) as u64).max(TRIAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_used_up_and_a_small_one_still_measures() {
+        assert_eq!(times_for(Duration::from_millis(1), 2.0), 500_000);
+        assert_eq!(times_for(Duration::ZERO, 2.0), TRIAL);
+        assert_eq!(times_for(Duration::from_millis(1), 0.0), 10_000_000);
+        assert_eq!(times_for(Duration::from_millis(1), f64::INFINITY), TRIAL);
+    }
+}

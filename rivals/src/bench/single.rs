@@ -1,0 +1,188 @@
+//! One operation in a loop: what it takes in one thread, in several, and beside a writer.
+//!
+//! All rivals of a case run the same two nested loops around the same shared thing, in threads that
+//! start together; the inner loop is compiled into each of them.
+
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::BATCH;
+use super::crew::{Crew, Presence, StopOnDrop};
+
+/// From one write to the next, of those who write beside a reader: often for what is mostly read,
+/// and the same for all rivals, also for those whose writers wait for readers.
+const WRITE_EVERY: Duration = Duration::from_micros(10);
+
+/// One way to do something many times.
+#[derive(Debug)]
+pub struct Single {
+    /// The name by which it is chosen.
+    pub name: &'static str,
+    /// Whether it is this project's own.
+    pub ours: bool,
+    /// Does it in so many batches; how long that took.
+    run: fn(batches: u64) -> Duration,
+    /// Writes what is read, another value for each number.
+    write: Option<fn(number: u64)>,
+}
+
+/// What [`Single::measure_beside_writer`] saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BesideWriter {
+    /// Nanoseconds for one operation.
+    pub ns: f64,
+    /// The share of the time that the writer was not kept waiting for a CPU.
+    pub writer_share: f64,
+    /// Writes meanwhile, and while the reader made itself ready.
+    pub writes: u64,
+}
+
+impl Single {
+    /// One of somebody else's.
+    pub(super) const fn rival(name: &'static str, run: fn(u64) -> Duration) -> Self {
+        Self { name, ours: false, run, write: None }
+    }
+
+    /// One of this project's own.
+    pub(super) const fn ours(name: &'static str, run: fn(u64) -> Duration) -> Self {
+        Self { name, ours: true, run, write: None }
+    }
+
+    /// The same with something that writes.
+    pub(super) const fn with_writer(self, write: fn(u64)) -> Self {
+        Self { write: Some(write), ..self }
+    }
+
+    /// Nanoseconds for one operation, the mean over `threads` threads that do it at the same time,
+    /// without the time that they were kept waiting for a CPU.
+    ///
+    /// Each does it `iterations` times, rounded up to whole batches of 1024, after a short warm-up.
+    pub fn measure(&self, threads: usize, iterations: u64) -> f64 {
+        let batches = batches(iterations);
+        let crew = Crew::new(threads);
+        let total: Duration = thread::scope(|scope| {
+            let crew = &crew;
+            let spawn = |number| scope.spawn(move || self.timed(crew, number, batches));
+            let threads: Vec<_> = (0..threads).map(spawn).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no rival panics")).sum()
+        });
+        total.as_nanos() as f64 / (threads as u64 * batches * BATCH) as f64
+    }
+
+    /// The same of one thread while another one writes every 10 microseconds.
+    ///
+    /// # Panics
+    /// If the rival has nothing to write.
+    pub fn measure_beside_writer(&self, iterations: u64) -> BesideWriter {
+        let write = self.write.expect("only those that write are asked");
+        let batches = batches(iterations);
+        let (crew, stop) = (Crew::new(2), AtomicI32::new(0));
+        let (elapsed, (writes, writer_share)) = thread::scope(|scope| {
+            let (crew, stop) = (&crew, &stop);
+            let writer = scope.spawn(move || {
+                crew.settle(1);
+                crew.meet();
+                let presence = Presence::new();
+                (write_until(stop, write), presence.share())
+            });
+            let reader = scope.spawn(move || {
+                let _stop = StopOnDrop(stop);
+                self.timed(crew, 0, batches)
+            });
+            let elapsed = reader.join().expect("no rival panics");
+            (elapsed, writer.join().expect("no writer panics"))
+        });
+        let ns = elapsed.as_nanos() as f64 / (batches * BATCH) as f64;
+        BesideWriter { ns, writer_share, writes }
+    }
+
+    fn timed(&self, crew: &Crew, number: usize, batches: u64) -> Duration {
+        crew.settle(number);
+        (self.run)(1);
+        crew.meet();
+        let presence = Presence::new();
+        presence.own_time((self.run)(batches))
+    }
+}
+
+fn batches(iterations: u64) -> u64 {
+    iterations.div_ceil(BATCH).max(1)
+}
+
+/// Writes on the dot until told to stop; how often. What was missed is not made up for.
+fn write_until(stop: &AtomicI32, write: fn(u64)) -> u64 {
+    let (mut writes, mut next) = (0, Instant::now());
+    // Relaxed: the flag ends the loop and publishes nothing.
+    while stop.load(Ordering::Relaxed) == 0 {
+        write(writes);
+        writes += 1;
+        next += WRITE_EVERY;
+        if next < Instant::now() {
+            next = Instant::now();
+        }
+        while Instant::now() < next && stop.load(Ordering::Relaxed) == 0 {
+            spin_loop();
+        }
+    }
+    writes
+}
+
+/// Does it `BATCH` times in each of so many batches, then `announce`; each time gives 1.
+///
+/// # Panics
+/// If one did not: it did something else, or read what was never written.
+#[inline(always)]
+pub(super) fn timed<S>(
+    batches: u64,
+    state: &mut S,
+    once: impl Fn(&mut S) -> u64,
+    announce: impl Fn(&mut S),
+) -> Duration {
+    let mut sum = 0_u64;
+    let begin = Instant::now();
+    for _ in 0..batches {
+        for _ in 0..BATCH {
+            sum = sum.wrapping_add(once(state));
+        }
+        announce(state);
+    }
+    let elapsed = begin.elapsed();
+    assert_eq!(black_box(sum), batches * BATCH, "each time gives 1");
+    elapsed
+}
+
+/// The same for what needs no state and announces nothing.
+#[inline(always)]
+pub(super) fn repeat(batches: u64, once: impl Fn() -> u64) -> Duration {
+    timed(batches, &mut (), |()| once(), |()| {})
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Every rival does what it is told to, alone, with another one, and beside its writer.
+    pub(crate) fn all_work(rivals: &[Single]) {
+        for rival in rivals {
+            for threads in [1, 2] {
+                // What each of them gives is asserted within.
+                let ns = rival.measure(threads, 3 * BATCH - 1);
+                assert!(ns > 0.0 && ns.is_finite(), "{}: {ns}", rival.name);
+            }
+            if rival.write.is_some() {
+                let seen = rival.measure_beside_writer(64 * BATCH);
+                assert!(seen.ns > 0.0 && seen.ns.is_finite(), "{}: {seen:?}", rival.name);
+                assert!((0.0..=1.0).contains(&seen.writer_share), "{}: {seen:?}", rival.name);
+                assert!(seen.writes > 0, "{}: {seen:?}", rival.name);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "no rival panics")]
+    fn a_rival_that_reads_something_else_is_found_out() {
+        Single::rival("wrong", |batches| repeat(batches, || 2)).measure(1, 1);
+    }
+}
