@@ -138,7 +138,7 @@ pub use crate::{
     retire::{Refused, Retire, WithSize},
     srcu::{Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard, Synchronize},
     stall::hook::{StallHook, set_stall_hook, take_stall_hook},
-    stall::report::{Holdout, StackFrame, StallReport},
+    stall::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport},
     statistics::{Latency, Statistics},
     tuning::Tuning,
 };

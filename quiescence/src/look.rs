@@ -65,7 +65,7 @@ impl Core {
                     (Engine::of_policy(*machine.policy()).name(), reader)
                 }
                 Protocol::TwoBank(_) => {
-                    let oldest = track::oldest(self.banks());
+                    let oldest = self.oldest_guard();
                     ("two-bank", oldest.map(|(live, _)| LongestReader::of_tracked(&live, now_ns)))
                 }
             };

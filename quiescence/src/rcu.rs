@@ -14,7 +14,7 @@ use crate::cache;
 use crate::chaos::{self, Mutant, Point};
 use crate::defer;
 use crate::domain::{self, Domain};
-use crate::guard::{Guard, Section};
+use crate::guard::Section;
 use crate::kind::{AnyKind, Global};
 use crate::retired;
 

@@ -42,3 +42,10 @@ pub(crate) fn grace_period() {
         FALLBACK.synchronize_expedited();
     }
 }
+
+/// In a child process: whoever was in a fallback section, which takes a few instructions, is another thread and gone.
+pub(crate) fn after_fork() {
+    if let Some(banks) = FALLBACK.banks_if_any() {
+        banks.forget_sections();
+    }
+}

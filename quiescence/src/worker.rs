@@ -284,7 +284,7 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::Kind;
+    use crate::kind::AnyKind;
     use crate::retire::{Boxed, Closure};
     use crate::{Domain, domain::Builder};
 

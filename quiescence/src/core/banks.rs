@@ -16,10 +16,10 @@ use crate::chaos::{self, Mutant};
 use crate::os::sync::{self, MutexGuard};
 use crate::os::{clock, fence};
 use crate::queue;
-use crate::srcu::{Bank, Banks};
+use crate::srcu::{Bank, Banks, track};
 use crate::stall::watch::Watch;
 use crate::statistics::Current;
-use crate::{trace, worker};
+use crate::trace;
 
 const JIFFY_NS: u64 = 1_000_000;
 
@@ -45,6 +45,14 @@ impl Sleepers {
         let done = self.list.extract_if(.., |sleeper| sequence.is_done(sleeper.cookie));
         done.map(|sleeper| sleeper.waker).collect()
     }
+}
+
+/// What a grace period waits for.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    pub(crate) sections: u64,
+    /// By processor: begun and ended.
+    pub(crate) balances: Vec<(Option<u32>, u64, u64)>,
 }
 
 /// What the driver does next.
@@ -178,6 +186,28 @@ impl Core {
         let (state, _) = self.watched(state);
         self.sleeps.fetch_add(1, std::sync::atomic::Ordering::Relaxed); // a statistic
         sync::wait_for(&self.turn, state, left)
+    }
+
+    /// The sections that the grace period in progress waits for; `None` in a domain of registered threads, and if there
+    /// is none in progress.
+    pub(crate) fn unfinished_sections(&self) -> Option<Unfinished> {
+        let state = sync::lock(&self.state);
+        let Protocol::TwoBank(two_bank) = &state.protocol else { return None };
+        if !state.protocol.sequence().in_progress() {
+            return None;
+        }
+        // Under the lock nobody flips them.
+        let bank = Bank::from(grace::two_bank::other(two_bank.machine.current_bank()));
+        let banks = self.banks();
+        let unlocks = banks.unlocks(bank);
+        fence::full(); // only told: a section more or less does no harm
+        let sections = banks.locks(bank).saturating_sub(unlocks);
+        Some(Unfinished { sections, balances: banks.balances(bank) })
+    }
+
+    /// The oldest guard that is listed, and how many are.
+    pub(crate) fn oldest_guard(&self) -> Option<(track::Live, usize)> {
+        track::oldest(self.banks.as_ref()?.get())
     }
 
     fn note_begin(&self, state: &mut State) {

@@ -13,7 +13,8 @@ use std::sync::{Mutex, MutexGuard, Once};
 use crate::core;
 use crate::kind::{Handle, WeakHandle};
 use crate::os::{clock, exit, fence, sync};
-use crate::{defer, local, queue, retired, serve, tuning, worker};
+use crate::srcu::track;
+use crate::{defer, local, queue, restart, retired, serve, tuning, worker};
 
 /// The domains in use, so that a fork finds them.
 static DOMAINS: Mutex<Vec<WeakHandle>> = Mutex::new(Vec::new());
@@ -64,6 +65,7 @@ struct Held {
     domains: MutexGuard<'static, Vec<WeakHandle>>,
     worker: worker::Held,
     retired: retired::Held,
+    tracked: track::Held,
     reporter: crate::stall::reporter::Held,
     serve: serve::Held,
 }
@@ -97,10 +99,11 @@ extern "C" fn prepare() {
     let handles: Vec<Handle> = domains.iter().filter_map(WeakHandle::upgrade).collect();
     let domains_held = handles.into_iter().map(DomainHeld::hold).collect();
     let retired = retired::hold();
+    let tracked = track::hold();
     let reporter = crate::stall::reporter::hold();
     // SAFETY: all locks are ours, see `Place`.
     unsafe {
-        *HELD.0.get() = Some(Held { domains_held, domains, worker, retired, reporter, serve });
+        *HELD.0.get() = Some(Held { domains_held, domains, worker, retired, tracked, reporter, serve });
     };
 }
 
@@ -120,6 +123,7 @@ extern "C" fn child() {
     };
     fence::register_after_fork();
     let owner = local::token();
+    restart::after_fork();
     held.serve.after_fork();
     held.worker.after_fork();
     held.reporter.after_fork();
@@ -136,8 +140,9 @@ impl Held {
     /// Gives all locks back. If meanwhile a domain has come to have no other owner, it ends
     /// afterwards: the callbacks it runs then may need the locks.
     fn let_go(self) {
-        let Self { domains_held, domains, worker, retired, reporter, serve } = self;
+        let Self { domains_held, domains, worker, retired, tracked, reporter, serve } = self;
         drop(reporter);
+        drop(tracked);
         drop(retired);
         let handles: Vec<Handle> = domains_held.into_iter().map(|domain| domain.handle).collect();
         drop(domains);

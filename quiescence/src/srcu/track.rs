@@ -70,6 +70,11 @@ pub(super) fn forget_all(banks: &Banks) {
 }
 
 /// The table's lock, held across a `fork`.
-pub(crate) fn hold() -> MutexGuard<'static, impl Sized> {
-    sync::lock(&TABLE)
+pub(crate) struct Held {
+    _table: MutexGuard<'static, Table>,
+}
+
+/// Before a `fork`.
+pub(crate) fn hold() -> Held {
+    Held { _table: sync::lock(&TABLE) }
 }

@@ -23,6 +23,9 @@ pub struct StallReport {
     pub(super) statistics: Statistics,
     pub(super) holdouts: Vec<Holdout>,
     pub(super) unnamed: usize,
+    pub(super) sections: u64,
+    pub(super) slots: Vec<SlotBalance>,
+    pub(super) oldest_guard: Option<OldestGuard>,
     pub(super) reports_lost: u64,
     pub(super) hook_panics: u64,
 }
@@ -66,6 +69,24 @@ impl StallReport {
     /// How many hold-outs there are besides.
     pub fn holdouts_unnamed(&self) -> usize {
         self.unnamed
+    }
+
+    /// In a [sleepable domain](crate::Srcu): the sections that hold the grace period up. Its readers have no names, so
+    /// [`holdouts`](Self::holdouts) is empty there.
+    pub fn sections(&self) -> u64 {
+        self.sections
+    }
+
+    /// In a sleepable domain: what each processor has counted of the sections that are waited for, where that is
+    /// anything. A section that ends on another processor than it began on leaves both unbalanced; the sums differ
+    /// by [`sections`](Self::sections).
+    pub fn slots(&self) -> &[SlotBalance] {
+        &self.slots
+    }
+
+    /// In a sleepable domain that [tracks its guards](crate::Srcu::track_guards): the oldest one that it knows of.
+    pub fn oldest_guard(&self) -> Option<&OldestGuard> {
+        self.oldest_guard.as_ref()
     }
 
     /// Reports of this process, of any domain, that could not be made: the hook took too long, or the
@@ -133,6 +154,65 @@ impl Holdout {
     }
 }
 
+/// What one processor has counted in the bank of a sleepable domain that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SlotBalance {
+    pub(super) processor: Option<u32>,
+    pub(super) begun: u64,
+    pub(super) ended: u64,
+}
+
+impl SlotBalance {
+    /// The processor's number; `None` for those who count in words that all share.
+    pub fn processor(&self) -> Option<u32> {
+        self.processor
+    }
+
+    /// Sections that began there since the domain was made.
+    pub fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    /// Sections that ended there.
+    pub fn ended(&self) -> u64 {
+        self.ended
+    }
+}
+
+/// The oldest guard of a sleepable domain among those that are listed.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct OldestGuard {
+    pub(super) place: &'static Location<'static>,
+    pub(super) thread: u32,
+    pub(super) age: Duration,
+    pub(super) listed: usize,
+}
+
+impl OldestGuard {
+    /// Where it was taken.
+    pub fn place(&self) -> &'static Location<'static> {
+        self.place
+    }
+
+    /// The system's id of the thread that took it; it may have been sent to another one since. `None` where there is
+    /// none.
+    pub fn thread_id(&self) -> Option<u32> {
+        (self.thread != 0).then_some(self.thread)
+    }
+
+    /// How long ago.
+    pub fn age(&self) -> Duration {
+        self.age
+    }
+
+    /// How many guards of the domain are listed, it included.
+    pub fn listed(&self) -> usize {
+        self.listed
+    }
+}
+
 /// A frame of a stack. A function that was inlined has a frame of its own, with the same address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -180,7 +260,9 @@ impl fmt::Display for StallReport {
             f,
             "domain {domain}; waiting: {waiters} threads, {callbacks} callbacks ({bytes} bytes)"
         )?;
-        if self.holdouts.is_empty() {
+        if self.sections != 0 {
+            self.describe_sections(f)?;
+        } else if self.holdouts.is_empty() {
             write!(
                 f,
                 "\n  no reader holds it up any more: nobody has looked since the last one left"
@@ -200,6 +282,31 @@ impl fmt::Display for StallReport {
             write!(f, "\n  the hook for these reports has panicked {} times", self.hook_panics)?;
         }
         Ok(())
+    }
+}
+
+impl StallReport {
+    fn describe_sections(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.sections;
+        write!(f, "\n  held up by {count} sections of a sleepable domain; begun and ended:")?;
+        for slot in &self.slots {
+            let SlotBalance { processor, begun, ended } = slot;
+            match processor {
+                Some(processor) => write!(f, "\n    on processor {processor}: {begun}, {ended}")?,
+                None => write!(f, "\n    in the shared words: {begun}, {ended}")?,
+            }
+        }
+        match &self.oldest_guard {
+            Some(guard) => {
+                let OldestGuard { place, thread, age, listed } = guard;
+                write!(f, "\n    of {listed} guards that are listed, the oldest was taken ")?;
+                write!(f, "{age:.1?} ago by thread {thread} at {place}")
+            }
+            None => write!(
+                f,
+                "\n    Srcu::track_guards(true) has guards listed that are taken from then on"
+            ),
+        }
     }
 }
 

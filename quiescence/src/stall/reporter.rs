@@ -18,11 +18,11 @@ use std::time::Duration;
 
 use grace::word;
 
-use super::report::{Holdout, StallReport};
+use super::report::{Holdout, OldestGuard, SlotBalance, StallReport};
 use super::{Note, hook, symbols};
 use crate::core::Core;
 use crate::os::stack::{self, StackMissing};
-use crate::os::{fork, signals, sync, thread};
+use crate::os::{clock, fork, signals, sync, thread};
 use crate::registry::Registry;
 use crate::slot::Slot;
 use crate::statistics::Statistics;
@@ -100,6 +100,7 @@ fn report(note: &Note) -> Option<StallReport> {
     if is_over() {
         return None;
     }
+    let unfinished = core.unfinished_sections();
     let mut holdouts: Vec<Holdout> = Vec::with_capacity(found.len());
     for (index, holding) in found.iter().enumerate() {
         let mut holdout = holding.describe();
@@ -122,10 +123,23 @@ fn report(note: &Note) -> Option<StallReport> {
         statistics: Statistics::of(core),
         holdouts,
         unnamed,
+        sections: unfinished.as_ref().map_or(0, |unfinished| unfinished.sections),
+        slots: unfinished.map_or_else(Vec::new, |unfinished| balances(&unfinished.balances)),
+        oldest_guard: core.oldest_guard().map(|(live, listed)| OldestGuard {
+            place: live.place,
+            thread: live.thread,
+            age: Duration::from_nanos(clock::monotonic_ns().saturating_sub(live.since_ns)),
+            listed,
+        }),
         reports_lost: LOST.load(Relaxed),
         hook_panics: HOOK_PANICS.load(Relaxed),
     })
     // Here the domain is let go, before the hook, which may never return.
+}
+
+fn balances(counted: &[(Option<u32>, u64, u64)]) -> Vec<SlotBalance> {
+    let of_one = |&(processor, begun, ended): &_| SlotBalance { processor, begun, ended };
+    counted.iter().map(of_one).collect()
 }
 
 /// A reader as it was found.
