@@ -122,6 +122,10 @@ pub enum Mutant {
     NoAnnouncement,
     /// A child process believes that callbacks are still being run by a thread that it does not have.
     RunnerAfterFork,
+    /// A grace period of restartable reads has no barrier.
+    NoRestartBarrier,
+    /// A grace period of restartable reads does not look for readers in fallback sections.
+    NoFallbackLook,
 }
 
 impl Mutant {
@@ -165,6 +169,9 @@ impl Mutant {
     /// Steps of the engine `token`.
     pub const RELAY: [Self; 4] =
         [Self::NoSecondSource, Self::OnlineAsPassed, Self::OnlineForGood, Self::NoPassingOver];
+
+    /// Steps of restartable reads.
+    pub const RESTART: [Self; 2] = [Self::NoRestartBarrier, Self::NoFallbackLook];
 }
 
 #[cfg(feature = "chaos")]

@@ -90,6 +90,10 @@ mod srcu;
 #[cfg(not(loom))]
 mod restart;
 #[cfg(not(loom))]
+mod snapshot;
+#[cfg(not(loom))]
+mod arc_cell;
+#[cfg(not(loom))]
 mod kind;
 #[cfg(not(loom))]
 mod local;
@@ -124,6 +128,7 @@ mod loom_tests;
 
 #[cfg(not(loom))]
 pub use crate::{
+    arc_cell::{ArcCell, ArcCellOption},
     domain::{Builder, Cookie, Domain},
     engine::{Engine, UnknownEngine},
     global::*,
@@ -136,6 +141,7 @@ pub use crate::{
     qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     rcu::{Rcu, RcuOption, Unlinked},
     retire::{Refused, Retire, WithSize},
+    snapshot::Snapshot,
     srcu::{Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard, Synchronize},
     stall::hook::{StallHook, set_stall_hook, take_stall_hook},
     stall::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport},

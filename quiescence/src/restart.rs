@@ -3,43 +3,64 @@
 //! A read of a pointer and of what it points to that is one restartable sequence cannot be preempted in the
 //! middle and go on: the kernel begins it anew. And `membarrier(PRIVATE_EXPEDITED_RSEQ)` interrupts those that
 //! run. So after an updater has taken an object out of its place, one such system call is a grace period: every
-//! sequence that had loaded the old pointer has happened, or begins anew and finds the new one.
+//! sequence that had loaded the old pointer has happened, or begins anew and finds the new one [RR-1].
 //!
 //! A reader that has begun anew too often, that has no rseq, or whose process counts
-//! [`Portable`](crate::PerCpuPath::Portable), reads in a *fallback section*: one of a sleepable domain that all share. An updater
-//! looks whether there are any, and waits for them if there are.
+//! [`Portable`](crate::PerCpuPath::Portable), reads in a *fallback section*: one of a sleepable domain that all
+//! share. An updater looks whether there are any, and waits for them if there are [RR-2].
 //!
 //! ```text
 //!   fallback reader                 updater
 //!   lock += 1                       pointer = new
-//!   light fence                     u = sum of unlocks, both banks
+//!   light fence                     u = unlocks of each bank
 //!   load pointer, read              barrier: heavy fence, and sequences begin anew  [RR-1]
-//!   light fence                     l = sum of locks, both banks
-//!   unlock += 1                     u = l: nobody sees the old object; else a grace period of that domain
+//!   light fence                     l = locks of each bank
+//!   unlock += 1                     u = l: nobody sees the old object; else a grace period of that domain  [RR-2]
 //! ```
+//!
+//! One look is enough, whatever the banks do meanwhile. A reader counts itself in and out in one bank, and both
+//! banks are looked at, so it does not matter which of them a reader finds current; flipping is there to end a
+//! *wait*, not to make a look right. Of each bank: whoever is seen to have left before the barrier is seen to have
+//! come after it, so `l` is never less than `u`, and if they are equal everybody who was seen to have come had
+//! left before the barrier. Whoever was not seen to have come loads the pointer after it.
+//!
+//! This file may touch the fallback domain and the barrier; what is read in a sequence is the affair of
+//! [`Snapshot`](crate::Snapshot) and [`ArcCell`](crate::ArcCell). **No user code runs in a fallback section**, so
+//! none can store there and wait for itself. It would if a signal handler stored: it may load only.
 
+use crate::chaos::{self, Mutant};
 use crate::os::percpu;
 use crate::srcu::{Srcu, SrcuGuard};
 
 /// Those who cannot read in a sequence.
-static FALLBACK: Srcu = Srcu::new();
+static FALLBACK: Srcu = Srcu::named("restartable reads");
 
-/// Begins a fallback section. For a few instructions only: updaters wait for it.
+/// Makes the choice that readers need, so that none has to: for whoever makes a place for them.
+pub(crate) fn prepare() {
+    percpu::path_for_sure();
+}
+
+/// Begins a fallback section. For a few instructions only, none of them user code: updaters wait for it.
 #[cold]
 #[inline(never)]
 pub(crate) fn section() -> SrcuGuard<'static> {
+    percpu::path_for_sure(); // so that the next read can be a sequence
     FALLBACK.read()
 }
 
-/// Waits until no read that began before can see what the caller has unlinked. The caller is in no fallback
-/// section.
+/// Waits until no read that began before can see what the caller has unlinked, by a read-modify-write that is Release
+/// at least. The caller is in no fallback section.
+///
+/// Waits for readers in fallback sections and for no others.
 pub(crate) fn grace_period() {
-    let unlocks = [0, 1].map(|bank| FALLBACK.banks_if_any().map_or(0, |banks| banks.unlocks(bank)));
-    percpu::barrier(); // [RR-1]
-    // Asked anew: banks that were made meanwhile are seen after the barrier.
-    let locks = [0, 1].map(|bank| FALLBACK.banks_if_any().map_or(0, |banks| banks.locks(bank)));
-    if unlocks != locks {
-        FALLBACK.synchronize_expedited();
+    let unlocks = banks(|banks, bank| banks.unlocks(bank));
+    if !chaos::mutant(Mutant::NoRestartBarrier) {
+        percpu::barrier(); // [RR-1]
+    }
+    // The banks are asked for anew: whose making is not seen now begins to read after the barrier.
+    let locks = banks(|banks, bank| banks.locks(bank));
+    if unlocks != locks && !chaos::mutant(Mutant::NoFallbackLook) {
+        FALLBACK.synchronize_expedited(); // [RR-2]
     }
 }
 
@@ -48,4 +69,9 @@ pub(crate) fn after_fork() {
     if let Some(banks) = FALLBACK.banks_if_any() {
         banks.forget_sections();
     }
+}
+
+/// Something of both banks; zero if nobody has ever been in a fallback section.
+fn banks(what: impl Fn(&crate::srcu::Banks, usize) -> u64) -> [u64; 2] {
+    FALLBACK.banks_if_any().map_or([0; 2], |banks| [what(banks, 0), what(banks, 1)])
 }

@@ -1,0 +1,184 @@
+//! The memory of a [`Snapshot`](super::Snapshot)'s value: whole words, as many as a sequence copies.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicPtr;
+
+pub(super) use crate::os::percpu::Word;
+
+use crate::os::percpu;
+
+/// The biggest value.
+const WORDS_MAX: usize = 1024;
+
+/// Exact up to 16 words; then four classes from one power of two to the next.
+const fn class(words: usize) -> usize {
+    assert!(words <= WORDS_MAX, "a Snapshot holds at most 1,024 words (8,192 bytes)");
+    if words == 0 {
+        return 1;
+    }
+    if words <= 16 {
+        return words;
+    }
+    words.next_multiple_of(words.next_power_of_two() / 8)
+}
+
+/// How many words are copied for a `T`.
+const fn words<T>() -> usize {
+    class(size_of::<T>().div_ceil(8))
+}
+
+/// Memory for so many words, aligned for the value as well, all of them readable.
+pub(super) struct Buffer {
+    memory: NonNull<Word>,
+    layout: Layout,
+}
+
+// SAFETY: memory of its own, with a value that is `Copy` and `Send` (`Snapshot`'s bound).
+unsafe impl Send for Buffer {}
+
+impl Buffer {
+    const fn layout<T>() -> Layout {
+        let align = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
+        match Layout::from_size_align(words::<T>() * 8, align) {
+            Ok(layout) => layout,
+            Err(_) => panic!("no type that big has such an alignment"),
+        }
+    }
+
+    /// A buffer with a value in it. Zero where the value does not reach.
+    pub(super) fn new<T: Copy>(value: T) -> Self {
+        let layout = const { Self::layout::<T>() };
+        // SAFETY: it has a size.
+        let memory = unsafe { alloc_zeroed(layout) };
+        let Some(memory) = NonNull::new(memory.cast()) else { handle_alloc_error(layout) };
+        let mut buffer = Self { memory, layout };
+        buffer.fill(value);
+        buffer
+    }
+
+    /// Puts another value there, of the type that it was made for.
+    pub(super) fn fill<T: Copy>(&mut self, value: T) {
+        debug_assert_eq!(self.layout, Self::layout::<T>());
+        // SAFETY: memory for a `T`, ours alone.
+        unsafe { self.memory.cast::<T>().write(value) };
+    }
+
+    /// The value that is there.
+    pub(super) fn value<T: Copy>(&self) -> T {
+        debug_assert_eq!(self.layout, Self::layout::<T>());
+        // SAFETY: it was filled with one.
+        unsafe { self.memory.cast::<T>().read() }
+    }
+
+    pub(super) fn into_raw(self) -> *mut Word {
+        std::mem::ManuallyDrop::new(self).memory.as_ptr()
+    }
+
+    /// # Safety
+    /// From [`into_raw`](Self::into_raw) of a buffer made for a `T`, once.
+    pub(super) unsafe fn from_raw<T>(memory: *mut Word) -> Self {
+        // SAFETY: no buffer's memory is at null.
+        let memory = unsafe { NonNull::new_unchecked(memory) };
+        Self { memory, layout: const { Self::layout::<T>() } }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout.
+        unsafe { dealloc(self.memory.as_ptr().cast(), self.layout) };
+    }
+}
+
+/// Reads the value.
+///
+/// # Safety
+/// The memory of a buffer with a `T`, which nobody writes to now.
+pub(super) unsafe fn read<T: Copy>(memory: *const Word) -> T {
+    // SAFETY: by the contract; a buffer is aligned for it.
+    unsafe { memory.cast::<T>().read() }
+}
+
+/// Reads the value of the buffer that is in this place, in one restartable sequence. `None` if that cannot be done.
+///
+/// # Safety
+/// The memory of a buffer with a `T`, which nobody writes to until a grace period of restartable reads after it
+/// was taken out of the place.
+#[inline(always)]
+pub(super) unsafe fn read_restartable<T: Copy>(place: &AtomicPtr<Word>) -> Option<T> {
+    /// One arm for each class; only that of `T` is compiled.
+    macro_rules! by_class {
+        ($($inline:literal)*; $($call:literal)*) => {
+            match const { words::<T>() } {
+                // SAFETY: by the contract.
+                $($inline => unsafe { copy::<T, $inline>(place) },)*
+                // SAFETY: by the contract.
+                $($call => unsafe { copy_far::<T, $call>(place) },)*
+                _ => unreachable!("a class without an arm"),
+            }
+        };
+    }
+    by_class!(
+        1 2 3 4 5 6 7 8;
+        9 10 11 12 13 14 15 16 20 24 28 32 40 48 56 64 80 96 112 128 160 192 224 256
+        320 384 448 512 640 768 896 1024
+    )
+}
+
+/// # Safety
+/// As [`read_restartable`], whose `T` needs so many words.
+#[inline(always)]
+unsafe fn copy<T: Copy, const WORDS: usize>(place: &AtomicPtr<Word>) -> Option<T> {
+    // SAFETY: by the contract; a buffer has all words of its class.
+    let words = unsafe { percpu::load_words::<WORDS>(place) }?;
+    // SAFETY: the bytes of a `T` are the first ones; padding was copied as such.
+    Some(unsafe { std::mem::transmute_copy::<[Word; WORDS], T>(&words) })
+}
+
+/// The same, and not inlined: hundreds of instructions.
+///
+/// # Safety
+/// As [`copy`].
+#[inline(never)]
+unsafe fn copy_far<T: Copy, const WORDS: usize>(place: &AtomicPtr<Word>) -> Option<T> {
+    // SAFETY: by the contract.
+    unsafe { copy::<T, WORDS>(place) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_what_they_are_for_and_waste_little() {
+        let mut classes = Vec::new();
+        for needed in 0..=WORDS_MAX {
+            let class = class(needed);
+            assert!(
+                class >= needed.max(1) && class * 4 <= (needed.max(4)) * 5,
+                "{needed}: {class}"
+            );
+            if classes.last() != Some(&class) {
+                classes.push(class);
+            }
+        }
+        assert_eq!(classes.len(), 16 + 24, "each has its arm: {classes:?}");
+        assert_eq!(classes[16..20], [20, 24, 28, 32]);
+        assert_eq!(classes[36..], [640, 768, 896, 1024]);
+    }
+
+    #[test]
+    fn buffers_are_aligned_for_the_value_and_zero_behind_it() {
+        #[repr(align(256))]
+        #[derive(Clone, Copy)]
+        struct Wide(#[expect(dead_code, reason = "it has a size")] u8);
+        let buffer = Buffer::new(Wide(1));
+        assert!(buffer.memory.cast::<Wide>().is_aligned());
+        let buffer = Buffer::new([0xff_u8; 9]);
+        // SAFETY: two words that were zeroed and filled.
+        let words = unsafe { buffer.memory.cast::<[u64; 2]>().read() };
+        assert_eq!(words[1].to_le_bytes(), [0xff, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(buffer.value::<[u8; 9]>(), [0xff; 9]);
+    }
+}
