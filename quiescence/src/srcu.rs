@@ -569,3 +569,16 @@ impl fmt::Debug for Synchronize<'_> {
         f.debug_struct("Synchronize").field("cookie", &self.cookie).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the documentation of [`Srcu`] says a domain takes.
+    #[test]
+    fn domains_are_small() {
+        assert!(size_of::<Srcu>() <= 48);
+        assert!(size_of::<Banks>() <= 64);
+        assert!(size_of::<Core>() <= 2_048);
+    }
+}

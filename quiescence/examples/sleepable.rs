@@ -1,0 +1,47 @@
+//! `Srcu`: sections that block, end on another thread, and are held across `.await`.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::mpsc;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use quiescence::{Rcu, Srcu};
+
+/// One domain for each thing whose readers are to hold up its own updaters only.
+static PLUGINS: Srcu = Srcu::named("plugins");
+
+fn main() {
+    let plugin = Rcu::new_in(String::from("first"), PLUGINS.domain());
+
+    // A section that goes from thread to thread, and may take as long as it likes.
+    thread::scope(|scope| {
+        let (hand_on, handed) = mpsc::channel();
+        scope.spawn(|| {
+            for guard in handed {
+                let name = plugin.load(&guard);
+                assert!(name == "first" || name == "second");
+            }
+        });
+        for _ in 0..1_000 {
+            hand_on.send(PLUGINS.read()).expect("the other thread listens");
+        }
+        drop(hand_on);
+        plugin.store(String::from("second")); // the first one is dropped after a grace period
+    });
+
+    // An updater that is a task. It needs no runtime: any executor does, such as this loop.
+    let mut update = pin!(async {
+        let old = plugin.swap(String::from("third"));
+        PLUGINS.synchronize_async().await; // nobody uses the second one any more
+        old.into_inner()
+    });
+    let mut context = Context::from_waker(Waker::noop());
+    let old = loop {
+        match update.as_mut().poll(&mut context) {
+            Poll::Ready(old) => break old,
+            Poll::Pending => thread::yield_now(),
+        }
+    };
+    println!("{old:?} was replaced by {:?}", plugin.load(&PLUGINS.read()));
+}
