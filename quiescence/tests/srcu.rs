@@ -295,6 +295,23 @@ fn a_task_may_wait_for_a_cookie() {
     assert!(domain.poll(cookie));
 }
 
+/// Whoever drives may leave before the others' grace period.
+#[test]
+fn tasks_and_threads_wait_side_by_side() {
+    let domain = Srcu::new();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    drop(domain.read());
+                    domain.synchronize();
+                }
+            });
+            scope.spawn(|| (0..200).for_each(|_| _ = block_on(domain.synchronize_async())));
+        }
+    });
+}
+
 #[test]
 fn many_tasks_share_grace_periods() {
     let domain = Srcu::new();

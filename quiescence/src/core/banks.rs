@@ -270,8 +270,10 @@ impl State {
     /// now; `None` if there are none.
     pub(super) fn soon_ns(&self) -> Option<u64> {
         let Protocol::TwoBank(banks) = &self.protocol else { return None };
-        let waited = !self.sleepers_to_tell.list.is_empty() && !self.driven;
-        waited.then(|| banks.run_at_ns.saturating_sub(clock::monotonic_ns()))
+        // Whoever drives now may leave before the grace period that they wait for.
+        let least_ns = if self.driven { JIFFY_NS } else { 0 };
+        let waited = !self.sleepers_to_tell.list.is_empty();
+        waited.then(|| banks.run_at_ns.saturating_sub(clock::monotonic_ns()).max(least_ns))
     }
 }
 
