@@ -76,6 +76,12 @@ const fn ours(case: &'static str, metric: &'static str, against: Against, bound:
 const MEMB: Against = Against::Rival("liburcu-memb");
 const OURS: Against = Against::Rival("quiescence");
 
+/// The pair of a reader that keeps to its thread.
+const THREAD_READER: Against = Against::Rival("quiescence-thread");
+
+/// A waiter that never sleeps.
+const BUSY: Against = Against::Rival("quiescence-busy");
+
 /// Those whose updaters are never blocked, and liburcu's two ways.
 const UPDATERS: Against = Against::BestOf(&[
     "seize",
@@ -120,7 +126,7 @@ const WAITING_MAX: f64 = (LIMIT_BYTES / OBJECT_BYTES as u64 + 1) as f64;
 use Bound::{AtLeast, AtMost};
 
 /// The targets that the library was built for.
-static PROMISES: [Promise; 27] = [
+static PROMISES: [Promise; 33] = [
     promise("read/1-thread", "read", "quiescence", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-reader", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-qsbr", Against::Rival("plain-load"), AtMost(1.1)),
@@ -151,6 +157,12 @@ static PROMISES: [Promise; 27] = [
     ours("stall/1-reader", "unreclaimed peak", Against::Nothing, AtMost(WAITING_MAX)),
     ours("stall/1-reader", "reads kept", Against::Nothing, AtLeast(95.0)),
     ours("barrier/1-callback", "barrier", Against::Rival("liburcu-call"), AtMost(0.02)),
+    ours("pair/1-thread", "pair", THREAD_READER, AtMost(2.5)),
+    ours("pair/2-threads", "pair", THREAD_READER, AtMost(2.5)),
+    ours("boot/1-reader", "update", BUSY, AtMost(1.1)),
+    ours("boot/2-readers", "update", BUSY, AtMost(1.1)),
+    ours("blocked/1-reader", "CPU", Against::Nothing, AtMost(1.0)),
+    ours("blocked/1-reader", "stretch", Against::Nothing, AtMost(10e6)),
 ];
 
 /// Judges the promises about what was measured; of the others it says nothing.

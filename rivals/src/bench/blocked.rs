@@ -11,6 +11,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use grace::two_bank::Adaptive;
+use quiescence::Srcu;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::object::Turn;
@@ -49,11 +51,22 @@ pub fn rivals() -> &'static [BlockedRival] {
     &RIVALS
 }
 
-static RIVALS: [BlockedRival; 1] = [BlockedRival {
-    name: "parking_lot-rwlock",
-    ours: false,
-    make: || Box::new(Locked(parking_lot::RwLock::new(()))),
-}];
+/// Looks again and again, and never sleeps.
+static BUSY: Adaptive = Adaptive { first_nap_us: 0, runs_max: u32::MAX, ..Adaptive::at(100) };
+
+static RIVALS: [BlockedRival; 3] = [
+    BlockedRival { name: "quiescence", ours: true, make: || Box::new(Srcu::new()) },
+    BlockedRival {
+        name: "quiescence-busy",
+        ours: true,
+        make: || Box::new(Srcu::with_delay(&BUSY)),
+    },
+    BlockedRival {
+        name: "parking_lot-rwlock",
+        ours: false,
+        make: || Box::new(parking_lot::RwLock::new(())),
+    },
+];
 
 /// Something that is read, and waited for.
 trait Site: Sync {
@@ -197,17 +210,26 @@ impl Books {
     }
 }
 
-/// A lock that is taken for writing.
-struct Locked(parking_lot::RwLock<()>);
-
-impl Site for Locked {
+impl Site for Srcu {
     fn hold(&self, inside: &mut dyn FnMut()) {
-        let _guard = self.0.read();
+        let _guard = self.read();
         inside();
     }
 
     fn wait(&self) {
-        drop(self.0.write());
+        self.synchronize_expedited();
+    }
+}
+
+/// Who waits is the one that writes.
+impl Site for parking_lot::RwLock<()> {
+    fn hold(&self, inside: &mut dyn FnMut()) {
+        let _guard = self.read();
+        inside();
+    }
+
+    fn wait(&self) {
+        drop(self.write());
     }
 }
 

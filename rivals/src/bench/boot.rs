@@ -10,7 +10,8 @@
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use quiescence::{Domain, Private, Rcu};
+use grace::two_bank::Adaptive;
+use quiescence::{Domain, Private, Rcu, Srcu};
 
 use super::grace_rivals::chain;
 use super::object::Turn;
@@ -56,7 +57,16 @@ pub fn rivals() -> &'static [BootRival] {
     &RIVALS
 }
 
-static RIVALS: [BootRival; 2] = [
+/// Looks again and again, and never sleeps.
+static BUSY: Adaptive = Adaptive { first_nap_us: 0, runs_max: u32::MAX, ..Adaptive::at(100) };
+
+static RIVALS: [BootRival; 4] = [
+    BootRival { name: "quiescence", ours: true, make: || Box::new(Sleepable::new(Srcu::new())) },
+    BootRival {
+        name: "quiescence-busy",
+        ours: true,
+        make: || Box::new(Sleepable::new(Srcu::with_delay(&BUSY))),
+    },
     BootRival {
         name: "quiescence-thread",
         ours: true,
@@ -142,26 +152,47 @@ trait Site: Sync {
     fn boot(&self, updates: u64);
 }
 
-/// In a domain of the library.
-struct InDomain<K: quiescence::Kind>(Rcu<Table, K>, Domain<K>);
+/// In a sleepable domain.
+struct Sleepable {
+    table: Rcu<Table, quiescence::Sleepable>,
+    domain: Srcu,
+}
 
-impl<K: quiescence::Kind> InDomain<K> {
-    fn boot(&self, updates: u64) {
-        let mut old = Vec::with_capacity(updates as usize);
-        for version in 1..=updates {
-            old.push(self.0.swap(Table::new(version)));
-            self.1.synchronize_expedited();
-        }
+impl Sleepable {
+    fn new(domain: Srcu) -> Self {
+        Self { table: Rcu::new_in(Table::new(0), domain.domain()), domain }
     }
 }
 
-impl Site for InDomain<Private> {
+impl Site for Sleepable {
+    fn look_up(&self, number: u64) {
+        self.table.load(&self.domain.read()).look_up(number);
+    }
+
+    fn boot(&self, updates: u64) {
+        boot(updates, |table| self.table.swap(table), || self.domain.synchronize_expedited());
+    }
+}
+
+/// In a domain of threads.
+struct InDomain(Rcu<Table, Private>, Domain);
+
+impl Site for InDomain {
     fn look_up(&self, number: u64) {
         self.0.load(&self.1.read()).look_up(number);
     }
 
     fn boot(&self, updates: u64) {
-        InDomain::boot(self, updates);
+        boot(updates, |table| self.0.swap(table), || self.1.synchronize_expedited());
+    }
+}
+
+/// Replaces the table so many times by `swap`, and lets `wait` wait for the readers of the old one.
+fn boot<O>(updates: u64, swap: impl Fn(Table) -> O, wait: impl Fn()) {
+    let mut old = Vec::with_capacity(updates as usize);
+    for version in 1..=updates {
+        old.push(swap(Table::new(version)));
+        wait();
     }
 }
 
@@ -174,11 +205,7 @@ impl Site for Locked {
     }
 
     fn boot(&self, updates: u64) {
-        let mut old = Vec::with_capacity(updates as usize);
-        for version in 1..=updates {
-            let new = Table::new(version);
-            old.push(std::mem::replace(&mut *self.0.write(), new));
-        }
+        boot(updates, |table| std::mem::replace(&mut *self.0.write(), table), || {});
     }
 }
 

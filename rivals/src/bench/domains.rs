@@ -9,7 +9,7 @@ use std::mem;
 use std::sync::Barrier;
 use std::thread;
 
-use quiescence::Domain;
+use quiescence::{Domain, Srcu};
 
 use super::object::Turn;
 
@@ -44,7 +44,8 @@ pub fn rivals() -> &'static [DomainRival] {
     &RIVALS
 }
 
-static RIVALS: [DomainRival; 3] = [
+static RIVALS: [DomainRival; 4] = [
+    DomainRival { name: "quiescence", ours: true, measure: memory::<Srcu> },
     DomainRival { name: "quiescence-thread", ours: true, measure: memory::<Domain> },
     DomainRival { name: "tokio-rwlock", ours: false, measure: memory::<tokio::sync::RwLock<()>> },
     DomainRival {
@@ -118,13 +119,27 @@ fn resident_bytes() -> Option<u64> {
     Some(kib << 10)
 }
 
+impl Place for Srcu {
+    fn new() -> Self {
+        Self::new()
+    }
+
+    fn read(&self) {
+        drop(Self::read(self));
+    }
+
+    fn wait(&self) {
+        self.synchronize();
+    }
+}
+
 impl Place for Domain {
     fn new() -> Self {
         Self::new()
     }
 
     fn read(&self) {
-        drop(Domain::read(self));
+        drop(<Self>::read(self));
     }
 
     fn wait(&self) {
@@ -152,7 +167,7 @@ impl Place for parking_lot::RwLock<()> {
     }
 
     fn read(&self) {
-        drop(parking_lot::RwLock::read(self));
+        drop(Self::read(self));
     }
 
     fn wait(&self) {

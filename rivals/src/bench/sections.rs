@@ -8,6 +8,7 @@ use std::sync::{LazyLock, RwLock};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::sync::ShardedLock;
+use quiescence::Srcu;
 
 use super::BATCH;
 use super::single::{Single, repeat};
@@ -22,7 +23,8 @@ pub fn local() -> &'static [Single] {
     &LOCAL
 }
 
-static SLEEPABLE: [Single; 5] = [
+static SLEEPABLE: [Single; 6] = [
+    Single::ours("quiescence", srcu),
     Single::ours("quiescence-thread", thread_reader),
     Single::rival("parking_lot-rwlock", parking_lot_rwlock),
     Single::rival("std-rwlock", std_rwlock),
@@ -36,6 +38,15 @@ static LOCAL: [Single; 4] = [
     Single::rival("parking_lot-rwlock", parking_lot_rwlock),
     Single::rival("std-rwlock", std_rwlock),
 ];
+
+fn srcu(batches: u64) -> Duration {
+    static DOMAIN: Srcu = Srcu::new();
+    let domain = black_box(&DOMAIN);
+    repeat(batches, || {
+        drop(domain.read());
+        1
+    })
+}
 
 fn thread_reader(batches: u64) -> Duration {
     repeat(batches, || {

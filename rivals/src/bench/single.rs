@@ -171,11 +171,14 @@ pub(super) mod tests {
                 let ns = rival.measure(threads, 3 * BATCH - 1);
                 assert!(ns > 0.0 && ns.is_finite(), "{}: {ns}", rival.name);
             }
-            if rival.write.is_some() {
+            // Until something was written meanwhile, however busy the machine is.
+            while rival.write.is_some() {
                 let seen = rival.measure_beside_writer(64 * BATCH);
                 assert!(seen.ns > 0.0 && seen.ns.is_finite(), "{}: {seen:?}", rival.name);
                 assert!((0.0..=1.0).contains(&seen.writer_share), "{}: {seen:?}", rival.name);
-                assert!(seen.writes > 0, "{}: {seen:?}", rival.name);
+                if seen.writes > 0 {
+                    break;
+                }
             }
         }
     }
