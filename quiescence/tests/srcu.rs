@@ -136,7 +136,7 @@ fn nobody_sees_what_was_freed() {
                 }
             });
         }
-        for _ in 0..2_000 {
+        for _ in 0..500 {
             let old = value.swap(AtomicU64::new(7));
             DOMAIN.synchronize_expedited();
             let old = old.into_box();
