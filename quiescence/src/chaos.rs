@@ -126,6 +126,18 @@ pub enum Mutant {
     NoRestartBarrier,
     /// A grace period of restartable reads does not look for readers in fallback sections.
     NoFallbackLook,
+    /// Sequences that are interrupted go on.
+    NoRestart,
+    /// The barrier of restartable reads is a fence that has nobody begin anew.
+    PlainBarrier,
+    /// Who folds the words of the processors does not set the flag.
+    NoStallFlag,
+    /// Who folds the words of the processors does not wait until they stand still.
+    NoStallBarrier,
+    /// The count of a big reference is taken for whole before the words of the processors are in it.
+    EarlyRelease,
+    /// The last reader of a local-global lock does not wake the writer.
+    NoWriterWakeUp,
 }
 
 impl Mutant {
@@ -166,12 +178,19 @@ impl Mutant {
     pub const QUEUES: [Self; 4] =
         [Self::CookieBeforeCount, Self::NoIdleFence, Self::RelaxedOrphan, Self::RelaxedWrite];
 
-    /// Steps of the engine `token`.
-    pub const RELAY: [Self; 4] =
-        [Self::NoSecondSource, Self::OnlineAsPassed, Self::OnlineForGood, Self::NoPassingOver];
+    /// Steps of the tools in `sync`.
+    pub const TOOLS: [Self; 4] =
+        [Self::NoStallFlag, Self::NoStallBarrier, Self::EarlyRelease, Self::NoWriterWakeUp];
 
     /// Steps of restartable reads.
     pub const RESTART: [Self; 2] = [Self::NoRestartBarrier, Self::NoFallbackLook];
+
+    /// Steps of restartable sequences.
+    pub const PER_CPU: [Self; 2] = [Self::NoRestart, Self::PlainBarrier];
+
+    /// Steps of the engine `token`.
+    pub const RELAY: [Self; 4] =
+        [Self::NoSecondSource, Self::OnlineAsPassed, Self::OnlineForGood, Self::NoPassingOver];
 }
 
 #[cfg(feature = "chaos")]

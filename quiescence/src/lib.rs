@@ -94,6 +94,8 @@ mod snapshot;
 #[cfg(not(loom))]
 mod arc_cell;
 #[cfg(not(loom))]
+pub mod sync;
+#[cfg(not(loom))]
 mod kind;
 #[cfg(not(loom))]
 mod local;

@@ -1,0 +1,283 @@
+//! A reference count for what many threads refer to all the time, and lives long.
+//!
+//! While it lives, references come and go on the words of the processors, whose sum nobody knows. To kill it is to
+//! fold them into one word, which from then on counts as any reference count does; then the first reference is given
+//! up, and whoever brings the word to zero releases the value.
+//!
+//! ```text
+//!   get                                       kill, once
+//!   sequence: if not killed, word 0 += 1      killed = 1; grace period              [FD-1]
+//!   else: count += 1                          count += sum of the words - BIAS      [BR-1]
+//!                                             put the first reference
+//!   put
+//!   sequence: if not killed, word 1 -= 1
+//!   else: count -= 1; at 0: release           [BR-2]
+//! ```
+//!
+//! Two words, so that a thread that gets and puts has two short chains of additions instead of a long one.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::process::abort;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32};
+
+use super::folding::Folding;
+use crate::chaos::{self, Mutant};
+
+/// In the count until it is killed: so it is not 0, whatever has come and gone there.
+const BIAS: u64 = 1 << 62;
+
+/// Words of the count.
+const GETS: usize = 0;
+const PUTS: usize = 1;
+
+/// What is done with the value in the end.
+type Release<T> = Box<dyn FnOnce(T) + Send>;
+
+struct Shared<T> {
+    count: Folding<2>,
+    killed: AtomicBool,
+    /// Who uses this memory: the [`BigRef`], and all references together.
+    users: AtomicU32,
+    value: UnsafeCell<ManuallyDrop<T>>,
+    release: UnsafeCell<Option<Release<T>>>,
+}
+
+/// A value with a reference count for each processor: [`get`](Self::get) and the end of a [`BigRefHandle`] are
+/// cheaper than a clone and drop of an [`Arc`](std::sync::Arc) by one thread, and do not get slower where many
+/// threads do it.
+///
+/// The price is that nobody notices the last reference by itself: somebody has to say when no more are given out,
+/// by [`kill`](Self::kill), or by dropping the `BigRef`. From then on it counts as an `Arc` does, and the value is
+/// released when the last handle is gone.
+///
+/// A `BigRef` is no reference: it is what gives references out, to be shared by `&`, in a static or an
+/// [`Rcu`](crate::Rcu). A handle is one: it dereferences to the value, its clone is another, its drop gives it back.
+/// So there is no getting after the release.
+///
+/// ```
+/// use quiescence::sync::BigRef;
+///
+/// let table = BigRef::with_release(vec![1, 2, 3], |table| println!("{} rows", table.len()));
+/// let handle = table.get();
+/// assert!(table.kill());
+/// assert!(table.try_get().is_none(), "no new ones");
+/// assert_eq!(handle.clone()[2], 3); // but of those that there are
+/// drop(handle); // releases
+/// ```
+///
+/// # Cost
+/// One allocation, and 16 bytes for each processor once it has been used 64 times; `kill` costs a `membarrier(2)`.
+/// A handle is one pointer. Source: Kent Overstreet's percpu-refcount, whose owner gives the first
+/// reference up by killing.
+pub struct BigRef<T> {
+    shared: NonNull<Shared<T>>,
+    owns: PhantomData<Shared<T>>,
+}
+
+/// A reference to what is in a [`BigRef`].
+pub struct BigRefHandle<T> {
+    shared: NonNull<Shared<T>>,
+    owns: PhantomData<Shared<T>>,
+}
+
+// SAFETY: as an `Arc`: it gives out `&T` to all threads, and the last of them drops the value. What is done in the
+// end is `Send`, and called once.
+unsafe impl<T: Send + Sync> Send for BigRef<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for BigRef<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Send for BigRefHandle<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for BigRefHandle<T> {}
+
+impl<T> BigRef<T> {
+    /// A value that is dropped when its last reference is gone.
+    pub fn new(value: T) -> Self {
+        Self::make(value, None)
+    }
+
+    /// The same, with something to be done then: `release` is handed the value, once, by the thread that gives the last
+    /// reference back. If it panics, so does that thread.
+    pub fn with_release(value: T, release: impl FnOnce(T) + Send + 'static) -> Self {
+        Self::make(value, Some(Box::new(release)))
+    }
+
+    fn make(value: T, release: Option<Release<T>>) -> Self {
+        let bias = if chaos::mutant(Mutant::EarlyRelease) { 0 } else { BIAS };
+        let shared = Box::new(Shared {
+            count: Folding::new(bias + 1, false),
+            killed: AtomicBool::new(false),
+            users: AtomicU32::new(2),
+            value: UnsafeCell::new(ManuallyDrop::new(value)),
+            release: UnsafeCell::new(release),
+        });
+        Self { shared: NonNull::from(Box::leak(shared)), owns: PhantomData }
+    }
+
+    /// A reference.
+    ///
+    /// # Panics
+    /// Once it has been killed. Where somebody may do that at any time: [`try_get`](Self::try_get).
+    #[inline]
+    pub fn get(&self) -> BigRefHandle<T> {
+        self.try_get().expect("quiescence: a reference was asked for from a BigRef that has been killed")
+    }
+
+    /// A reference, unless it has been killed.
+    #[inline]
+    pub fn try_get(&self) -> Option<BigRefHandle<T>> {
+        let got = self.shared().count.add(GETS, 1) || self.try_get_slow();
+        got.then(|| BigRefHandle { shared: self.shared, owns: PhantomData })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn try_get_slow(&self) -> bool {
+        let count = &self.shared().count;
+        // It may be killed, and released, after this look: then there is no way back from zero.
+        let get = |references: u64| (references != 0).then_some(references + 1);
+        !self.is_killed() && count.central().fetch_update(Relaxed, Relaxed, get).is_ok()
+    }
+
+    /// Gives out no more references, and the first one, its own, back; so the value is released as soon as all handles
+    /// are gone, perhaps here. Answers whether that was this call's doing: another may have been first, and be at it.
+    ///
+    /// Waits for no reference, only for the words of the processors to stand still.
+    pub fn kill(&self) -> bool {
+        // AcqRel: with `is_killed`; and one of several who kill is first.
+        if self.shared().killed.swap(true, AcqRel) {
+            return false;
+        }
+        let count = &self.shared().count;
+        count.stop();
+        // The first reference is among what comes out, so that is not 0 yet [BR-1].
+        let bias = if chaos::mutant(Mutant::EarlyRelease) { 0 } else { BIAS };
+        count.gather(bias.wrapping_neg());
+        put_counted(self.shared);
+        true
+    }
+
+    /// Whether it has been killed.
+    pub fn is_killed(&self) -> bool {
+        // Acquire: pairs with the exchange in `kill`.
+        self.shared().killed.load(Acquire)
+    }
+
+    fn shared(&self) -> &Shared<T> {
+        // SAFETY: `users` counts us until we are dropped.
+        unsafe { self.shared.as_ref() }
+    }
+}
+
+impl<T> Drop for BigRef<T> {
+    /// Kills it, if nobody has.
+    fn drop(&mut self) {
+        self.kill();
+        leave(self.shared);
+    }
+}
+
+/// Gives a reference back that the one word knows of.
+#[cold]
+#[inline(never)]
+fn put_counted<T>(shared: NonNull<Shared<T>>) {
+    // SAFETY: the reference that is given back keeps it.
+    let count = unsafe { shared.as_ref() }.count.central();
+    // AcqRel: what was done with the value, by whoever gave a reference back, happens before its release. What was
+    // given back on the processors' words happened before the grace period in `kill` [BR-2].
+    if count.fetch_sub(1, AcqRel) == 1 {
+        release(shared);
+    }
+}
+
+/// The count is zero.
+fn release<T>(shared: NonNull<Shared<T>>) {
+    // SAFETY: the references are still counted in `users`.
+    let this = unsafe { shared.as_ref() };
+    // SAFETY: the count comes to zero once, since nothing gets away from there; nobody else has a reference.
+    let value = unsafe { &mut *this.value.get() };
+    // SAFETY: as above, it is taken once.
+    let value = unsafe { ManuallyDrop::take(value) };
+    // SAFETY: as above.
+    let release = unsafe { &mut *this.release.get() }.take();
+    // The memory first: what follows is not ours, and may panic.
+    leave(shared);
+    match release {
+        Some(release) => release(value),
+        None => drop(value),
+    }
+}
+
+/// One user of the memory less.
+fn leave<T>(shared: NonNull<Shared<T>>) {
+    // SAFETY: the caller is counted until here.
+    let users = unsafe { &shared.as_ref().users };
+    // AcqRel: what either has done with the memory happens before it is freed.
+    if users.fetch_sub(1, AcqRel) == 1 {
+        // SAFETY: from a box, and the last one. The value has been taken out.
+        drop(unsafe { Box::from_raw(shared.as_ptr()) });
+    }
+}
+
+impl<T> BigRefHandle<T> {
+    /// Gives the reference back, as a drop does.
+    #[inline]
+    pub fn put(self) {
+        drop(self);
+    }
+
+    fn shared(&self) -> &Shared<T> {
+        // SAFETY: `users` counts the references as long as there is one.
+        unsafe { self.shared.as_ref() }
+    }
+}
+
+impl<T> Clone for BigRefHandle<T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        let count = &self.shared().count;
+        // Relaxed, as in `Arc`: our own reference keeps it from zero.
+        if !count.add(GETS, 1) && count.central().fetch_add(1, Relaxed) > u64::MAX >> 1 {
+            abort(); // leaked so many: it would come round to zero
+        }
+        Self { shared: self.shared, owns: PhantomData }
+    }
+}
+
+impl<T> Drop for BigRefHandle<T> {
+    #[inline]
+    fn drop(&mut self) {
+        // After either the reference is gone, and perhaps the memory: nothing is touched any more.
+        if !self.shared().count.add(PUTS, 1_u64.wrapping_neg()) {
+            put_counted(self.shared);
+        }
+    }
+}
+
+impl<T> Deref for BigRefHandle<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: it is changed or taken out only when there is no reference.
+        unsafe { &*self.shared().value.get() }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for BigRefHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BigRefHandle").field(&**self).finish()
+    }
+}
+
+impl<T> fmt::Debug for BigRef<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BigRef").field("is_killed", &self.is_killed()).finish()
+    }
+}

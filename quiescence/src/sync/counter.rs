@@ -1,0 +1,84 @@
+//! A counter that is cheap to add to, and fuzzy to read.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::cells::Cells;
+use crate::os::percpu;
+
+/// Additions to the shared word between two attempts to get a word for every processor.
+const GROWS_EVERY: u32 = 64;
+
+/// A statistical counter: adding is cheaper than one uncontended atomic addition, also where many threads do.
+///
+/// ```
+/// use quiescence::sync::Counter;
+///
+/// static PACKETS: Counter = Counter::new();
+/// PACKETS.increment();
+/// PACKETS.add(41);
+/// assert_eq!(PACKETS.sum(), 42);
+/// ```
+///
+/// # Promise
+/// A sum has every addition that happened before it; of those that go on meanwhile it may have any, in any order:
+/// a counter that one thread increments and another decrements afterwards may be seen at -1. Nothing is lost or
+/// counted twice. Sums wrap at 64 bits. Where that is not enough: [`ExactCounter`](super::ExactCounter).
+///
+/// # Cost
+/// 24 bytes, and 8 for each processor once it has been used 64 times. An addition is wait-free, and may be made in
+/// a signal handler. A sum looks at each processor's word. It does not allocate from the heap.
+#[derive(Debug)]
+pub struct Counter {
+    cells: Cells<1>,
+    /// Additions to the shared word. (The word itself need not get anywhere: it goes up and down.)
+    uses: AtomicU32,
+}
+
+impl Counter {
+    /// A counter at zero.
+    pub const fn new() -> Self {
+        Self { cells: Cells::new(), uses: AtomicU32::new(0) }
+    }
+
+    /// Adds one.
+    #[inline]
+    pub fn increment(&self) {
+        if !self.cells.try_increment(0) {
+            self.add_slow(1);
+        }
+    }
+
+    /// Adds `amount`, which may be less than nothing.
+    #[inline]
+    pub fn add(&self, amount: i64) {
+        let first = self.cells.first();
+        // SAFETY: every processor has the word.
+        if first.is_null() || !unsafe { percpu::add(first, amount.cast_unsigned()) } {
+            self.add_slow(amount);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_slow(&self, amount: i64) {
+        self.cells.add_slow(0, amount.cast_unsigned());
+        // Relaxed: it is a count.
+        if self.cells.first().is_null()
+            && self.uses.fetch_add(1, Relaxed) % GROWS_EVERY == GROWS_EVERY - 1
+        {
+            self.cells.grow();
+        }
+    }
+
+    /// What has been added so far.
+    pub fn sum(&self) -> i64 {
+        self.cells.sum(0).cast_signed()
+    }
+}
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self::new()
+    }
+}

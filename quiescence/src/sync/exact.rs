@@ -1,0 +1,73 @@
+//! A counter that is cheap to add to, and exact to read.
+
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::folding::Folding;
+use crate::os::sync;
+
+/// A counter whose sum is the value it had at one moment.
+///
+/// ```
+/// use quiescence::sync::ExactCounter;
+///
+/// static OPEN: ExactCounter = ExactCounter::new();
+/// OPEN.add(2);
+/// OPEN.add(-1);
+/// assert_eq!(OPEN.sum(), 1);
+/// ```
+///
+/// # Promise
+/// There is a moment during each call of [`sum`](Self::sum) at which the counter had that value: so a counter that
+/// is incremented before it is decremented is never seen below zero, and two sums that follow each other
+/// never go against what happened in between.
+///
+/// # Cost
+/// An addition is wait-free: a plain addition to the processor's word, or, while somebody sums, an atomic one to a word
+/// that all share. In the textbook updaters are stalled during a sum; here they go elsewhere, and nobody waits. A sum
+/// costs one `membarrier(2)`; sums wait for each other. On the portable path a sum also waits for additions
+/// that are going on. Additions may be made in a signal handler, sums not.
+#[derive(Debug)]
+pub struct ExactCounter {
+    count: Folding<1>,
+    /// Held by whoever sums.
+    turn: Mutex<()>,
+}
+
+impl ExactCounter {
+    /// A counter at zero.
+    pub const fn new() -> Self {
+        Self { count: Folding::new(0, false), turn: Mutex::new(()) }
+    }
+
+    /// Adds one.
+    #[inline]
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    /// Adds `amount`, which may be less than nothing.
+    #[inline]
+    pub fn add(&self, amount: i64) {
+        if !self.count.add(0, amount.cast_unsigned()) {
+            // Relaxed: what a sum has to see before it is told by the heavy fence, or is in this word's own order.
+            self.count.central().fetch_add(amount.cast_unsigned(), Relaxed);
+        }
+    }
+
+    /// The value at one moment of the call.
+    pub fn sum(&self) -> i64 {
+        let _turn = sync::lock(&self.turn);
+        self.count.stop();
+        // All is in the one word now: the moment is that of the last addition to it.
+        let sum = self.count.gather(0);
+        self.count.unfold();
+        sum.cast_signed()
+    }
+}
+
+impl Default for ExactCounter {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,363 @@
+//! A reader-writer lock whose readers mark a word of their processor.
+//!
+//! A reader adds one to a word of its processor; at its end it takes one away, on whatever processor that is. A writer
+//! folds the words into one: then that is the number of readers, new ones wait, and the last of the old ones finds
+//! that it brings the number to zero, and wakes the writer.
+//!
+//! ```text
+//!   read                                      write, one at a time
+//!   sequence: if not stopped, word 0 += 1     stopped = 1; grace period
+//!   else: wait for our turn                   readers += sum of the words     [FD-1]
+//!     ... reads ...                  [LG-1]   sleep until readers = 0         [LG-2] [LG-3]
+//!   sequence: if not stopped, word 1 -= 1       ... writes ...
+//!   else: readers -= 1; at 0: wake            readers += those who wait
+//!                                             stopped = 0, unless another writer waits
+//! ```
+//!
+//! Whoever ends writing counts the readers that wait as readers, before the next writer may begin: so they
+//! have their turn, whenever the system lets them run; and new readers wait while a writer does. Turns alternate.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, fence};
+use std::sync::{Condvar, Mutex};
+
+use super::folding::Folding;
+use crate::chaos::{self, Mutant};
+use crate::os::{futex, sync};
+use crate::restart;
+
+/// Looks of a writer before it sleeps: readers are mostly short.
+const LOOKS: u32 = 100;
+
+/// Words of the number of readers.
+const BEGUN: usize = 0;
+const ENDED: usize = 1;
+
+const MINUS_ONE: u64 = 1_u64.wrapping_neg();
+
+/// A reader-writer lock for what is read all the time and written seldom: readers cost a few plain instructions, on
+/// their own processor's words; a writer costs a `membarrier(2)` and the wait for the readers.
+///
+/// ```
+/// use quiescence::sync::LocalGlobalLock;
+///
+/// static MOUNTS: LocalGlobalLock<Vec<&str>> = LocalGlobalLock::new(Vec::new());
+/// MOUNTS.write().push("/");
+/// let mounts = MOUNTS.read();
+/// assert_eq!(mounts[0], "/");
+/// ```
+///
+/// In contrast to [`Rcu`](crate::Rcu), a reader sees the newest value, and no other can come as long as it reads;
+/// so readers and writers wait for each other.
+///
+/// # Promise
+/// Guards may be sent to other threads and end there. Writers come in the order of their calls. A writer
+/// that waits is not passed by new readers; and readers that wait while somebody writes have
+/// their turn before the next writer. So a thread that reads *twice* waits for ever if a writer
+/// has come in between, as with the standard library's lock: use [`try_read`](Self::try_read) there.
+///
+/// A guard that is leaked reads, or writes, for ever. There is no poisoning, as in `parking_lot`: after a panic of a
+/// writer the value is as it was left. Not for signal handlers, except `try_read`.
+///
+/// # Cost
+/// About a hundred bytes, and 16 for each processor once it has been used 64 times. Waiting is asleep, after a few
+/// looks. Source: the local-global locks of Linux, and percpu-rwsem, from which the flag and the grace period are.
+pub struct LocalGlobalLock<T: ?Sized> {
+    readers: Folding<2>,
+    /// Changes when the last reader finds a writer waiting.
+    drained: AtomicU32,
+    turns: Mutex<Turns>,
+    read_turn: Condvar,
+    write_turn: Condvar,
+    value: UnsafeCell<T>,
+}
+
+/// Who is next.
+#[derive(Debug)]
+struct Turns {
+    /// The number that the next writer gets.
+    writers_came: u64,
+    /// The number of the writer whose turn it is, or who will come next.
+    writers_left: u64,
+    readers_waiting: u64,
+    /// How often readers that waited had their turn.
+    read_turns: u64,
+}
+
+// SAFETY: the value moves with its lock.
+unsafe impl<T: ?Sized + Send> Send for LocalGlobalLock<T> {}
+// SAFETY: readers share the value, on several threads; a writer has it alone, on whatever thread.
+unsafe impl<T: ?Sized + Send + Sync> Sync for LocalGlobalLock<T> {}
+
+impl<T> LocalGlobalLock<T> {
+    /// A lock around a value.
+    pub const fn new(value: T) -> Self {
+        let turns =
+            Turns { writers_came: 0, writers_left: 0, readers_waiting: 0, read_turns: 0 };
+        Self {
+            readers: Folding::new(0, false),
+            drained: AtomicU32::new(0),
+            turns: Mutex::new(turns),
+            read_turn: Condvar::new(),
+            write_turn: Condvar::new(),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized> LocalGlobalLock<T> {
+    /// The value, of which nobody else knows.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+
+    /// Reads, as soon as nobody writes or waits to.
+    #[inline]
+    pub fn read(&self) -> LocalGlobalReadGuard<'_, T> {
+        if !self.readers.add(BEGUN, 1) {
+            self.read_slow();
+        }
+        self.reading()
+    }
+
+    /// Reads, unless somebody writes or waits to.
+    #[inline]
+    pub fn try_read(&self) -> Option<LocalGlobalReadGuard<'_, T>> {
+        (self.readers.add(BEGUN, 1) || self.begin_at_once()).then(|| self.reading())
+    }
+
+    #[inline]
+    fn reading(&self) -> LocalGlobalReadGuard<'_, T> {
+        // Acquire, by way of the look at the flag: pairs with its Release in `unfold` [LG-1]. What a writer that is
+        // through has written is seen.
+        fence(Acquire);
+        LocalGlobalReadGuard { lock: self }
+    }
+
+    /// Begins to read where this processor has no word for us, unless stopped.
+    fn begin_at_once(&self) -> bool {
+        let _section = restart::section();
+        let goes = !self.readers.is_folded();
+        if goes {
+            // In the section, so that a writer that stops us later counts it [FD-1].
+            self.readers.central().fetch_add(1, Relaxed);
+        }
+        goes
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_slow(&self) {
+        if self.begin_at_once() {
+            return;
+        }
+        let mut turns = sync::lock(&self.turns);
+        if !self.readers.is_folded() {
+            // Whoever stops us has to take this lock before.
+            self.readers.central().fetch_add(1, Relaxed);
+            return;
+        }
+        turns.readers_waiting += 1;
+        let turn = turns.read_turns;
+        while turns.read_turns == turn {
+            turns = sync::wait(&self.read_turn, turns);
+        }
+        // We have been counted by the writer that is through [LG-1].
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_slow(&self) {
+        // AcqRel: what we have read happens before what the writer writes [LG-2]; and whoever comes to zero after
+        // the words have been folded sees the flag that was set before.
+        let before = self.readers.central().fetch_sub(1, AcqRel);
+        if before == 1 && self.readers.is_folded() && !chaos::mutant(Mutant::NoWriterWakeUp) {
+            self.drained.fetch_add(1, Release); // [LG-3]
+            futex::wake_all(&self.drained);
+        }
+    }
+
+    /// Writes, alone.
+    pub fn write(&self) -> LocalGlobalWriteGuard<'_, T> {
+        let mut turns = sync::lock(&self.turns);
+        let number = turns.writers_came;
+        turns.writers_came += 1;
+        while turns.writers_left != number {
+            turns = sync::wait(&self.write_turn, turns);
+        }
+        // With the lock, for the sake of `read_slow`.
+        let stopped = self.readers.stop();
+        drop(turns);
+        if stopped {
+            self.readers.gather(0);
+        } // else the writer before us has left them so
+        self.until_drained();
+        LocalGlobalWriteGuard { lock: self }
+    }
+
+    /// Writes, unless somebody reads or writes, or waits to write. Even then readers that come meanwhile wait for
+    /// some microseconds.
+    pub fn try_write(&self) -> Option<LocalGlobalWriteGuard<'_, T>> {
+        // It may be torn; then somebody has read in this moment.
+        if self.readers.guess() != 0 {
+            return None;
+        }
+        let mut turns = sync::lock(&self.turns);
+        if turns.writers_left != turns.writers_came {
+            return None;
+        }
+        turns.writers_came += 1;
+        self.readers.stop();
+        drop(turns);
+        let readers = self.readers.gather(0);
+        let guard = LocalGlobalWriteGuard { lock: self };
+        // Acquire, in `gather`: pairs with the last reader's end [LG-2].
+        (readers == 0).then_some(guard) // else dropped, and that lets others go on
+    }
+
+    /// Sleeps until there is no reader.
+    fn until_drained(&self) {
+        // Acquire: pairs with the end of the last reader [LG-2].
+        let is_drained = || self.readers.central().load(Acquire) == 0;
+        for _ in 0..LOOKS {
+            if is_drained() {
+                return;
+            }
+            sync::relax();
+        }
+        loop {
+            // Acquire: pairs with the Release of the reader that wakes us [LG-3]. If it has been there already, its
+            // end is seen below; else the futex finds the word changed.
+            let seen = self.drained.load(Acquire);
+            if is_drained() {
+                return;
+            }
+            futex::wait(&self.drained, seen, None);
+        }
+    }
+
+    fn end_write(&self) {
+        let mut turns = sync::lock(&self.turns);
+        turns.writers_left += 1;
+        let (readers, writer) =
+            (turns.readers_waiting, turns.writers_left != turns.writers_came);
+        if readers != 0 {
+            turns.readers_waiting = 0;
+            turns.read_turns = turns.read_turns.wrapping_add(1);
+            // Relaxed: whoever writes next takes the lock after us.
+            self.readers.central().fetch_add(readers, Relaxed);
+        }
+        if !writer {
+            self.readers.unfold(); // [LG-1]
+        }
+        drop(turns);
+        if readers != 0 {
+            self.read_turn.notify_all();
+        }
+        if writer {
+            self.write_turn.notify_all();
+        }
+    }
+}
+
+impl<T: Default> Default for LocalGlobalLock<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T> From<T> for LocalGlobalLock<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for LocalGlobalLock<T>
+where
+    Self: Sync,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct("LocalGlobalLock");
+        match self.try_read() {
+            Some(guard) => f.field("value", &&*guard).finish(),
+            None => f.field("value", &format_args!("<locked>")).finish(),
+        }
+    }
+}
+
+/// Somebody reads, until it is dropped, on whatever thread.
+#[must_use = "the lock is let go when the guard is dropped"]
+pub struct LocalGlobalReadGuard<'l, T: ?Sized> {
+    lock: &'l LocalGlobalLock<T>,
+}
+
+impl<T: ?Sized> Deref for LocalGlobalReadGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: nobody writes as long as we are counted.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T: ?Sized> Drop for LocalGlobalReadGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // Release: what was read was so before our end is seen [LG-2]. On x86 a matter of the compiler only.
+        fence(Release);
+        if !self.lock.readers.add(ENDED, MINUS_ONE) {
+            self.lock.end_slow();
+        }
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for LocalGlobalReadGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+/// Somebody writes, until it is dropped, on whatever thread.
+#[must_use = "the lock is let go when the guard is dropped"]
+pub struct LocalGlobalWriteGuard<'l, T: ?Sized> {
+    lock: &'l LocalGlobalLock<T>,
+}
+
+impl<T: ?Sized> Deref for LocalGlobalWriteGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: nobody else has it.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T: ?Sized> DerefMut for LocalGlobalWriteGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: nobody else has it.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T: ?Sized> Drop for LocalGlobalWriteGuard<'_, T> {
+    fn drop(&mut self) {
+        self.lock.end_write();
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for LocalGlobalWriteGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}

@@ -1,0 +1,48 @@
+//! Tools that keep a word for each processor: counters, a reference count, a reader-writer lock.
+//!
+//! All rest on one idea: what many threads do often is done on words of the processor they run on, without an
+//! atomic instruction; and what somebody does seldom first *folds* those words into one. From the moment a flag
+//! and one grace period stop the words until they are let go again, everybody uses the one word, which is
+//! exact, as any atomic is.
+//!
+//! | | while nobody folds | folds | promise |
+//! |---|---|---|---|
+//! | [`PerCpu`] | [`here`](PerCpu::here) is a plain reference | never | one `T` for each processor, none in another's cache line |
+//! | [`Counter`] | an addition to this processor's word | never | *fuzzy*: a sum has each addition that came before it, and may have those that come during it; nothing is lost or counted twice |
+//! | [`ExactCounter`] | the same, in a sequence that looks at the flag | each sum | *exact*: a sum is the value that the counter had at one moment of the call |
+//! | [`LimitCounter`] | takes from this processor's allowance | near the limit, and to say its value | *limit*: the value never exceeds the limit, and no addition is refused that would not exceed it |
+//! | [`BigRef`] | a reference comes and goes on this processor's words | once, when it is killed | the release runs once, after the last reference is gone |
+//! | [`LocalGlobalLock`] | a reader marks this processor's word | each write | a writer is alone; readers do not disturb each other |
+//!
+//! None of the counters orders anything else: who sees a count may not conclude what the thread that counted did
+//! before. References and the lock do.
+//!
+//! # Cost
+//! Each tool starts as one word that all share, and has words for each processor (8 or 16 bytes of each) once it
+//! has been used some 64 times. With restartable sequences ([`PerCpuPath::Restartable`](crate::PerCpuPath)) an
+//! operation is then a few plain instructions; on the portable path it is an atomic instruction on the processor's
+//! own word, in a short section. Folding costs one `membarrier(2)`, some microseconds beside running threads, and
+//! a look at every processor's word.
+//!
+//! What threads of a process without a child's other threads held at a `fork` stays held in the child, as with the
+//! locks of the standard library.
+//!
+//! # Sources
+//! Counters: Paul E. McKenney, "Is Parallel Programming Hard, And, If So, What Can You Do About It?", chapter 5.
+//! References: Kent Overstreet's percpu-refcount (Linux 3.11). The lock: "local-global" locks (lglock, brlock) of
+//! Linux, and percpu-rwsem (Mikulas Patocka, Oleg Nesterov, Peter Zijlstra).
+
+mod big_ref;
+mod counter;
+mod exact;
+mod folding;
+mod limit;
+mod local_global;
+mod per_cpu;
+
+pub use big_ref::{BigRef, BigRefHandle};
+pub use counter::Counter;
+pub use exact::ExactCounter;
+pub use limit::LimitCounter;
+pub use local_global::{LocalGlobalLock, LocalGlobalReadGuard, LocalGlobalWriteGuard};
+pub use per_cpu::PerCpu;

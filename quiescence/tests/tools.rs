@@ -1,0 +1,616 @@
+//! `quiescence::sync`: counters, references and locks that keep a word for each processor.
+//!
+//! Threads are moved from processor to processor all the time. The whole file is run again in processes that count
+//! portably; and with the feature `chaos`, in processes where a step is missing, in each of which the named test
+//! must fail.
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeSet;
+use std::process::{Command, Output};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
+
+use quiescence::sync::{BigRef, Counter, ExactCounter, LimitCounter, LocalGlobalLock, PerCpu};
+
+const THREADS: usize = 6;
+
+/// The processors that this process may use.
+fn processors() -> Vec<usize> {
+    // SAFETY: all zero is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: a set of this size.
+    let result = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
+    assert_eq!(result, 0);
+    // SAFETY: numbers within the set.
+    (0..libc::CPU_SETSIZE as usize).filter(|n| unsafe { libc::CPU_ISSET(*n, &set) }).collect()
+}
+
+/// Moves the calling thread to that one of the processors, as often as this is called.
+fn move_to(processors: &[usize], which: usize) {
+    // SAFETY: all zero is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: a number from a set like this.
+    unsafe { libc::CPU_SET(processors[which % processors.len()], &mut set) };
+    // SAFETY: a set of this size.
+    unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+}
+
+/// Has so many threads call `f(thread, round)` so often, each of them moved about.
+fn shuffled(threads: usize, rounds: usize, f: impl Fn(usize, usize) + Sync) {
+    let processors = processors();
+    let begin = Barrier::new(threads);
+    thread::scope(|scope| {
+        for thread in 0..threads {
+            let (f, processors, begin) = (&f, &processors, &begin);
+            scope.spawn(move || {
+                begin.wait();
+                for round in 0..rounds {
+                    if round % 512 == 0 {
+                        move_to(processors, thread + round / 512);
+                    }
+                    f(thread, round);
+                }
+            });
+        }
+    });
+}
+
+/// Calls `look` on another thread all the time while `work` runs, and once at least.
+fn watched(look: impl Fn() + Sync, work: impl FnOnce()) {
+    let end = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            loop {
+                look();
+                if end.load(Relaxed) {
+                    break;
+                }
+            }
+        });
+        work();
+        end.store(true, Relaxed);
+        watcher.join().expect("what was seen was right");
+    });
+}
+
+/// Numbers that look random, the same in each run.
+fn random(thread: usize, round: usize) -> u64 {
+    let mut word = ((thread as u64) << 40 | round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    word ^= word >> 29;
+    word.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
+}
+
+/// A thread without rseq in a process that has it, as one started behind the C library's back.
+fn unregister_rseq() {
+    unsafe extern "C" {
+        static __rseq_offset: isize;
+    }
+    let area: usize;
+    // SAFETY: the first word of the thread's block is its own address (x86-64's ABI).
+    unsafe {
+        std::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) area, options(nostack, readonly))
+    };
+    // SAFETY: glibc's constant.
+    let area = area.wrapping_add_signed(unsafe { __rseq_offset });
+    // SAFETY: unregisters what glibc registered; nobody else looks at it. If it was not registered, nothing is done.
+    unsafe { libc::syscall(libc::SYS_rseq, area, 32, 1, 0x5305_3053) };
+}
+
+#[test]
+fn sums_of_a_counter_have_all_that_came_before() {
+    static COUNTER: Counter = Counter::new();
+    static BEGUN: AtomicI64 = AtomicI64::new(0);
+    static DONE: AtomicI64 = AtomicI64::new(0);
+    let look = || {
+        let done = DONE.load(Acquire);
+        let sum = COUNTER.sum();
+        let begun = BEGUN.load(Acquire);
+        assert!((done..=begun).contains(&sum), "{done} <= {sum} <= {begun}");
+    };
+    watched(look, || {
+        shuffled(THREADS, 20_000, |thread, _| {
+            BEGUN.fetch_add(1 + thread as i64, AcqRel);
+            match thread {
+                0 => COUNTER.increment(),
+                _ => COUNTER.add(1 + thread as i64),
+            }
+            DONE.fetch_add(1 + thread as i64, Release);
+        });
+    });
+    assert_eq!(COUNTER.sum(), 20_000 * (1..=THREADS as i64).sum::<i64>());
+}
+
+#[test]
+fn a_counter_that_goes_up_and_down_is_exact_in_the_end() {
+    let counter = Counter::new();
+    shuffled(THREADS, 20_000, |thread, round| {
+        counter.add(if round % 2 == 0 { 1 } else { -1 });
+        if round == 0 {
+            counter.add(-7 * thread as i64);
+        }
+    });
+    assert_eq!(counter.sum(), -7 * (0..THREADS as i64).sum::<i64>());
+}
+
+/// What is incremented before it is decremented is never below zero, nor above what can be in between: at no
+/// moment, and so in no sum.
+fn exact_sums() {
+    let counter = ExactCounter::new();
+    let look = || {
+        let sum = counter.sum();
+        assert!((0..=THREADS as i64).contains(&sum), "{sum}");
+    };
+    watched(look, || {
+        shuffled(THREADS, 40_000, |thread, round| {
+            counter.add(1);
+            if (thread + round) % 64 == 0 {
+                thread::yield_now(); // and goes on elsewhere
+            }
+            counter.add(-1);
+        });
+    });
+    assert_eq!(counter.sum(), 0);
+    counter.increment();
+    assert_eq!(counter.sum(), 1);
+}
+
+#[test]
+fn an_exact_sum_is_the_value_of_one_moment() {
+    exact_sums();
+}
+
+#[test]
+fn an_exact_sum_has_what_threads_hand_over() {
+    let counter = ExactCounter::new();
+    let (sender, receiver) = mpsc::channel::<i64>();
+    let look = || {
+        let sum = counter.sum();
+        assert!(sum >= 0, "{sum}: what was sent before it was received");
+    };
+    watched(look, || {
+        thread::scope(|scope| {
+            let counter = &counter;
+            scope.spawn(move || receiver.iter().for_each(|amount| counter.add(-amount)));
+            scope.spawn(move || {
+                for round in 0..30_000 {
+                    let amount = random(0, round) as i64;
+                    counter.add(amount);
+                    sender.send(amount).expect("somebody receives");
+                }
+            });
+        });
+    });
+    assert_eq!(counter.sum(), 0);
+}
+
+#[test]
+fn threads_without_rseq_count_beside_those_with() {
+    let (fuzzy, exact) = (Counter::new(), ExactCounter::new());
+    let (limited, lock) = (LimitCounter::new(u64::MAX), LocalGlobalLock::new(0));
+    let shared = BigRef::new(0);
+    shuffled(4, 5_000, |thread, round| {
+        if thread == 0 && round == 0 {
+            unregister_rseq();
+        }
+        fuzzy.add(3);
+        exact.add(2);
+        assert!(limited.try_add(4));
+        limited.sub(3);
+        drop(shared.get());
+        match round % 100 {
+            0 => *lock.write() += 1,
+            1 => assert!(exact.sum() > 0),
+            _ => assert!(*lock.read() >= 0),
+        }
+    });
+    assert_eq!((fuzzy.sum(), exact.sum(), limited.value()), (60_000, 40_000, 20_000));
+    assert_eq!(lock.into_inner(), 200);
+    assert!(shared.kill());
+}
+
+/// Threads that together hold the limit at most are never refused, and those that want more never get it.
+fn limits(limit: u64, amount_max: u64) {
+    let counter = LimitCounter::new(limit);
+    let held = AtomicU64::new(0); // never more than the value
+    let refused = AtomicU64::new(0);
+    let look = || assert!(counter.value() <= limit);
+    watched(look, || {
+        shuffled(THREADS, 20_000, |thread, round| {
+            let amount = random(thread, round) % amount_max + 1;
+            if !counter.try_add(amount) {
+                refused.fetch_add(1, Relaxed);
+                return;
+            }
+            let sum = held.fetch_add(amount, SeqCst) + amount;
+            assert!(sum <= limit, "{sum} of {limit}");
+            if round % 128 == 0 {
+                thread::yield_now();
+            }
+            held.fetch_sub(amount, SeqCst);
+            counter.sub(amount);
+        });
+    });
+    assert_eq!(counter.value(), 0);
+    if amount_max * THREADS as u64 <= limit {
+        assert_eq!(refused.into_inner(), 0, "all of them together fit");
+    }
+    // All of it can be had, wherever the allowances are, and no more.
+    let one = limit.div_ceil(1_000);
+    let mut sum = 0;
+    while counter.try_add(one.min(limit - sum)) && sum < limit {
+        sum += one.min(limit - sum);
+    }
+    assert_eq!((sum, counter.value()), (limit, limit));
+    assert!(!counter.try_add(1));
+    counter.sub(1);
+    assert!(!counter.try_add(2));
+    assert!(counter.try_add(1));
+}
+
+#[test]
+fn a_small_limit_is_kept() {
+    limits(10, 5);
+    limits(THREADS as u64 * 3, 3);
+}
+
+#[test]
+fn a_limit_that_all_together_reach_is_kept() {
+    limits(THREADS as u64 * 1_000, 1_000);
+    limits(THREADS as u64 * 1_000 - 1_500, 1_000);
+}
+
+#[test]
+fn a_large_limit_is_kept() {
+    limits(u64::MAX / 2, 1 << 20);
+}
+
+#[test]
+fn room_that_one_thread_gives_back_is_for_all() {
+    // One adds, another subtracts: the allowances are on the wrong processors again and again.
+    let counter = LimitCounter::new(10_000);
+    let (sender, receiver) = mpsc::sync_channel::<u64>(64);
+    thread::scope(|scope| {
+        let counter = &counter;
+        scope.spawn(move || receiver.iter().for_each(|amount| counter.sub(amount)));
+        let mut waited = 0;
+        for round in 0..50_000 {
+            let amount = random(1, round) % 8 + 1; // 64 on their way and 2 in hand: far from the limit
+            if !counter.try_add(amount) {
+                waited += 1;
+            }
+            sender.send(amount).expect("somebody receives");
+        }
+        drop(sender);
+        assert_eq!(waited, 0, "there was room at all times");
+    });
+    assert_eq!(counter.value(), 0);
+}
+
+/// Threads get and put while it is killed: nobody is left with what has been released, and it is released once.
+fn references(rounds: usize) {
+    struct Value<'t> {
+        is_released: AtomicBool,
+        releases: &'t AtomicUsize,
+    }
+    impl Drop for Value<'_> {
+        fn drop(&mut self) {
+            self.is_released.store(true, Relaxed);
+            self.releases.fetch_add(1, Relaxed);
+        }
+    }
+    let (releases, kills) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    for round in 0..rounds {
+        let big = BigRef::new(Value { is_released: AtomicBool::new(false), releases: &releases });
+        for _ in 0..round % 3 * 64 {
+            drop(big.get()); // with words for each processor, or without
+        }
+        let begin = Barrier::new(4);
+        thread::scope(|scope| {
+            for thread in 0..4_usize {
+                let (big, begin, kills) = (&big, &begin, &kills);
+                scope.spawn(move || {
+                    let mut handles = Vec::new();
+                    begin.wait();
+                    for step in 0..200_u64 {
+                        handles.extend(big.try_get());
+                        if let Some(handle) = handles.last() {
+                            handles.push(handle.clone());
+                        }
+                        for handle in &handles {
+                            assert!(!handle.is_released.load(Relaxed), "released too early");
+                        }
+                        handles.truncate((random(thread, round) + step) as usize % 5);
+                        if step == 100 && thread < 2 {
+                            kills.fetch_add(usize::from(big.kill()), Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(releases.load(Relaxed), round + 1, "released once, with the last reference");
+        assert_eq!(kills.load(Relaxed), round + 1, "one of two kills is the first");
+        assert!(big.is_killed() && big.try_get().is_none());
+    }
+}
+
+#[test]
+fn the_last_reference_releases_once() {
+    references(300);
+}
+
+#[test]
+fn the_release_is_called_with_the_value_by_whoever_is_last() {
+    let (sender, receiver) = mpsc::channel();
+    let big = BigRef::with_release(vec![1, 2, 3], move |value| {
+        sender.send((value, thread::current().id())).expect("somebody receives");
+    });
+    let handle = big.get();
+    assert!(!big.is_killed());
+    assert!(big.kill());
+    assert!(!big.kill(), "the second does nothing");
+    assert!(receiver.try_recv().is_err(), "there is a reference");
+    let last = handle.clone();
+    handle.put();
+    let other = thread::spawn(move || {
+        assert_eq!(last[1], 2);
+        drop(last);
+        thread::current().id()
+    });
+    assert_eq!(receiver.recv().expect("it is called"), (vec![1, 2, 3], other.join().unwrap()));
+    drop(big);
+    assert!(receiver.recv().is_err(), "called once, and dropped");
+}
+
+#[test]
+fn dropping_a_big_ref_kills_it() {
+    let value = Arc::new(());
+    let big = BigRef::new(value.clone());
+    let handle = big.get();
+    drop(big);
+    assert_eq!(Arc::strong_count(&value), 2, "the handle is left");
+    drop(handle.clone());
+    assert_eq!(Arc::strong_count(&value), 2);
+    drop(handle);
+    assert_eq!(Arc::strong_count(&value), 1);
+    drop(BigRef::new(value.clone()));
+    assert_eq!(Arc::strong_count(&value), 1, "without any handle at once");
+}
+
+#[test]
+#[should_panic(expected = "has been killed")]
+fn getting_from_what_has_been_killed_is_told() {
+    let big = BigRef::new(1);
+    big.kill();
+    let _ = big.get();
+}
+
+#[test]
+fn a_release_that_panics_leaves_nothing_behind() {
+    let big = BigRef::with_release((), |()| panic!("as intended"));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| big.kill())).is_err());
+    assert!(big.is_killed());
+}
+
+/// Two words that a writer makes differ for a while.
+#[derive(Default)]
+struct Pair(AtomicU64, AtomicU64);
+
+fn exclusion(threads: usize, rounds: usize) {
+    let lock = LocalGlobalLock::new(Pair::default());
+    let writers = AtomicUsize::new(0);
+    let written = AtomicU64::new(0);
+    shuffled(threads, rounds, |thread, round| {
+        if random(thread, round) % 32 == 0 {
+            let pair = lock.write();
+            assert_eq!(writers.fetch_add(1, Relaxed), 0, "two writers");
+            // Loads and stores, so that what another writes in between is lost.
+            pair.0.store(pair.0.load(Relaxed) + 1, Relaxed);
+            if round % 3 == 0 {
+                thread::yield_now();
+            }
+            pair.1.store(pair.1.load(Relaxed) + 1, Relaxed);
+            writers.fetch_sub(1, Relaxed);
+            written.fetch_add(1, Relaxed);
+        } else {
+            let pair = lock.read();
+            let second = pair.1.load(Relaxed);
+            let first = pair.0.load(Relaxed);
+            assert_eq!((first, writers.load(Relaxed)), (second, 0), "beside a writer");
+            if round % 64 == 0 {
+                thread::yield_now();
+                assert_eq!(pair.0.load(Relaxed), first, "beside a writer");
+            }
+        }
+    });
+    let pair = lock.into_inner();
+    let written = written.into_inner();
+    assert_eq!((pair.0.into_inner(), pair.1.into_inner()), (written, written));
+}
+
+#[test]
+fn writers_are_alone() {
+    exclusion(THREADS, 20_000);
+    exclusion(2, 20_000);
+}
+
+#[test]
+fn guards_end_on_other_threads() {
+    let lock = Arc::new(LocalGlobalLock::new(0_u64));
+    let processors = processors();
+    thread::scope(|scope| {
+        let (readers, read) = mpsc::sync_channel(4);
+        let (writers, write) = mpsc::sync_channel(1);
+        let lock = &*lock;
+        scope.spawn({
+            let processors = processors.clone();
+            move || {
+                move_to(&processors, 0);
+                for round in 0..5_000 {
+                    if round % 50 == 0 {
+                        let mut guard = lock.write();
+                        *guard += 1;
+                        writers.send(guard).expect("somebody ends it");
+                    }
+                    readers.send(lock.read()).expect("somebody ends it");
+                }
+            }
+        });
+        scope.spawn(move || {
+            for guard in write {
+                drop(guard); // and with it lets the reader after it in
+            }
+        });
+        scope.spawn(move || {
+            move_to(&processors, 1);
+            let mut last = 0;
+            for guard in read {
+                assert!(*guard >= last);
+                last = *guard;
+            }
+        });
+    });
+    assert_eq!(*lock.read(), 100);
+    assert!(lock.try_write().is_some());
+}
+
+#[test]
+fn trying_says_no_where_waiting_would_begin() {
+    let mut lock = LocalGlobalLock::new(String::from("a"));
+    for _ in 0..100 {
+        let reader = lock.read();
+        assert!(lock.try_write().is_none());
+        assert_eq!(lock.try_read().as_deref(), Some(&*reader));
+        drop(reader);
+        let mut writer = lock.try_write().expect("nobody is there");
+        writer.push('b');
+        assert!(lock.try_read().is_none());
+        assert!(lock.try_write().is_none());
+        assert_eq!(format!("{lock:?}"), "LocalGlobalLock { value: <locked> }");
+        drop(writer);
+        assert!(lock.try_read().is_some());
+    }
+    lock.get_mut().truncate(2);
+    assert_eq!(format!("{lock:?}"), "LocalGlobalLock { value: \"ab\" }");
+    assert_eq!(lock.into_inner(), "ab");
+}
+
+#[test]
+fn a_writer_that_waits_is_not_passed() {
+    let lock = LocalGlobalLock::new(0);
+    for _ in 0..50 {
+        let reader = lock.read();
+        thread::scope(|scope| {
+            scope.spawn(|| *lock.write() += 1);
+            // From some time on nobody gets in any more, though only a reader is there.
+            while lock.try_read().is_some() {
+                thread::yield_now();
+            }
+            assert!(lock.try_read().is_none());
+            drop(reader);
+        });
+    }
+    assert_eq!(*lock.read(), 50);
+}
+
+#[test]
+fn there_is_one_for_each_processor() {
+    let mut numbers = PerCpu::new(|slot| AtomicUsize::new(slot * 1_000_000));
+    assert!(numbers.len() >= processors().len());
+    assert_eq!(numbers.iter().len(), numbers.len());
+    shuffled(THREADS, 10_000, |_, _| {
+        numbers.here().fetch_add(1, Relaxed);
+    });
+    let counted = |(slot, number): (usize, &AtomicUsize)| number.load(Relaxed) - slot * 1_000_000;
+    assert_eq!(numbers.iter().enumerate().map(counted).sum::<usize>(), THREADS * 10_000);
+    let lines: BTreeSet<_> =
+        numbers.iter().map(|number| (&raw const *number).addr() / 128).collect();
+    assert_eq!(lines.len(), numbers.len(), "lines of their own");
+    numbers.iter_mut().for_each(|number| *number.get_mut() = 7);
+    assert!(numbers.into_iter().all(|number| number.into_inner() == 7));
+}
+
+#[test]
+fn guards_and_handles_go_where_they_may() {
+    fn is_send_and_sync<T: Send + Sync>(_: &T) {}
+    let (lock, big) = (LocalGlobalLock::new(1), BigRef::new(2));
+    is_send_and_sync(&big);
+    is_send_and_sync(&big.get());
+    is_send_and_sync(&lock);
+    is_send_and_sync(&lock.read());
+    is_send_and_sync(&lock.write());
+}
+
+/// This test binary again, for other tests than this kind.
+fn again(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    Command::new(std::env::current_exe().unwrap())
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn all_of_it_in_other_processes() {
+    for environment in [
+        ("QUIESCENCE_PERCPU", "portable"),
+        ("QUIESCENCE_FENCES", "portable"),
+        ("GLIBC_TUNABLES", "glibc.pthread.rseq=0"),
+    ] {
+        let output = again(&["--skip", "in_other_processes"], &[environment]);
+        assert!(output.status.success(), "{environment:?}: {output:?}");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.contains("test an_exact_sum_is_the_value_of_one_moment ... ok"), "{said}");
+    }
+}
+
+/// With a step missing, what the named step is for goes wrong.
+#[cfg(feature = "chaos")]
+mod mutants {
+    use super::*;
+    use quiescence::chaos::{Mutant, remove_step};
+
+    const MUTANTS: [(Mutant, &str); 7] = [
+        (Mutant::NoStallFlag, "exact"),
+        (Mutant::NoStallBarrier, "exact"),
+        (Mutant::NoStallFlag, "exclusion"),
+        (Mutant::NoStallBarrier, "exclusion"),
+        (Mutant::NoStallFlag, "limits"),
+        (Mutant::EarlyRelease, "references"),
+        (Mutant::NoWriterWakeUp, "exclusion"),
+    ];
+
+    /// In a process of its own, for [`each_is_caught_in_other_processes`].
+    #[test]
+    fn role() {
+        let Ok(scenario) = std::env::var("SCENARIO") else { return };
+        if let Ok(index) = std::env::var("MUTANT") {
+            assert!(remove_step(MUTANTS[index.parse::<usize>().expect("an index")].0));
+            // What hangs ends by a signal.
+            // SAFETY: asks for one.
+            unsafe { libc::alarm(10) };
+        }
+        for _ in 0..5 {
+            match &*scenario {
+                "exact" => exact_sums(),
+                "exclusion" => exclusion(4, 10_000),
+                "limits" => limits(6_000, 1_000),
+                _ => references(50),
+            }
+        }
+    }
+
+    #[test]
+    fn each_is_caught_in_other_processes() {
+        let run = |environment: &[(&str, &str)]| again(&["--exact", "mutants::role"], environment);
+        for scenario in MUTANTS.map(|(_, scenario)| scenario) {
+            let output = run(&[("SCENARIO", scenario)]);
+            assert!(output.status.success(), "{scenario}, nothing missing: {output:?}");
+        }
+        for (index, (mutant, scenario)) in MUTANTS.iter().enumerate() {
+            let output = run(&[("SCENARIO", scenario), ("MUTANT", &index.to_string())]);
+            assert!(!output.status.success(), "{mutant:?} is missed by {scenario}: {output:?}");
+        }
+    }
+}
