@@ -2,25 +2,38 @@
 //!
 //! Memory for them is handed out in *chunks*, each with a region per processor and the same offset in every region:
 //! `word of processor c = word of processor 0 + (c << STRIDE_SHIFT)`. So the words of many owners stand side by
-//! side in one processor's cache lines, and `W` words cost `8 W` bytes a processor. After the kernel's per-CPU
-//! allocator (Christoph Lameter, Tejun Heo).
+//! side in one processor's cache lines, and `W` words cost `8 W` bytes a processor, rounded up to a power of two. After the
+//! kernel's per-CPU allocator (Christoph Lameter, Tejun Heo).
 //!
 //! [`Cells`] are `W` counters. They begin as `W` shared words, to which everybody adds with an atomic
 //! instruction, and get words for every processor once they have been used some, so that thousands of them which
 //! are hardly used cost little. What has been counted in either place stays there; a sum is over both.
 //!
+//! # Memory
+//! A chunk has 64 KiB for each processor that there may be: 128 KiB of addresses on 2, 16 MiB on 256. Memory comes with the
+//! pages that are written to: of 4 KiB, on each processor that counts, for the first 126 `Cells<4>` of a chunk, and so on. So
+//! 2,000 of them that are used on 2 processors take 128 KiB. A sum reads the words of all processors that there
+//! may be; pages that nobody wrote to are the system's one page of zeros. Chunks are never given back, places in them are used
+//! again.
+//!
+//! # Who may
+//! Everything but giving back may be done in a signal handler: taking a place neither locks nor allocates elsewhere, and
+//! where the system has no memory, counters stay small and right. In a child made by `fork` all goes on: there is no lock
+//! that another thread could have held.
+//!
+//! Leak checkers do not look into chunks, which are no heap: whoever keeps the only pointer to a heap object in one would see it
+//! reported.
+//!
 //! **Invariant [PC-1]: a processor's word is written by restartable sequences only, or by atomic
 //! instructions only**: which of the two is the process's [`PerCpuPath`]. Whoever cannot use a sequence where
-//! others do (no rseq in this thread, a processor without words) adds to the shared words.
+//! others do (no rseq in this thread, a processor without words, too many interruptions) adds to the shared words.
 
 use std::ptr;
-use std::sync::Mutex;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
 use crate::os::memory;
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
-use crate::os::sync;
 
 /// Additions to the shared words between two attempts to get words for every processor.
 const GROWS_EVERY: u64 = 64;
@@ -30,14 +43,13 @@ const GROWS_EVERY: u64 = 64;
 struct Chunk {
     /// Bytes of each region that are in use.
     used: AtomicUsize,
-    older: *mut Chunk,
 }
 
 /// Words of one kind: for each processor, or one for all.
 struct Arena {
     newest: AtomicPtr<Chunk>,
     /// Places that were given back, by the logarithm of their words.
-    free: [Mutex<Vec<usize>>; CLASSES],
+    free: [Free; CLASSES],
     regions: fn() -> usize,
 }
 
@@ -49,7 +61,7 @@ static SHARED: Arena = Arena::new(|| 1);
 impl Arena {
     const fn new(regions: fn() -> usize) -> Self {
         let newest = AtomicPtr::new(ptr::null_mut());
-        Self { newest, free: [const { Mutex::new(Vec::new()) }; CLASSES], regions }
+        Self { newest, free: [const { Free::new() }; CLASSES], regions }
     }
 
     const fn class(words: usize) -> usize {
@@ -57,15 +69,10 @@ impl Arena {
         words.next_power_of_two().ilog2() as usize
     }
 
-    /// So many words in each region, all zero; `None` where the system has no memory. Takes no lock that it would have
-    /// to wait for, and does not allocate elsewhere.
+    /// So many words in each region, all zero; `None` where the system has no memory.
     fn take(&self, words: usize) -> Option<*mut u64> {
         let class = Self::class(words);
-        if let Some(mut free) = sync::try_lock(&self.free[class])
-            && let Some(place) = free.pop()
-        {
-            drop(free);
-            let place = ptr::with_exposed_provenance_mut::<u64>(place);
+        if let Some(place) = self.free[class].pop() {
             self.each(place, 1 << class, |word| word.store(0, Relaxed));
             return Some(place);
         }
@@ -91,15 +98,15 @@ impl Arena {
         }
     }
 
-    /// A new chunk, unless somebody else was first.
-    fn extend(&self, older: *mut Chunk) -> Option<()> {
+    /// A new chunk in place of a full one, unless somebody else was first.
+    fn extend(&self, full: *mut Chunk) -> Option<()> {
         let bytes = (self.regions)() << STRIDE_SHIFT;
         let chunk: *mut Chunk = memory::map_zeroed(bytes)?.cast();
-        let header = Chunk { used: AtomicUsize::new(size_of::<Chunk>()), older };
+        let header = Chunk { used: AtomicUsize::new(size_of::<Chunk>()) };
         // SAFETY: just mapped, and nobody else's yet.
         unsafe { chunk.write(header) };
         // AcqRel: whoever finds the chunk finds its header.
-        if self.newest.compare_exchange(older, chunk, AcqRel, Relaxed).is_err() {
+        if self.newest.compare_exchange(full, chunk, AcqRel, Relaxed).is_err() {
             // SAFETY: mapped above, and nobody has seen it.
             unsafe { memory::unmap(chunk.cast(), bytes) };
         }
@@ -107,23 +114,85 @@ impl Arena {
     }
 
     fn give_back(&self, place: *mut u64, words: usize) {
-        sync::lock(&self.free[Self::class(words)]).push(place.expose_provenance());
+        self.free[Self::class(words)].push(place);
     }
 
     /// All words of a place.
     fn each(&self, place: *mut u64, words: usize, f: impl Fn(&AtomicU64)) {
         for region in 0..(self.regions)() {
             for word in 0..words {
-                // SAFETY: in the region of a place of so many words.
-                let word = unsafe { place.byte_add(region << STRIDE_SHIFT).add(word) };
-                // SAFETY: aligned and mapped for ever; written atomically, or by sequences whose store is whole.
+                let word = place.wrapping_byte_add(region << STRIDE_SHIFT).wrapping_add(word);
+                // SAFETY: in the region of a place of so many words; aligned and mapped for ever; written atomically, or by sequences whose store is whole.
                 f(unsafe { AtomicU64::from_ptr(word) });
             }
         }
     }
 }
 
+/// Places that were given back, in a stack whose links are their first words.
+struct Free {
+    top: AtomicPtr<u64>,
+    /// The process in which a thread is taking one, or 0. Only one takes at a time, so what it finds on top stays
+    /// there, whatever is put above it. Whoever finds it set takes a fresh place instead, so nobody waits; and a child
+    /// process does not care what a thread that it does not have has left here.
+    taker: AtomicU32,
+}
+
+impl Free {
+    const fn new() -> Self {
+        Self { top: AtomicPtr::new(ptr::null_mut()), taker: AtomicU32::new(0) }
+    }
+
+    /// Where a place has its link.
+    fn link(place: *mut u64) -> &'static AtomicPtr<u64> {
+        // SAFETY: a word that is mapped for ever, and that is a link as long as the place is on the stack.
+        unsafe { AtomicPtr::from_ptr(place.cast()) }
+    }
+
+    fn push(&self, place: *mut u64) {
+        let mut top = self.top.load(Relaxed);
+        loop {
+            Self::link(place).store(top, Relaxed);
+            // Release: pairs with the Acquire in `pop`; what the last owner did to its words comes before.
+            match self.top.compare_exchange_weak(top, place, Release, Relaxed) {
+                Ok(_) => return,
+                Err(now) => top = now,
+            }
+        }
+    }
+
+    fn pop(&self) -> Option<*mut u64> {
+        // Relaxed: just a look.
+        if self.top.load(Relaxed).is_null() {
+            return None;
+        }
+        let process = std::process::id();
+        let taker = self.taker.load(Relaxed);
+        // Acquire: pairs with the Release below.
+        if taker == process
+            || self.taker.compare_exchange(taker, process, Acquire, Relaxed).is_err()
+        {
+            return None;
+        }
+        // Acquire: pairs with the exchange in `push`.
+        let mut top = self.top.load(Acquire);
+        while !top.is_null() {
+            let next = Self::link(top).load(Relaxed);
+            match self.top.compare_exchange_weak(top, next, Acquire, Acquire) {
+                Ok(_) => break,
+                Err(now) => top = now,
+            }
+        }
+        // Release: the next taker comes after us.
+        self.taker.store(0, Release);
+        (!top.is_null()).then_some(top)
+    }
+}
+
 /// `W` counters, which only grow or wrap.
+///
+/// `first` is read by every addition, and `shared` written by those that use no words of a processor's; both stand
+/// where their owner puts them. What the owner writes often should not be in the same cache line.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Cells<const W: usize> {
@@ -151,7 +220,7 @@ impl<const W: usize> Cells<W> {
         // Acquire: pairs with the exchange in `grow`. (The memory was zero before it was handed out.)
         let first = self.first.load(Acquire);
         // SAFETY: every processor has W words.
-        !first.is_null() && unsafe { percpu::increment(first.add(word)) }
+        !first.is_null() && unsafe { percpu::increment(first.wrapping_add(word)) }
     }
 
     /// Adds so much to the counter `word`.
@@ -159,7 +228,7 @@ impl<const W: usize> Cells<W> {
     pub(crate) fn add(&self, word: usize, amount: u64) {
         let first = self.first.load(Acquire); // as in `try_increment`
         // SAFETY: every processor has W words.
-        if first.is_null() || !unsafe { percpu::add(first.add(word), amount) } {
+        if first.is_null() || !unsafe { percpu::add(first.wrapping_add(word), amount) } {
             self.add_slow(word, amount);
         }
     }
@@ -177,9 +246,8 @@ impl<const W: usize> Cells<W> {
         let first = self.first.load(Acquire); // as in `try_increment`
         if !first.is_null() && percpu::path() == Some(PerCpuPath::Portable) {
             let slot = percpu::slot();
-            // SAFETY: every slot has W words.
-            let word = unsafe { first.byte_add(slot << STRIDE_SHIFT).add(word) };
-            // SAFETY: as above. On this path nobody writes it but with atomic instructions [PC-1].
+            let word = first.wrapping_byte_add(slot << STRIDE_SHIFT).wrapping_add(word);
+            // SAFETY: every slot has W words. On this path nobody writes it but with atomic instructions [PC-1].
             unsafe { AtomicU64::from_ptr(word) }.fetch_add(amount, Relaxed);
             return;
         }
@@ -203,11 +271,9 @@ impl<const W: usize> Cells<W> {
 
     /// What has been added to the counter `word` so far. Additions in progress may be in it or not.
     pub(crate) fn sum(&self, word: usize) -> u64 {
-        let sum = AtomicU64::new(self.shared[word].load(Relaxed));
-        self.each(word, |_, count| {
-            sum.store(sum.load(Relaxed).wrapping_add(count), Relaxed);
-        });
-        sum.into_inner()
+        let mut sum = self.shared(word);
+        self.each(word, |_, count| sum = sum.wrapping_add(count));
+        sum
     }
 
     /// What the counter `word` has of those who add with atomic instructions because they must.
@@ -227,9 +293,8 @@ impl<const W: usize> Cells<W> {
             return;
         }
         for slot in 0..percpu::slots() {
-            // SAFETY: every slot has W words.
-            let word = unsafe { first.byte_add(slot << STRIDE_SHIFT).add(word) };
-            // SAFETY: as above; sequences store whole words.
+            let word = first.wrapping_byte_add(slot << STRIDE_SHIFT).wrapping_add(word);
+            // SAFETY: every slot has W words; sequences store whole ones.
             f(slot, unsafe { AtomicU64::from_ptr(word) }.load(Relaxed));
         }
     }

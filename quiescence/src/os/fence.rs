@@ -10,9 +10,10 @@
 //! a reader that has started with light fences could not be told to stop in time.
 //! `QUIESCENCE_FENCES=portable` in the environment chooses the portable pair.
 
-use std::sync::OnceLock;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
 
+use super::environment;
 use super::sync::{const_unless_loom, fence};
 #[cfg(loom)]
 use crate::chaos::{self, Mutant};
@@ -26,13 +27,34 @@ pub enum Fences {
     Portable,
 }
 
-/// The choice for this process, made on the first call.
+const UNDECIDED: u32 = 0;
+const MEMBARRIER: u32 = 1;
+const PORTABLE: u32 = 2;
+
+/// The choice for this process, made on the first call, which may be a signal handler's: whoever asks before it is
+/// made finds out for itself, and the first answer stands. So nobody waits for anybody.
+#[inline]
 pub(crate) fn chosen() -> Fences {
-    static CHOSEN: OnceLock<Fences> = OnceLock::new();
-    *CHOSEN.get_or_init(|| {
-        let portable = std::env::var_os("QUIESCENCE_FENCES").is_some_and(|v| v == "portable");
-        if !portable && imp::register() { Fences::Membarrier } else { Fences::Portable }
-    })
+    static CHOSEN: AtomicU32 = AtomicU32::new(UNDECIDED);
+    // Acquire: pairs with the exchange in `choose`, before which the kernel was told.
+    match CHOSEN.load(Acquire) {
+        UNDECIDED => choose(&CHOSEN),
+        MEMBARRIER => Fences::Membarrier,
+        _ => Fences::Portable,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn choose(chosen: &AtomicU32) -> Fences {
+    let portable = environment::is(c"QUIESCENCE_FENCES", "portable") || !imp::register();
+    let found = if portable { PORTABLE } else { MEMBARRIER };
+    // AcqRel: pairs with `chosen`.
+    let stands = match chosen.compare_exchange(UNDECIDED, found, AcqRel, Acquire) {
+        Ok(_) => found,
+        Err(first) => first,
+    };
+    if stands == MEMBARRIER { Fences::Membarrier } else { Fences::Portable }
 }
 
 /// Where the fences of one reader meet those of the updaters.
@@ -107,6 +129,19 @@ pub(crate) fn register_after_fork() {
     }
 }
 
+/// Whether the kernel will run [`heavy_with_restarts`] for this process.
+#[cfg(not(loom))]
+pub(crate) fn register_restarts() -> bool {
+    imp::register_restarts()
+}
+
+/// A heavy fence that has every restartable sequence of the process that is going on begin anew as well. To be called
+/// only where [`register_restarts`] has said yes.
+#[cfg(not(loom))]
+pub(crate) fn heavy_with_restarts() {
+    imp::membarrier_with_restarts();
+}
+
 #[cfg(all(target_os = "linux", not(loom)))]
 mod imp {
     use rustix::thread::{MembarrierCommand, membarrier as call, membarrier_query};
@@ -120,6 +155,19 @@ mod imp {
 
     pub(super) fn membarrier() {
         if let Err(error) = call(MembarrierCommand::PrivateExpedited) {
+            lost(error);
+        }
+    }
+
+    /// Whether the kernel will run [`membarrier_with_restarts`] for this process.
+    pub(super) fn register_restarts() -> bool {
+        membarrier_query().contains_command(MembarrierCommand::PrivateExpeditedRseq)
+            && call(MembarrierCommand::RegisterPrivateExpeditedRseq).is_ok()
+            && call(MembarrierCommand::PrivateExpeditedRseq).is_ok()
+    }
+
+    pub(super) fn membarrier_with_restarts() {
+        if let Err(error) = call(MembarrierCommand::PrivateExpeditedRseq) {
             lost(error);
         }
     }
@@ -144,6 +192,14 @@ mod imp {
 
     pub(super) fn membarrier() {
         unreachable!("chosen only where register() succeeds");
+    }
+
+    pub(super) fn register_restarts() -> bool {
+        false
+    }
+
+    pub(super) fn membarrier_with_restarts() {
+        unreachable!("chosen only where register_restarts() succeeds");
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, Once};
 
 use crate::core;
 use crate::kind::{Handle, WeakHandle};
-use crate::os::{clock, exit, fence, sync};
+use crate::os::{clock, exit, fence, percpu, sync};
 use crate::srcu::track;
 use crate::{defer, local, queue, restart, retired, serve, tuning, worker};
 
@@ -122,6 +122,7 @@ extern "C" fn child() {
         return;
     };
     fence::register_after_fork();
+    percpu::register_after_fork();
     let owner = local::token();
     restart::after_fork();
     held.serve.after_fork();

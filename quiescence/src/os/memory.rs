@@ -1,35 +1,34 @@
 //! How much memory this process may have.
 
 /// Memory of the process's own, all zero, that begins a page; `None` if the system has none. Asks the system itself,
-/// so that a signal handler may call it.
-#[cfg(unix)]
+/// and leaves `errno` as it is, so that a signal handler may call it.
+///
+/// It is given page by page, as it is written to: no huge pages, which would take all of it at once.
+#[cfg(target_os = "linux")]
 pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+
+    let (read_write, flags) =
+        (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
     // SAFETY: a new mapping, in nobody's place.
-    let mapped = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    (mapped != libc::MAP_FAILED).then_some(mapped.cast())
+    let memory = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, read_write, flags) }.ok()?;
+    // SAFETY: the mapping made above. A kernel without huge pages says no, to no harm.
+    let _ = unsafe { madvise(memory, bytes, Advice::LinuxNoHugepage) };
+    Some(memory.cast())
 }
 
 /// Gives it back.
 ///
 /// # Safety
 /// It came from [`map_zeroed`], is of this length, and nobody uses it.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 pub(crate) unsafe fn unmap(memory: *mut u8, bytes: usize) {
-    // SAFETY: by the contract.
-    unsafe { libc::munmap(memory.cast(), bytes) };
+    // SAFETY: by the contract; it does not fail for a whole mapping.
+    let _ = unsafe { rustix::mm::munmap(memory.cast(), bytes) };
 }
 
 /// The same, from the allocator.
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
     let layout = std::alloc::Layout::from_size_align(bytes, 4_096).ok()?;
     // SAFETY: not of no bytes.
@@ -41,7 +40,7 @@ pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
 ///
 /// # Safety
 /// As above.
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 pub(crate) unsafe fn unmap(memory: *mut u8, bytes: usize) {
     let layout = std::alloc::Layout::from_size_align(bytes, 4_096).expect("as it was allocated");
     // SAFETY: by the contract.

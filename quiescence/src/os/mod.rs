@@ -5,6 +5,7 @@
 
 #[cfg(not(loom))]
 pub(crate) mod clock;
+pub(crate) mod environment;
 #[cfg(not(loom))]
 pub(crate) mod exit;
 pub(crate) mod fence;

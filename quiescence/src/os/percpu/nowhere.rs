@@ -1,0 +1,38 @@
+//! Where there are no restartable sequences: each says no.
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicPtr, AtomicU64};
+
+pub(crate) type Word = MaybeUninit<u64>;
+
+pub(super) fn area_offset() -> Option<isize> {
+    None
+}
+
+pub(super) fn is_sound(_: super::Area) -> bool {
+    false
+}
+
+pub(crate) unsafe fn increment(_: *mut u64) -> bool {
+    false
+}
+
+pub(crate) unsafe fn add(_: *mut u64, _: u64) -> bool {
+    false
+}
+
+pub(crate) unsafe fn add_unless(_: *mut u64, _: u64, _: &AtomicU64) -> bool {
+    false
+}
+
+pub(crate) unsafe fn take(_: *mut u64, _: u64, _: &AtomicU64) -> bool {
+    false
+}
+
+pub(crate) unsafe fn load_counted<T>(_: &AtomicPtr<T>, _: usize) -> Option<*mut T> {
+    None
+}
+
+pub(crate) unsafe fn load_words<const N: usize>(_: &AtomicPtr<Word>) -> Option<[Word; N]> {
+    None
+}

@@ -1,0 +1,96 @@
+//! A trial of restartable sequences before the process relies on them: interrupted ones begin anew, and what they count
+//! is exact.
+//!
+//! What could be wrong: an emulator or a sandbox that accepts the system calls and does nothing, a kernel with a
+//! fault, a C library that says it has registered what it has not. It costs a thread for a moment, made by
+//! hand since whoever tries may be a signal handler; if there can be none, sequences are not used. The thread ends by
+//! itself once the choice is made.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use rustix::thread::futex::Timespec;
+
+use super as imp;
+use super::super::{Area, CHOSEN};
+
+/// Turns of a loop in one sequence: about a microsecond.
+const TURNS: u64 = 2_000;
+
+/// How many sequences are tried, at most: some 20 ms, where the first interruption is due after 50 us.
+const TRIES_MAX: u32 = 20_000;
+
+/// Between two barriers of the thread that interrupts. It sleeps, so that it interrupts on one processor, too: by
+/// waking up.
+static PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000 };
+
+/// Whether sequences in `area` do what they are to.
+pub(in super::super) fn passes(area: Area) -> bool {
+    knows_its_processor(area) && begins_anew(area)
+}
+
+/// Whether the area has the number that the system has. Either may change between two looks.
+fn knows_its_processor(area: Area) -> bool {
+    for _ in 0..100 {
+        // SAFETY: the C library says that there is one.
+        let before = unsafe { imp::processor_of(area) };
+        let processor = rustix::thread::sched_getcpu();
+        // SAFETY: as above.
+        if before == unsafe { imp::processor_of(area) } && before as usize == processor {
+            return true;
+        }
+    }
+    false
+}
+
+fn begins_anew(area: Area) -> bool {
+    // So that a processor without words of its own may be the one where it is tried.
+    let area = Area { limit: 1 << 31, ..area };
+    let blocked = Blocked::all();
+    // SAFETY: signals are blocked.
+    let started = unsafe { imp::start_interrupter(&CHOSEN.state, &PAUSE) };
+    drop(blocked);
+    if !started {
+        return false;
+    }
+    let (mut word, mut happened, mut interrupted) = (0_u64, 0, 0);
+    for _ in 0..TRIES_MAX {
+        // SAFETY: our own word.
+        match unsafe { imp::add_slowly(area, &raw mut word, true, TURNS) } {
+            true => happened += 1,
+            false => interrupted += 1,
+        }
+        // Relaxed: once somebody has chosen it does not matter what we find, and nobody interrupts us any more.
+        if (happened > 0 && interrupted > 0) || CHOSEN.state.load(Relaxed) != 0 {
+            break;
+        }
+    }
+    happened > 0 && interrupted > 0 && word == happened
+}
+
+/// Signals of the calling thread are blocked.
+struct Blocked {
+    before: u64,
+}
+
+impl Blocked {
+    /// All but SIGSYS: that is how a filter of system calls says no, and it would end a process that blocks it.
+    fn all() -> Self {
+        let mut before = 0;
+        Self::set(!(1 << (libc::SIGSYS - 1)), &mut before);
+        Self { before }
+    }
+
+    /// Not `pthread_sigmask`, which leaves out what glibc uses itself.
+    fn set(mask: u64, before: &mut u64) {
+        let how = libc::SIG_SETMASK;
+        let bytes = size_of::<u64>();
+        // SAFETY: reads and writes the sets that it is given, of the size that the kernel has.
+        unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const mask, before, bytes) };
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        Self::set(self.before, &mut 0);
+    }
+}
