@@ -64,6 +64,7 @@ pub(crate) const STRIDE_SHIFT: u32 = 16;
 
 /// How often a sequence is begun again before it says no: nobody makes others begin anew for ever, be it another
 /// thread's barriers or a debugger's single steps.
+#[allow(dead_code)] // where there are no sequences
 const ABORTS_MAX: u64 = 8;
 
 /// More processors than any Linux is built for.
@@ -89,6 +90,7 @@ static CHOSEN: Chosen =
 
 /// Where a thread's rseq area is, and below which processors sequences may write.
 #[derive(Clone, Copy)]
+#[allow(dead_code)] // where there are no sequences
 struct Area {
     offset: isize,
     limit: u64,
