@@ -90,6 +90,7 @@ pub mod limit;
 pub mod litmus;
 mod memory;
 mod mutant;
+pub mod restart;
 mod scenario;
 pub mod scenarios;
 mod system;

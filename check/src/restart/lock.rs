@@ -1,0 +1,229 @@
+//! `LocalGlobalLock`: a reader marks its processor, a writer stops the readers and waits for the marks.
+//!
+//! ```text
+//! read:    again: rseq_cs = section {start, end, abort: again}
+//! start:   flag != 0 (Acquire): slow
+//!          mark[this cpu] += 1                              the commit
+//! end:     read what is locked
+//! unlock:  unmark[this cpu] += 1 (Release)
+//!          light fence
+//!          flag == 0 (Relaxed): done
+//!          epoch += 1 (AcqRel, locked); wake the writer
+//! slow:    take the mutex; mark[this cpu] += 1; let go of the mutex; as from `end`
+//!
+//! write:   take the mutex; flag = 1 (Relaxed)
+//!          membarrier(PRIVATE_EXPEDITED_RSEQ)
+//! wait:    e = epoch (Acquire)
+//!          u = sum of unmark (Acquire); m = sum of mark (Relaxed)
+//!          differ: sleep if epoch is still e; wait
+//!          write what is locked
+//!          flag = 0 (Release); let go of the mutex
+//! ```
+//!
+//! Without restartable sequences a reader marks first and looks at the flag afterwards, with a light
+//! fence in between; if it is set, it takes its mark back as an unlock does, and goes the slow way.
+//!
+//! What is locked is an object that is replaced in place: freed, and then made anew, with nothing to
+//! protect it but the lock.
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use super::Mutant;
+use super::code::{At, Barrier, Code, How, Label, Op, Reg, Value};
+use super::guard::{heavy_fence, light_fence};
+use super::read::{barrier, programs, repeat};
+use super::scenario::Scenario;
+use super::world::{CPUS, End, Plan};
+use crate::memory::Location;
+
+const FLAG: Location = Location::GpCtr;
+const EPOCH: Location = Location::Wake;
+const MUTEX: Location = Location::Completed;
+const MARKS: [Location; CPUS] = [Location::Word(0), Location::Word(1)];
+const UNMARKS: [Location; CPUS] = [Location::Attention(0), Location::Attention(1)];
+const OWN_MARK: At = At::Of { pick: |_, cpu| MARKS[usize::from(cpu)], among: &MARKS };
+const OWN_UNMARK: At = At::Of { pick: |_, cpu| UNMARKS[usize::from(cpu)], among: &UNMARKS };
+
+pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
+    Plan {
+        programs: programs(
+            scenario,
+            ("reader", read(scenario, mutant)),
+            ("writer", write(scenario, mutant)),
+        ),
+        shared_cpus: 0,
+        aborts_max: None,
+        initial: Vec::new(),
+        objects: 1,
+        handler: None,
+        end: marks_are_taken_back,
+        name,
+        mutant,
+    }
+}
+
+fn marks_are_taken_back(end: &End<'_>) -> Option<String> {
+    (end.sum(&MARKS) != end.sum(&UNMARKS)).then(|| "a mark is never taken back".into())
+}
+
+fn mark() -> Op {
+    Op::Add { at: OWN_MARK, by: 1, order: Relaxed }
+}
+
+fn read(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
+    let mut code = Code::new();
+    let begin = code.here();
+    let (slow, inside) = (code.label(), code.label());
+    if scenario.is_portable {
+        mark_and_look(&mut code, scenario, mutant, inside);
+    } else {
+        look_and_mark(&mut code, mutant, slow);
+        code.op(Op::Goto(inside));
+    }
+    code.place(slow);
+    code.op(Op::Set(Reg::Flag, Value::Is(0)));
+    if mutant != Some(Mutant::SlowWithoutMutex) {
+        code.op(Op::Lock(MUTEX));
+    }
+    code.op(mark());
+    if mutant != Some(Mutant::SlowWithoutMutex) {
+        code.op(Op::Unlock(MUTEX));
+    }
+    code.place(inside);
+    code.op(Op::Set(Reg::Flag, Value::Is(0)));
+    code.load(Reg::Object, At::Is(Location::Pointer), Relaxed);
+    code.op(Op::Touch(Reg::Object));
+    unlock(&mut code, scenario, mutant);
+    code.op(Op::Set(Reg::Object, Value::Is(0)));
+    repeat(&mut code, begin);
+    code
+}
+
+/// The lock as a section.
+fn look_and_mark(code: &mut Code, mutant: Option<Mutant>, slow: Label) {
+    let order = if mutant == Some(Mutant::RelaxedFlagLoad) { Relaxed } else { Acquire };
+    let look = |code: &mut Code| {
+        code.load(Reg::Flag, At::Is(FLAG), order);
+        code.op(Op::IfNot(Reg::Flag, 0, slow));
+    };
+    let (start, end) = (code.label(), code.label());
+    let again = code.here();
+    if mutant == Some(Mutant::FlagBeforeSection) {
+        look(code);
+    }
+    code.op(Op::Arm { start, end, abort: again });
+    code.place(start);
+    if mutant != Some(Mutant::FlagBeforeSection) {
+        look(code);
+    }
+    code.op(mark());
+    code.place(end);
+}
+
+/// The lock without sections.
+fn mark_and_look(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>, inside: Label) {
+    let order = if mutant == Some(Mutant::RelaxedFlagLoad) { Relaxed } else { Acquire };
+    code.op(Op::LockedAdd { at: OWN_MARK, by: Value::Is(1), before: Reg::Flag, order: Relaxed });
+    if mutant != Some(Mutant::NoLightFenceAtLock) {
+        light_fence(code, scenario, None);
+    }
+    code.load(Reg::Flag, At::Is(FLAG), order);
+    code.op(Op::IfIs(Reg::Flag, 0, inside));
+    if mutant != Some(Mutant::MarkKept) {
+        unlock(code, scenario, mutant);
+    }
+}
+
+fn unlock(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
+    let done = code.label();
+    let order = if mutant == Some(Mutant::RelaxedUnlock) { Relaxed } else { Release };
+    let unmark = |code: &mut Code| {
+        code.op(if scenario.is_portable {
+            Op::LockedAdd { at: OWN_UNMARK, by: Value::Is(1), before: Reg::Sum, order }
+        } else {
+            Op::Add { at: OWN_UNMARK, by: 1, order }
+        });
+        code.op(Op::Set(Reg::Sum, Value::Is(0)));
+    };
+    if mutant == Some(Mutant::FlagBeforeUnmark) {
+        code.load(Reg::Flag, At::Is(FLAG), Relaxed);
+        unmark(code);
+    } else {
+        unmark(code);
+        light_fence(code, scenario, mutant);
+        code.load(Reg::Flag, At::Is(FLAG), Relaxed);
+    }
+    code.op(Op::IfIs(Reg::Flag, 0, done));
+    let epoch = At::Is(EPOCH);
+    let order = if mutant == Some(Mutant::RelaxedEpoch) { Relaxed } else { AcqRel };
+    if mutant != Some(Mutant::EpochKept) {
+        code.op(Op::LockedAdd { at: epoch, by: Value::Is(1), before: Reg::Sum, order });
+        code.op(Op::Set(Reg::Sum, Value::Is(0)));
+    }
+    if mutant != Some(Mutant::NoWake) {
+        code.op(Op::Wake);
+    }
+    code.place(done);
+    code.op(Op::Set(Reg::Flag, Value::Is(0)));
+}
+
+fn write(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
+    let mut code = Code::new();
+    let begin = code.here();
+    let alone = code.label();
+    let barrier = match barrier(mutant) {
+        Op::Barrier(Barrier::Restart) => heavy_fence(scenario, Barrier::Restart),
+        other => other,
+    };
+    code.op(Op::Lock(MUTEX));
+    if mutant == Some(Mutant::BarrierFirst) {
+        code.op(barrier);
+    }
+    code.store(FLAG, Value::Is(1), Relaxed);
+    if mutant != Some(Mutant::BarrierFirst) {
+        code.op(barrier);
+    }
+    let wait = code.here();
+    let is_late = mutant == Some(Mutant::EpochAfterSums);
+    if !is_late {
+        code.load(Reg::Epoch, At::Is(EPOCH), Acquire);
+    }
+    let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };
+    let unmarks = |code: &mut Code| code.sum(How::Add, &UNMARKS, order);
+    if mutant != Some(Mutant::MarksFirst) {
+        unmarks(&mut code);
+    }
+    code.sum(How::Subtract, &MARKS, Relaxed);
+    if mutant == Some(Mutant::MarksFirst) {
+        unmarks(&mut code);
+    }
+    code.op(Op::IfIs(Reg::Sum, 0, alone));
+    code.op(Op::Set(Reg::Sum, Value::Is(0)));
+    if is_late {
+        code.load(Reg::Epoch, At::Is(EPOCH), Acquire);
+    }
+    code.op(Op::Sleep(EPOCH, Reg::Epoch));
+    code.op(Op::Goto(wait));
+    code.place(alone);
+    code.op(Op::Set(Reg::Epoch, Value::Is(0)));
+    code.load(Reg::Object, At::Is(Location::Pointer), Relaxed);
+    code.op(Op::Free(Reg::Object));
+    code.op(Op::New(Reg::Object));
+    code.store(Location::Pointer, Value::In(Reg::Object), Relaxed);
+    let order = if mutant == Some(Mutant::RelaxedFlagClear) { Relaxed } else { Release };
+    code.store(FLAG, Value::Is(0), order);
+    code.op(Op::Set(Reg::Object, Value::Is(0)));
+    code.op(Op::Unlock(MUTEX));
+    repeat(&mut code, begin);
+    code
+}
+
+fn name(at: Location) -> String {
+    match at {
+        Location::GpCtr => "flag".into(),
+        Location::Wake => "epoch".into(),
+        Location::Word(cpu) => format!("mark[{cpu}]"),
+        Location::Attention(cpu) => format!("unmark[{cpu}]"),
+        other => other.to_string(),
+    }
+}

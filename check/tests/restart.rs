@@ -1,0 +1,116 @@
+//! Restartable reads, their fallback, counts, locks and references are safe and cannot get stuck; each
+//! fault is found where the table says.
+
+use check::restart::{FAULTS, Mutant, Scenario, explore, named, scenarios};
+use check::{Kind, Model, Verdict};
+
+/// Far above what any of these needs: reaching it is a failure.
+const LIMIT: usize = 1_500_000;
+
+/// Those that take more than some seconds under the weak model.
+const BIG: &[&str] = &[
+    "snapshot-two-updates",
+    "snapshot-two-writers",
+    "arc-cell-two-updates",
+    "arc-cell-two-readers",
+    "arc-cell-two-writers",
+    "guard-two-readers",
+    "guard-portable-two-readers",
+    "growing",
+    "growing-two-sections",
+    "growing-two-readers",
+    "growing-portable",
+    "local-global-again",
+    "big-ref-two-holders",
+];
+
+fn quick() -> impl Iterator<Item = (Scenario, Model)> {
+    let both = |scenario: Scenario| Model::ALL.map(|model| (scenario.clone(), model));
+    let all = scenarios().into_iter().flat_map(both);
+    all.filter(|(scenario, model)| *model == Model::Tso || !BIG.contains(&scenario.name))
+}
+
+#[test]
+fn every_scenario_is_safe() {
+    for (scenario, model) in quick() {
+        let verdict = explore(&scenario, model, None, LIMIT);
+        println!("{} under {model:?}: {verdict}", scenario.name);
+        assert!(verdict.is_safe(), "{} under {model:?}: {verdict}", scenario.name);
+    }
+}
+
+#[test]
+#[ignore = "minutes, and some gigabytes"]
+fn the_big_scenarios_are_safe_under_weaker_memory() {
+    for name in BIG {
+        let scenario = named(name).expect("it exists");
+        let verdict = explore(&scenario, Model::Weak, None, 20 * LIMIT);
+        println!("{name}: {verdict}");
+        assert!(verdict.is_safe(), "{name}: {verdict}");
+    }
+}
+
+#[test]
+fn every_fault_is_found_where_the_table_says() {
+    let mut wrong = Vec::new();
+    for fault in FAULTS {
+        let scenario = named(fault.scenario).expect("the table names a scenario");
+        for model in Model::ALL {
+            let verdict = explore(&scenario, model, Some(fault.mutant), LIMIT);
+            println!("{:?} in {} under {model:?}: {verdict}\n", fault.mutant, fault.scenario);
+            if !fault.models.agree(fault.kind, model, &verdict) {
+                let mutant = fault.mutant;
+                wrong.push(format!("{mutant:?} in {} under {model:?}: {verdict}", fault.scenario));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_table_has_every_mutant() {
+    for mutant in Mutant::ALL {
+        assert!(FAULTS.iter().any(|fault| fault.mutant == *mutant), "{mutant:?}");
+    }
+}
+
+/// What the table calls harmless changes something all the same, or it would not be a mutant.
+#[test]
+fn a_harmless_fault_is_not_the_same_program() {
+    for fault in FAULTS.iter().filter(|fault| fault.kind == Kind::Harmless) {
+        let scenario = named(fault.scenario).expect("the table names a scenario");
+        let counts = Model::ALL.map(|model| {
+            [None, Some(fault.mutant)].map(|mutant| explore(&scenario, model, mutant, LIMIT))
+        });
+        let differs = counts.iter().any(|[whole, without]| whole != without);
+        assert!(differs, "{:?} in {}: {counts:?}", fault.mutant, fault.scenario);
+    }
+}
+
+#[test]
+fn the_controls_of_a_restartable_read_fail() {
+    let scenario = named("snapshot").expect("it exists");
+    for model in Model::ALL {
+        assert!(explore(&scenario, model, None, LIMIT).is_safe());
+        for mutant in [Mutant::NoBarrier, Mutant::PlainBarrier, Mutant::NoAbortAtPreemption] {
+            let verdict = explore(&scenario, model, Some(mutant), LIMIT);
+            assert!(matches!(verdict, Verdict::Violation { .. }), "{mutant:?}: {verdict}");
+        }
+    }
+}
+
+#[test]
+fn a_trace_reads_step_by_step() {
+    let scenario = named("snapshot").expect("it exists");
+    let verdict = explore(&scenario, Model::Tso, Some(Mutant::PlainBarrier), LIMIT);
+    let Verdict::Violation { what, trace } = verdict else { panic!("the section goes on") };
+    assert_eq!(what, "object 0 is touched by a reader after it was freed");
+    assert_eq!(trace.first().map(String::as_str), Some("reader 0 on cpu 0: rseq_cs = section"));
+    assert_eq!(trace.last().map(String::as_str), Some("reader 0 on cpu 0: touches object 0"));
+}
+
+#[test]
+fn too_many_states_are_said_to_be_so() {
+    let scenario = named("snapshot").expect("it exists");
+    assert_eq!(explore(&scenario, Model::Tso, None, 10), Verdict::LimitReached);
+}
