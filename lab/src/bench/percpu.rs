@@ -20,12 +20,13 @@ pub(crate) struct PercpuArgs {
 }
 
 /// What can be asked for.
-const GROUPS: [Group; 6] = [
+const GROUPS: [Group; 7] = [
     ("snapshot", "Four words that are read whole, with and without a writer"),
     ("arc", "Getting an Arc that can be replaced, and giving it back"),
     ("counter", "Adding one to a counter"),
     ("lock", "Taking a lock for reading, and giving it back"),
     ("bigref", "Getting a reference, and giving it back"),
+    ("grace", "Grace periods beside six readers with sections of 1 µs"),
     ("store", "Replacing an Arc that 200 threads have loaded"),
 ];
 
@@ -33,6 +34,7 @@ const SNAPSHOT: &[Metric] = &[metric("read", Unit::Nanoseconds)];
 const ARC: &[Metric] = &[metric("load", Unit::Nanoseconds)];
 const COUNTER: &[Metric] = &[metric("add", Unit::Nanoseconds)];
 const LOCK: &[Metric] = &[metric("pair", Unit::Nanoseconds)];
+const GRACE: &[Metric] = &[metric("p50", Unit::Nanoseconds), metric("p99", Unit::Nanoseconds)];
 const STORE: &[Metric] = &[metric("store", Unit::Nanoseconds)];
 
 const ONE: Threads = Threads::Same(1);
@@ -48,7 +50,7 @@ const fn scene(
 }
 
 /// Stores last: arc-swap looks at every thread that it has ever seen.
-static SCENES: [Scene; 12] = [
+static SCENES: [Scene; 13] = [
     scene("snapshot/1-thread", "four words, one thread", SNAPSHOT, snapshot(ONE)),
     scene("snapshot/2-threads", "four words, two threads", SNAPSHOT, snapshot(TWO)),
     scene(
@@ -65,6 +67,7 @@ static SCENES: [Scene; 12] = [
     scene("lock/2-threads", "read lock and unlock, two threads", LOCK, lock(TWO)),
     scene("bigref/1-thread", "get and put, one thread", LOCK, bigref(ONE)),
     scene("bigref/2-threads", "get and put, two threads", LOCK, bigref(TWO)),
+    scene("grace/6-readers", "6 readers with sections of 1 µs", GRACE, What::Grace(6)),
     scene("store/200-threads", "store, 200 threads have loaded", STORE, What::Store(200)),
 ];
 

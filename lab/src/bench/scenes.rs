@@ -9,6 +9,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use rivals::bench::blocked::{self, BlockedRival};
 use rivals::bench::boot::{self, BootRival};
 use rivals::bench::domains::{self, DomainRival, Used};
+use rivals::bench::grace::{Company, GraceRival, steps_for};
+use rivals::bench::restartable;
 use rivals::bench::single::Single;
 use rivals::bench::store::{self, Crowd, StoreRival};
 
@@ -37,6 +39,8 @@ pub(super) enum What {
     Blocked,
     /// Memory of a domain that was used like this.
     Domains(Used),
+    /// Grace periods beside so many readers with sections of a microsecond.
+    Grace(usize),
     /// Replacing what so many threads have loaded.
     Store(usize),
 }
@@ -52,6 +56,7 @@ struct Amounts {
     updates: u64,
     blocked: Duration,
     domains: usize,
+    grace: Duration,
     stores: u32,
 }
 
@@ -60,11 +65,20 @@ const AMOUNTS: Amounts = Amounts {
     updates: 9000,
     blocked: Duration::from_secs(10),
     domains: 10_000,
+    grace: Duration::from_millis(400),
     stores: 5000,
 };
 
-const AMOUNTS_QUICK: Amounts =
-    Amounts { updates: 1500, blocked: Duration::from_secs(2), stores: 500, ..AMOUNTS };
+const AMOUNTS_QUICK: Amounts = Amounts {
+    updates: 1500,
+    blocked: Duration::from_secs(2),
+    grace: Duration::from_millis(150),
+    stores: 500,
+    ..AMOUNTS
+};
+
+/// How long a reader stays in its section, beside grace periods.
+const SECTION: Duration = Duration::from_micros(1);
 
 /// Whoever blocks takes its time, and domains that were measured stay.
 const ROUNDS_BLOCKED: u32 = 6;
@@ -153,6 +167,7 @@ impl Scene {
             What::Boot(_) => boot::rivals().iter().map(|r| (r.name, r.ours)).collect(),
             What::Blocked => blocked::rivals().iter().map(|r| (r.name, r.ours)).collect(),
             What::Domains(_) => domains::rivals().iter().map(|r| (r.name, r.ours)).collect(),
+            What::Grace(_) => restartable::rivals().iter().map(|r| (r.name, r.ours)).collect(),
             What::Store(_) => store::rivals().iter().map(|r| (r.name, r.ours)).collect(),
         }
     }
@@ -195,6 +210,13 @@ impl Choice {
                     sample_domains(domain_rival(names[number]), used, amounts.domains)
                 })
             }
+            What::Grace(readers) => {
+                let rivals: Vec<_> = restartable::rivals()
+                    .into_iter()
+                    .filter(|rival| names.contains(&rival.name))
+                    .collect();
+                grace(case, &rivals, readers, budget, session)
+            }
             What::Store(threads) => match Crowd::gather(threads) {
                 Ok(crowd) => session.interleave(case, budget, |number| {
                     alone(crowd.measure(store_rival(names[number]), amounts.stores))
@@ -214,6 +236,7 @@ impl Choice {
             What::Boot(_) => ABOUT_UPDATE * self.amounts.updates as u32,
             What::Blocked => self.amounts.blocked,
             What::Domains(_) => ABOUT_DOMAIN * self.amounts.domains as u32,
+            What::Grace(_) => self.amounts.grace,
             What::Store(_) => ABOUT_STORE * self.amounts.stores,
         }
     }
@@ -232,6 +255,22 @@ impl Choice {
         let rivals = rivals.iter().filter(|(name, _)| self.names.contains(name)).count();
         self.budget(scene.what) * self.rounds_of(scene.what) * rivals as u32
     }
+}
+
+fn grace(
+    case: Case,
+    rivals: &[&GraceRival],
+    readers: usize,
+    budget: Duration,
+    session: &mut Session<'_>,
+) -> Result<Option<Case>, Failure> {
+    let company = Company::gather(rivals, 0).map_err(|error| Failure::io("cannot start", error))?;
+    let steps = steps_for(SECTION);
+    session.interleave(case, budget, |number| {
+        let seen = company.measure_sections(rivals[number], readers, steps, budget);
+        // Readers waiting for a CPU are the point here.
+        Sample { values: vec![seen.p50_ns, seen.p99_ns], readers_share: 1.0 }
+    })
 }
 
 /// A figure that no reader disturbs.
@@ -301,6 +340,7 @@ pub(super) mod tests {
                 updates: 50,
                 blocked: Duration::from_millis(3),
                 domains: 20,
+                grace: Duration::from_nanos(1),
                 stores: 20,
             },
             rounds: 1,

@@ -120,13 +120,17 @@ const TABLES: Against = Against::BestOf(&[
     "liburcu-qsbr",
 ]);
 
+/// Those that read a few words whole.
+const SNAPSHOTS: Against =
+    Against::BestOf(&["arc-swap", "seqlock", "crossbeam-cell", "left-right"]);
+
 /// What may wait at the limit: one object a thread more.
 const WAITING_MAX: f64 = (LIMIT_BYTES / OBJECT_BYTES as u64 + 1) as f64;
 
 use Bound::{AtLeast, AtMost};
 
 /// The targets that the library was built for.
-static PROMISES: [Promise; 33] = [
+static PROMISES: [Promise; 43] = [
     promise("read/1-thread", "read", "quiescence", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-reader", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-qsbr", Against::Rival("plain-load"), AtMost(1.1)),
@@ -163,6 +167,16 @@ static PROMISES: [Promise; 33] = [
     ours("boot/2-readers", "update", BUSY, AtMost(1.1)),
     ours("blocked/1-reader", "CPU", Against::Nothing, AtMost(1.0)),
     ours("blocked/1-reader", "stretch", Against::Nothing, AtMost(10e6)),
+    ours("snapshot/1-thread", "read", Against::Rival("plain-load"), AtMost(4.0)),
+    ours("snapshot/2-threads", "read", Against::Rival("plain-load"), AtMost(4.0)),
+    ours("snapshot/1-thread", "read", SNAPSHOTS, AtMost(1.0)),
+    ours("snapshot/2-threads", "read", SNAPSHOTS, AtMost(1.0)),
+    ours("snapshot/1-writer", "read", SNAPSHOTS, AtMost(1.0)),
+    ours("arc/1-thread", "load", Against::Rival("arc-clone"), AtMost(1.05)),
+    ours("arc/2-threads", "load", Against::Rival("arc-clone"), AtMost(1.05)),
+    promise("grace/6-readers", "p50", "quiescence-snapshot", MEMB, AtMost(0.001)),
+    promise("grace/6-readers", "p50", "quiescence-arc-cell", MEMB, AtMost(0.001)),
+    ours("store/200-threads", "store", Against::Rival("arc-swap"), AtMost(0.5)),
 ];
 
 /// Judges the promises about what was measured; of the others it says nothing.

@@ -7,7 +7,9 @@
 //!
 //! Tables that were replaced are freed after the boot: what is measured is the waiting.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use grace::two_bank::Adaptive;
@@ -48,7 +50,8 @@ pub struct Boot {
     pub cpu_ns: f64,
     /// Look-ups of all readers by the second, meanwhile.
     pub look_ups_per_second: f64,
-    /// The least share of the time that a reader was not kept waiting for a CPU by neighbours.
+    /// The least share of the time that a reader was not kept waiting for a CPU by neighbours; 1 where
+    /// there are too few CPUs for all, and they keep each other waiting.
     pub readers_share: f64,
 }
 
@@ -98,12 +101,13 @@ pub fn measure(rival: &BootRival, readers: usize, updates: u64) -> Boot {
     };
     let reader = |gate: &Gate<'_>| gate.work(look_ups);
     let seen = together(readers, reader, |gate| gate.work(|_| site.boot(updates)));
+    let cpus = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let look_ups = |reader: &Shift<u64>| reader.result as f64 / reader.elapsed.as_secs_f64();
     Boot {
         ns: per_update(seen.front.elapsed, updates),
         cpu_ns: per_update(seen.front.cpu + seen.others_cpu, updates),
         look_ups_per_second: seen.backs.iter().map(look_ups).sum(),
-        readers_share: seen.backs_share(),
+        readers_share: if readers < cpus { seen.backs_share() } else { 1.0 },
     }
 }
 

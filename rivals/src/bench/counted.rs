@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use quiescence::ArcCell;
 
 use super::single::{Single, repeat};
 
@@ -21,8 +22,12 @@ pub fn references() -> &'static [Single] {
     &REFERENCES
 }
 
-static ARCS: [Single; 4] = [
+static ARCS: [Single; 5] = [
     Single::rival("arc-clone", arc_clone),
+    Single::ours("quiescence", |batches| {
+        let cell = black_box(&*ARC_CELL);
+        repeat(batches, || *cell.load())
+    }),
     Single::rival("arc-swap", |batches| {
         let slot = black_box(&*ARC_SWAP);
         repeat(batches, || *slot.load_full())
@@ -44,6 +49,7 @@ static ARCS: [Single; 4] = [
 
 static REFERENCES: [Single; 1] = [Single::rival("arc-clone", arc_clone)];
 
+static ARC_CELL: LazyLock<ArcCell<u64>> = LazyLock::new(|| ArcCell::from_pointee(1));
 static ARC_SWAP: LazyLock<ArcSwap<u64>> = LazyLock::new(|| ArcSwap::from_pointee(1));
 
 fn arc_clone(batches: u64) -> Duration {

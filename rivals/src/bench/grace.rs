@@ -114,9 +114,23 @@ impl Company {
     /// # Panics
     /// When the company was gathered without this rival.
     pub fn measure(&self, rival: &GraceRival, readers: usize, budget: Duration) -> Latency {
+        self.measure_sections(rival, readers, 0, budget)
+    }
+
+    /// The same beside readers whose sections take so many steps: see [`steps_for`].
+    ///
+    /// # Panics
+    /// As [`measure`](Self::measure).
+    pub fn measure_sections(
+        &self,
+        rival: &GraceRival,
+        readers: usize,
+        steps: u32,
+        budget: Duration,
+    ) -> Latency {
         let mut waits = Histogram::<u64>::new_with_bounds(1, LATENCY_MAX_NS, 3)
             .expect("the bounds are constants in range");
-        let (_, readers_share) = self.beside_readers(rival, readers, 0, |synchronize| {
+        let (_, readers_share) = self.beside_readers(rival, readers, steps, |synchronize| {
             for _ in 0..WARM_UP {
                 synchronize();
             }
@@ -276,8 +290,9 @@ mod tests {
     fn every_rival_ends_its_grace_periods_in_any_company() {
         let _one = ONE_AT_A_TIME.lock().unwrap();
         for idle in [0, 20] {
-            let company = Company::gather(&everybody(), idle).unwrap();
-            for rival in rivals() {
+            let everybody = crate::bench::restartable::rivals();
+            let company = Company::gather(&everybody, idle).unwrap();
+            for rival in everybody {
                 for readers in [0, 1] {
                     let latency = company.measure(rival, readers, Duration::ZERO);
                     assert_eq!(latency.count, 1, "{}: a budget of nothing is one", rival.name);

@@ -78,7 +78,7 @@ pub(super) fn chain(mut x: u64, steps: u32) -> u64 {
 
 /// Sections until told to stop.
 #[inline(always)]
-fn sections(stop: &AtomicI32, mut section: impl FnMut()) -> u64 {
+pub(super) fn sections(stop: &AtomicI32, mut section: impl FnMut()) -> u64 {
     let mut count = 0;
     // Relaxed: the flag ends the loop and publishes nothing.
     while stop.load(Ordering::Relaxed) == 0 {

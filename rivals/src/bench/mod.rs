@@ -4,7 +4,8 @@
 //! rounds are run, in which order, and what the numbers mean, is the business of the caller.
 //!
 //! - [`read`]: enter, load, read a word, leave.
-//! - [`grace`]: how long a grace period takes, and what waiting for it costs the readers.
+//! - [`grace`]: how long a grace period takes, and what waiting for it costs the readers; [`restartable`]:
+//!   where readers are never waited for.
 //! - Replace and retire ([`replace`]: by whom): [`update`], what it costs; [`tail`], what it does to
 //!   readers; [`stall`] and [`memory`], what waits when a reader stalls.
 //! - [`table`]: the same in a hash table, beside maps.
@@ -40,6 +41,7 @@ mod object;
 pub mod path_cache;
 pub mod read;
 pub mod replace;
+pub mod restartable;
 mod schemes;
 pub mod sections;
 pub mod single;

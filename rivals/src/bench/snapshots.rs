@@ -11,6 +11,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use crossbeam_utils::atomic::AtomicCell;
 use left_right::{Absorb, ReadHandleFactory, WriteHandle};
+use quiescence::Snapshot;
 use seqlock::SeqLock;
 
 use super::single::{Single, repeat, timed};
@@ -20,8 +21,9 @@ pub fn rivals() -> &'static [Single] {
     &RIVALS
 }
 
-static RIVALS: [Single; 7] = [
+static RIVALS: [Single; 8] = [
     Single::rival("plain-load", plain_load).with_writer(plain_write),
+    Single::ours("quiescence", snapshot).with_writer(|number| SNAPSHOT.store(words(number))),
     Single::rival("seqlock", |batches| repeat(batches, || sum(&black_box(&SEQLOCK).read())))
         .with_writer(|number| *SEQLOCK.lock_write() = words(number)),
     Single::rival("crossbeam-cell", |batches| repeat(batches, || sum(&black_box(&CELL).load())))
@@ -68,6 +70,13 @@ fn plain_load(batches: u64) -> Duration {
 fn plain_write(number: u64) {
     let words = &raw const FIXED[(number % 2) as usize];
     PLAIN.store(words.cast_mut(), Ordering::Release);
+}
+
+static SNAPSHOT: LazyLock<Snapshot<Words>> = LazyLock::new(|| Snapshot::new(words(0)));
+
+fn snapshot(batches: u64) -> Duration {
+    let snapshot = black_box(&*SNAPSHOT);
+    repeat(batches, || sum(&snapshot.load()))
 }
 
 static SEQLOCK: SeqLock<Words> = SeqLock::new(words(0));

@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use quiescence::ArcCell;
 
 use super::object::Turn;
 
@@ -33,7 +34,13 @@ pub fn rivals() -> &'static [StoreRival] {
     &RIVALS
 }
 
-static RIVALS: [StoreRival; 2] = [
+static RIVALS: [StoreRival; 3] = [
+    StoreRival {
+        name: "quiescence",
+        ours: true,
+        load: || *ARC_CELL.load(),
+        store: |arc| ARC_CELL.store(arc),
+    },
     StoreRival {
         name: "arc-swap",
         ours: false,
@@ -48,6 +55,7 @@ static RIVALS: [StoreRival; 2] = [
     },
 ];
 
+static ARC_CELL: LazyLock<ArcCell<u64>> = LazyLock::new(|| ArcCell::from_pointee(1));
 static ARC_SWAP: LazyLock<ArcSwap<u64>> = LazyLock::new(|| ArcSwap::from_pointee(1));
 static LOCK: LazyLock<parking_lot::RwLock<Arc<u64>>> =
     LazyLock::new(|| parking_lot::RwLock::new(Arc::new(1)));
