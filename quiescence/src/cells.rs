@@ -206,14 +206,7 @@ impl<const W: usize> Cells<W> {
         Self { first: AtomicPtr::new(ptr::null_mut()), shared: [const { AtomicU64::new(0) }; W] }
     }
 
-    /// Adds one to the counter `word`.
-    #[inline(always)]
-    pub(crate) fn increment(&self, word: usize) {
-        if !self.try_increment(word) {
-            self.add_slow(word, 1);
-        }
-    }
-
+    /// Adds one to the counter `word`, if it can be done in a sequence; else [`add_slow`](Self::add_slow) is to do it.
     #[inline(always)]
     pub(crate) fn try_increment(&self, word: usize) -> bool {
         debug_assert!(word < W);
@@ -223,20 +216,16 @@ impl<const W: usize> Cells<W> {
         !first.is_null() && unsafe { percpu::increment(first.wrapping_add(word)) }
     }
 
-    /// Adds so much to the counter `word`.
-    #[inline(always)]
-    pub(crate) fn add(&self, word: usize, amount: u64) {
-        let first = self.first.load(Acquire); // as in `try_increment`
-        // SAFETY: every processor has W words.
-        if first.is_null() || !unsafe { percpu::add(first.wrapping_add(word), amount) } {
-            self.add_slow(word, amount);
-        }
-    }
-
     /// The words of processor 0, for sequences of the caller's own; null while there are none.
     #[inline(always)]
     pub(crate) fn first(&self) -> *mut u64 {
         self.first.load(Acquire) // as in `try_increment`
+    }
+
+    /// Where that is said, for sequences that look there themselves.
+    #[inline(always)]
+    pub(crate) fn place(&self) -> &AtomicPtr<u64> {
+        &self.first
     }
 
     /// Adds with an atomic instruction.
@@ -335,8 +324,10 @@ mod tests {
                 let cells = &cells;
                 scope.spawn(move || {
                     for _ in 0..10_000 {
-                        cells.increment(thread);
-                        cells.add(3 - thread, 2);
+                        if !cells.try_increment(thread) {
+                            cells.add_slow(thread, 1);
+                        }
+                        cells.add_slow(3 - thread, 2);
                     }
                 });
             }

@@ -402,7 +402,7 @@ fn exclusion(threads: usize, rounds: usize) {
     let writers = AtomicUsize::new(0);
     let written = AtomicU64::new(0);
     shuffled(threads, rounds, |thread, round| {
-        if random(thread, round) % 32 == 0 {
+        if random(thread, round).is_multiple_of(32) {
             let pair = lock.write();
             assert_eq!(writers.fetch_add(1, Relaxed), 0, "two writers");
             // Loads and stores, so that what another writes in between is lost.

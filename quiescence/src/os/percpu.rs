@@ -47,7 +47,7 @@ mod imp;
 #[path = "percpu/nowhere.rs"]
 mod imp;
 
-pub(crate) use imp::{Word, add, add_unless, increment, load_counted, load_words, take};
+pub(crate) use imp::{Word, add_at, increment, load_counted, load_words, take_at};
 
 /// How a process counts per processor; chosen once. See [`per_cpu_path`](crate::per_cpu_path).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

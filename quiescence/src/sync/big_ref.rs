@@ -32,10 +32,6 @@ use crate::chaos::{self, Mutant};
 /// In the count until it is killed: so it is not 0, whatever has come and gone there.
 const BIAS: u64 = 1 << 62;
 
-/// Words of the count.
-const GETS: usize = 0;
-const PUTS: usize = 1;
-
 /// What is done with the value in the end.
 type Release<T> = Box<dyn FnOnce(T) + Send>;
 
@@ -126,13 +122,14 @@ impl<T> BigRef<T> {
     /// Once it has been killed. Where somebody may do that at any time: [`try_get`](Self::try_get).
     #[inline]
     pub fn get(&self) -> BigRefHandle<T> {
-        self.try_get().expect("quiescence: a reference was asked for from a BigRef that has been killed")
+        self.try_get()
+            .expect("quiescence: a reference was asked for from a BigRef that has been killed")
     }
 
     /// A reference, unless it has been killed.
     #[inline]
     pub fn try_get(&self) -> Option<BigRefHandle<T>> {
-        let got = self.shared().count.add(GETS, 1) || self.try_get_slow();
+        let got = self.shared().count.add(1) || self.try_get_slow();
         got.then(|| BigRefHandle { shared: self.shared, owns: PhantomData })
     }
 
@@ -243,7 +240,7 @@ impl<T> Clone for BigRefHandle<T> {
     fn clone(&self) -> Self {
         let count = &self.shared().count;
         // Relaxed, as in `Arc`: our own reference keeps it from zero.
-        if !count.add(GETS, 1) && count.central().fetch_add(1, Relaxed) > u64::MAX >> 1 {
+        if !count.add(1) && count.central().fetch_add(1, Relaxed) > u64::MAX >> 1 {
             abort(); // leaked so many: it would come round to zero
         }
         Self { shared: self.shared, owns: PhantomData }
@@ -254,7 +251,7 @@ impl<T> Drop for BigRefHandle<T> {
     #[inline]
     fn drop(&mut self) {
         // After either the reference is gone, and perhaps the memory: nothing is touched any more.
-        if !self.shared().count.add(PUTS, 1_u64.wrapping_neg()) {
+        if !self.shared().count.add_second(1_u64.wrapping_neg()) {
             put_counted(self.shared);
         }
     }

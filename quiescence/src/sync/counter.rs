@@ -44,17 +44,14 @@ impl Counter {
     /// Adds one.
     #[inline]
     pub fn increment(&self) {
-        if !self.cells.try_increment(0) {
-            self.add_slow(1);
-        }
+        self.add(1);
     }
 
     /// Adds `amount`, which may be less than nothing.
     #[inline]
     pub fn add(&self, amount: i64) {
-        let first = self.cells.first();
-        // SAFETY: every processor has the word.
-        if first.is_null() || !unsafe { percpu::add(first, amount.cast_unsigned()) } {
+        // SAFETY: null, or the word of processor 0, and every other one has one, as long as `self`.
+        if !unsafe { percpu::add_at::<0>(self.cells.place(), amount.cast_unsigned()) } {
             self.add_slow(amount);
         }
     }

@@ -49,7 +49,7 @@ impl ExactCounter {
     /// Adds `amount`, which may be less than nothing.
     #[inline]
     pub fn add(&self, amount: i64) {
-        if !self.count.add(0, amount.cast_unsigned()) {
+        if !self.count.add(amount.cast_unsigned()) {
             // Relaxed: what a sum has to see before it is told by the heavy fence, or is in this word's own order.
             self.count.central().fetch_add(amount.cast_unsigned(), Relaxed);
         }
@@ -61,7 +61,7 @@ impl ExactCounter {
         self.count.stop();
         // All is in the one word now: the moment is that of the last addition to it.
         let sum = self.count.gather(0);
-        self.count.unfold();
+        self.count.go_on();
         sum.cast_signed()
     }
 }

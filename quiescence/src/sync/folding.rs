@@ -1,30 +1,33 @@
 //! Words of each processor that can be folded into one.
 //!
-//! An addition is one restartable sequence: *if the flag is set, say no; add to this processor's word*. Who folds
-//! sets the flag and waits for a grace period of restartable reads ([`restart::grace_period`]). After that
-//! every sequence has added, or has begun anew and said no; so the words stand still, and are moved to the one word,
-//! `central`. Those who are told no add there, whenever they come to it: `central` is theirs at all times.
-//! So nobody waits for whoever folds.
+//! An addition is one restartable sequence: *look where the words are; if they are nowhere, say no; add to this processor's.*
+//! Who folds takes the words out of their place and waits for a grace period of restartable reads
+//! ([`restart::grace_period`]). After that every sequence has added, or has begun anew and said no; so the
+//! words stand still, and are moved to the one word, `central`. Those who are told no add there, whenever they
+//! come to it: `central` is theirs at all times. So nobody waits for whoever folds.
 //!
 //! ```text
 //!   addition                               whoever folds, one at a time
-//!   sequence, or a fallback section:       flag = 1
-//!     if flag = 0:                         grace period             [FD-1]
-//!       word[this processor] += n          for each processor: central += word, word = 0
-//!       done                                 ... `central` is exact ...
-//!   central += n (or what else is right)   flag = 0 (Release)       [FD-2]
+//!   sequence, or a fallback section:       place = null
+//!     words = place                        grace period             [FD-1]
+//!     if words:                            for each processor: central += word, word = 0
+//!       words[this processor] += n           ... `central` is exact ...
+//!       done                               place = words (Release) [FD-2]
+//!   central += n (or what else is right)
 //! ```
 //!
-//! It is on the words of [`Cells`], of which it uses those of the processors; the counters beside them stay zero. A
-//! word of a processor is written here by atomic stores also where sequences write it [PC-1], but only while
-//! these stand still.
+//! The words are those of [`Cells`] for the processors; the counters beside them stay zero. Words are written here by
+//! atomic stores also where sequences write them [PC-1], but only while these stand still.
 
+use std::ptr;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use crate::cells::Cells;
 use crate::chaos::{self, Mutant};
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
+use crate::os::sync;
 use crate::restart;
 
 /// Uses of the one word between two attempts to get words for every processor.
@@ -34,50 +37,54 @@ const GROWS_EVERY: u32 = 64;
 /// added as its complement.
 #[derive(Debug)]
 pub(super) struct Folding<const W: usize> {
-    words: Cells<W>,
-    /// The flag: not 0 while the words of the processors must not be used.
-    folded: AtomicU64,
+    /// The words of processor 0 while additions may use them, else null.
+    place: AtomicPtr<u64>,
     central: AtomicU64,
+    words: Cells<W>,
     /// How often somebody came here while there was `central` only.
     uses: AtomicU32,
+    /// Not 0 while words that there are must not be in their place.
+    stopped: AtomicU32,
+    /// Held by whoever changes the two.
+    changes: Mutex<()>,
 }
 
 impl<const W: usize> Folding<W> {
-    pub(super) const fn new(central: u64, folded: bool) -> Self {
+    pub(super) const fn new(central: u64, stopped: bool) -> Self {
         Self {
-            words: Cells::new(),
-            folded: AtomicU64::new(folded as u64),
+            place: AtomicPtr::new(ptr::null_mut()),
             central: AtomicU64::new(central),
+            words: Cells::new(),
             uses: AtomicU32::new(0),
+            stopped: AtomicU32::new(stopped as u32),
+            changes: Mutex::new(()),
         }
     }
 
-    /// Adds so much to a word of this processor, unless it is folded or has none: then it says no, and has done
-    /// nothing.
+    /// Adds so much to the first word of this processor, unless it is folded or has none: then it says no, and has
+    /// done nothing.
     #[inline(always)]
-    pub(super) fn add(&self, word: usize, amount: u64) -> bool {
-        debug_assert!(word < W);
-        let first = self.words.first();
-        if !first.is_null() {
-            // SAFETY: every processor has W words.
-            let first = unsafe { first.add(word) };
-            // SAFETY: as above. The flag is looked at in the sequence [FD-1].
-            if unsafe { percpu::add_unless(first, amount, &self.folded) } {
-                return true;
-            }
-        }
-        self.add_slow(word, amount)
+    pub(super) fn add(&self, amount: u64) -> bool {
+        // SAFETY: every processor has W words; they are there as long as `self`.
+        let added = unsafe { percpu::add_at::<0>(&self.place, amount) }; // [FD-1]
+        added || self.add_slow(0, amount)
+    }
+
+    /// The same with the second word.
+    #[inline(always)]
+    pub(super) fn add_second(&self, amount: u64) -> bool {
+        const { assert!(W > 1) };
+        // SAFETY: as in `add`.
+        let added = unsafe { percpu::add_at::<8>(&self.place, amount) }; // [FD-1]
+        added || self.add_slow(1, amount)
     }
 
     /// Takes so much from the first word of this processor, unless it is folded, has none, or less than that.
     #[inline(always)]
     pub(super) fn take(&self, amount: u64) -> bool {
-        let first = self.words.first();
-        // SAFETY: every processor has the word. The flag is looked at in the sequence [FD-1].
-        if !first.is_null() && unsafe { percpu::take(first, amount, &self.folded) } {
-            return true;
-        }
-        self.take_slow(amount)
+        // SAFETY: as in `add`.
+        let taken = unsafe { percpu::take_at(&self.place, amount) }; // [FD-1]
+        taken || self.take_slow(amount)
     }
 
     #[cold]
@@ -100,8 +107,7 @@ impl<const W: usize> Folding<W> {
     /// The twin of a sequence where there are none in the whole process: an atomic instruction on the word of a
     /// processor, in a fallback section. Where others use sequences the word is not for us [PC-1].
     fn portably(&self, word: usize, f: impl FnOnce(&AtomicU64) -> bool) -> bool {
-        let first = self.words.first();
-        if first.is_null() {
+        if !self.has_words() {
             self.note_use();
             return false;
         }
@@ -110,26 +116,28 @@ impl<const W: usize> Folding<W> {
         }
         let _section = restart::section();
         // In the section, so that the grace period waits for what we do [FD-1]. Acquire: pairs with the Release in
-        // `unfold` [FD-2].
-        if self.folded.load(Acquire) != 0 {
-            return false;
-        }
-        f(self.word(first, percpu::slot(), word))
+        // `publish` [FD-2].
+        let first = self.place.load(Acquire);
+        !first.is_null() && f(self.word(first, percpu::slot(), word))
     }
 
-    #[inline]
     fn note_use(&self) {
         // Relaxed: it is a count.
         if self.uses.fetch_add(1, Relaxed) % GROWS_EVERY == GROWS_EVERY - 1 {
             self.words.grow();
+            // Not waited for: this may be a signal handler.
+            if let Some(_changes) = sync::try_lock(&self.changes)
+                && !self.is_stopped()
+            {
+                self.publish();
+            }
         }
     }
 
     fn word(&self, first: *mut u64, slot: usize, word: usize) -> &AtomicU64 {
         debug_assert!(word < W && slot < percpu::slots());
-        // SAFETY: every slot has W words.
-        let word = unsafe { first.byte_add(slot << STRIDE_SHIFT).add(word) };
-        // SAFETY: aligned, and there as long as `self`. Sequences store whole words.
+        let word = first.wrapping_byte_add(slot << STRIDE_SHIFT).wrapping_add(word);
+        // SAFETY: every slot has W words, aligned, and there as long as `self`. Sequences store whole words.
         unsafe { AtomicU64::from_ptr(word) }
     }
 
@@ -143,19 +151,20 @@ impl<const W: usize> Folding<W> {
         &self.central
     }
 
-    /// Whether the words are not to be used: what somebody says who holds the owner's lock, or a guess.
-    pub(super) fn is_folded(&self) -> bool {
-        // Acquire: pairs with the Release in `unfold` [FD-2], for those who rely on its being 0.
-        self.folded.load(Acquire) != 0
+    /// Whether it is stopped: what somebody says who holds the owner's lock, or a guess.
+    pub(super) fn is_stopped(&self) -> bool {
+        // Acquire: pairs with the Release in `go_on` [FD-2], for those who rely on its being 0.
+        self.stopped.load(Acquire) != 0
     }
 
-    /// Has additions say no from soon on. Answers `false` if that had been done already.
+    /// Has additions say no from soon on. Answers `false` if they did so already.
     pub(super) fn stop(&self) -> bool {
-        if chaos::mutant(Mutant::NoStallFlag) {
-            return self.folded.load(Relaxed) == 0;
-        }
+        let _changes = sync::lock(&self.changes);
         // Relaxed: `gather` has the fence.
-        self.folded.swap(1, Relaxed) == 0
+        if !chaos::mutant(Mutant::NoStallFlag) {
+            self.place.store(ptr::null_mut(), Relaxed);
+        }
+        self.stopped.swap(1, Relaxed) == 0
     }
 
     /// After [`stop`](Self::stop), by one thread at a time: waits until the words stand still, and moves what is in
@@ -182,10 +191,18 @@ impl<const W: usize> Folding<W> {
     }
 
     /// Lets the words be used again.
-    pub(super) fn unfold(&self) {
-        // Release: pairs with the look at the flag in each addition [FD-2], which finds the words zero, and all
-        // else that was done meanwhile.
-        self.folded.store(0, Release);
+    pub(super) fn go_on(&self) {
+        let _changes = sync::lock(&self.changes);
+        // Release: pairs with the Acquire in `is_stopped` [FD-2].
+        self.stopped.store(0, Release);
+        self.publish();
+    }
+
+    /// Puts the words in their place, by whoever holds `changes`.
+    fn publish(&self) {
+        // Release: pairs with each addition's load of the place [FD-2], which is an Acquire on x86, and elsewhere has
+        // the words' addresses depend on it. So it finds the words zero, and all else that was done meanwhile.
+        self.place.store(self.words.first(), Release);
     }
 
     /// The sum of all words, while additions go on. It may be torn.

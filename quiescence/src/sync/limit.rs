@@ -72,7 +72,7 @@ impl LimitCounter {
     /// beyond the limit. That is not looked at.)
     #[inline]
     pub fn sub(&self, amount: u64) {
-        if !self.room.add(0, amount) {
+        if !self.room.add(amount) {
             self.sub_slow(amount);
         }
     }
@@ -84,7 +84,7 @@ impl LimitCounter {
         // While it is folded for longer, all room is in the pool already.
         let room = if fold { self.room.gather(0) } else { self.room.central().load(Relaxed) };
         if fold {
-            self.room.unfold();
+            self.room.go_on();
         }
         self.limit.saturating_sub(room)
     }
@@ -92,12 +92,12 @@ impl LimitCounter {
     #[cold]
     #[inline(never)]
     fn try_add_slow(&self, amount: u64) -> bool {
-        if self.room.is_folded() && self.take_from_pool(amount, 0) {
+        if self.room.is_stopped() && self.take_from_pool(amount, 0) {
             self.unfold_if_roomy();
             return true;
         }
         let turn = sync::lock(&self.turn);
-        if !self.room.is_folded() {
+        if !self.room.is_stopped() {
             if self.take_with_allowance(amount) {
                 return true;
             }
@@ -135,7 +135,7 @@ impl LimitCounter {
             // Somebody was faster.
             return self.take_from_pool(amount, 0);
         }
-        if !self.room.add(0, allowance) {
+        if !self.room.add(allowance) {
             self.room.central().fetch_add(allowance, Relaxed); // no word for us here
         }
         true
@@ -147,10 +147,10 @@ impl LimitCounter {
         let is_roomy = || self.room.has_words() && self.room.central().load(Relaxed) >= enough;
         if is_roomy()
             && let Some(_turn) = sync::try_lock(&self.turn)
-            && self.room.is_folded()
+            && self.room.is_stopped()
             && is_roomy()
         {
-            self.room.unfold();
+            self.room.go_on();
         }
     }
 }

@@ -32,10 +32,6 @@ use crate::restart;
 /// Looks of a writer before it sleeps: readers are mostly short.
 const LOOKS: u32 = 100;
 
-/// Words of the number of readers.
-const BEGUN: usize = 0;
-const ENDED: usize = 1;
-
 const MINUS_ONE: u64 = 1_u64.wrapping_neg();
 
 /// A reader-writer lock for what is read all the time and written seldom: readers cost a few plain instructions, on
@@ -95,8 +91,7 @@ unsafe impl<T: ?Sized + Send + Sync> Sync for LocalGlobalLock<T> {}
 impl<T> LocalGlobalLock<T> {
     /// A lock around a value.
     pub const fn new(value: T) -> Self {
-        let turns =
-            Turns { writers_came: 0, writers_left: 0, readers_waiting: 0, read_turns: 0 };
+        let turns = Turns { writers_came: 0, writers_left: 0, readers_waiting: 0, read_turns: 0 };
         Self {
             readers: Folding::new(0, false),
             drained: AtomicU32::new(0),
@@ -122,7 +117,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
     /// Reads, as soon as nobody writes or waits to.
     #[inline]
     pub fn read(&self) -> LocalGlobalReadGuard<'_, T> {
-        if !self.readers.add(BEGUN, 1) {
+        if !self.readers.add(1) {
             self.read_slow();
         }
         self.reading()
@@ -131,7 +126,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
     /// Reads, unless somebody writes or waits to.
     #[inline]
     pub fn try_read(&self) -> Option<LocalGlobalReadGuard<'_, T>> {
-        (self.readers.add(BEGUN, 1) || self.begin_at_once()).then(|| self.reading())
+        (self.readers.add(1) || self.begin_at_once()).then(|| self.reading())
     }
 
     #[inline]
@@ -145,7 +140,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
     /// Begins to read where this processor has no word for us, unless stopped.
     fn begin_at_once(&self) -> bool {
         let _section = restart::section();
-        let goes = !self.readers.is_folded();
+        let goes = !self.readers.is_stopped();
         if goes {
             // In the section, so that a writer that stops us later counts it [FD-1].
             self.readers.central().fetch_add(1, Relaxed);
@@ -160,7 +155,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
             return;
         }
         let mut turns = sync::lock(&self.turns);
-        if !self.readers.is_folded() {
+        if !self.readers.is_stopped() {
             // Whoever stops us has to take this lock before.
             self.readers.central().fetch_add(1, Relaxed);
             return;
@@ -179,7 +174,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         // AcqRel: what we have read happens before what the writer writes [LG-2]; and whoever comes to zero after
         // the words have been folded sees the flag that was set before.
         let before = self.readers.central().fetch_sub(1, AcqRel);
-        if before == 1 && self.readers.is_folded() && !chaos::mutant(Mutant::NoWriterWakeUp) {
+        if before == 1 && self.readers.is_stopped() && !chaos::mutant(Mutant::NoWriterWakeUp) {
             self.drained.fetch_add(1, Release); // [LG-3]
             futex::wake_all(&self.drained);
         }
@@ -247,8 +242,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
     fn end_write(&self) {
         let mut turns = sync::lock(&self.turns);
         turns.writers_left += 1;
-        let (readers, writer) =
-            (turns.readers_waiting, turns.writers_left != turns.writers_came);
+        let (readers, writer) = (turns.readers_waiting, turns.writers_left != turns.writers_came);
         if readers != 0 {
             turns.readers_waiting = 0;
             turns.read_turns = turns.read_turns.wrapping_add(1);
@@ -256,7 +250,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
             self.readers.central().fetch_add(readers, Relaxed);
         }
         if !writer {
-            self.readers.unfold(); // [LG-1]
+            self.readers.go_on(); // [LG-1]
         }
         drop(turns);
         if readers != 0 {
@@ -314,7 +308,7 @@ impl<T: ?Sized> Drop for LocalGlobalReadGuard<'_, T> {
     fn drop(&mut self) {
         // Release: what was read was so before our end is seen [LG-2]. On x86 a matter of the compiler only.
         fence(Release);
-        if !self.lock.readers.add(ENDED, MINUS_ONE) {
+        if !self.lock.readers.add_second(MINUS_ONE) {
             self.lock.end_slow();
         }
     }

@@ -130,22 +130,22 @@ macro_rules! sequence {
     };
 }
 
-/// Changes the word of this processor: `$instruction` makes the new value `{word}` of the old one and `{amount}`.
+/// Changes the word of this processor, which stands `{bytes}` after that of `{first}`: `$instruction` makes the new value `{word}` of the old one and `{amount}`.
 macro_rules! counting {
-    ($area:expr, [$($before:tt)*], [$($instruction:tt)*], $first:ident, $($operands:tt)*) => {
+    ($area:expr, [$($before:tt)*], [$($instruction:tt)*], $($operands:tt)*) => {
         sequence!(
             $area,
             [
                 $($before)*
                 "lsl {t}, {t}, #{shift}",
                 "add {t}, {t}, {first}",
-                "ldr {word}, [{t}]",
+                "ldr {word}, [{t}, #{bytes}]",
                 $($instruction)*
-                "str {word}, [{t}]",
+                "str {word}, [{t}, #{bytes}]",
             ],
             then [],
             otherwise ["b {no}",],
-            first = in(reg) $first, shift = const STRIDE_SHIFT, word = out(reg) _,
+            shift = const STRIDE_SHIFT, word = out(reg) _,
             left = inout(reg) ABORTS_MAX => _,
             no = label { return false },
             $($operands)*
@@ -161,55 +161,46 @@ macro_rules! counting {
 pub(crate) unsafe fn increment(first: *mut u64) -> bool {
     let Some(area) = area() else { return false };
     // SAFETY: the words are there, by the contract.
-    unsafe { counting!(area, [], ["add {word}, {word}, #1",], first,) };
+    unsafe { counting!(area, [], ["add {word}, {word}, #1",], first = in(reg) first, bytes = const 0,) };
     true
 }
 
-/// Adds so much to the word of this processor, if it can be done in a sequence.
+/// Adds so much to the word of this processor that stands `BYTES` after the one that `place` points to, unless
+/// that is null: then it says no. The place is looked at in the sequence; what is at it depends on its address.
 ///
 /// # Safety
-/// As [`increment`].
+/// `place` is null or points to the word of processor 0, and all slots have one, as long as no
+/// [`barrier`](super::barrier) has come after it was taken out.
 #[inline(always)]
-pub(crate) unsafe fn add(first: *mut u64, amount: u64) -> bool {
-    let Some(area) = area() else { return false };
-    // SAFETY: the words are there, by the contract.
-    unsafe {
-        counting!(area, [], ["add {word}, {word}, {amount}",], first, amount = in(reg) amount,);
-    }
-    true
-}
-
-/// The same, unless `stop` is set: then it says no.
-///
-/// # Safety
-/// As [`increment`].
-#[inline(always)]
-pub(crate) unsafe fn add_unless(first: *mut u64, amount: u64, stop: &AtomicU64) -> bool {
+pub(crate) unsafe fn add_at<const BYTES: usize>(place: &AtomicPtr<u64>, amount: u64) -> bool {
     let Some(area) = area() else { return false };
     // SAFETY: the words are there, by the contract.
     unsafe {
         counting!(
-            area, ["ldr {word}, [{stop}]", "cbz {word}, 35f", "b 77f", "35:",],
-            ["add {word}, {word}, {amount}",], first,
-            amount = in(reg) amount, stop = in(reg) stop.as_ptr(),
+            area, ["ldr {first}, [{place}]", "cbnz {first}, 35f", "b 77f", "35:",],
+            ["add {word}, {word}, {amount}",],
+            place = in(reg) place.as_ptr(), first = out(reg) _, bytes = const BYTES,
+            amount = in(reg) amount,
         );
     }
     true
 }
 
-/// Takes so much from the word of this processor, unless `stop` is set or there is less: then it says no.
+/// Takes so much from the word of this processor that `place` points to, unless that is null, or there is less:
+/// then it says no.
 ///
 /// # Safety
-/// As [`increment`].
+/// As [`add_at`].
 #[inline(always)]
-pub(crate) unsafe fn take(first: *mut u64, amount: u64, stop: &AtomicU64) -> bool {
+pub(crate) unsafe fn take_at(place: &AtomicPtr<u64>, amount: u64) -> bool {
     let Some(area) = area() else { return false };
     // SAFETY: the words are there, by the contract.
     unsafe {
         counting!(
-            area, ["ldr {word}, [{stop}]", "cbz {word}, 35f", "b 77f", "35:",],
+            area, ["ldr {first}, [{place}]", "cbnz {first}, 35f", "b 77f", "35:",],
             ["cmp {word}, {amount}", "b.hs 36f", "b 77f", "36:", "sub {word}, {word}, {amount}",],
-            first, amount = in(reg) amount, stop = in(reg) stop.as_ptr(),
+            place = in(reg) place.as_ptr(), first = out(reg) _, bytes = const 0,
+            amount = in(reg) amount,
         );
     }
     true

@@ -1,7 +1,7 @@
 //! Where there are no restartable sequences: each says no.
 
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::sync::atomic::AtomicPtr;
 
 pub(crate) type Word = MaybeUninit<u64>;
 
@@ -17,15 +17,11 @@ pub(crate) unsafe fn increment(_: *mut u64) -> bool {
     false
 }
 
-pub(crate) unsafe fn add(_: *mut u64, _: u64) -> bool {
+pub(crate) unsafe fn add_at<const BYTES: usize>(_: &AtomicPtr<u64>, _: u64) -> bool {
     false
 }
 
-pub(crate) unsafe fn add_unless(_: *mut u64, _: u64, _: &AtomicU64) -> bool {
-    false
-}
-
-pub(crate) unsafe fn take(_: *mut u64, _: u64, _: &AtomicU64) -> bool {
+pub(crate) unsafe fn take_at(_: &AtomicPtr<u64>, _: u64) -> bool {
     false
 }
 

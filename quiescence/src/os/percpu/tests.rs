@@ -52,18 +52,18 @@ fn restartable() -> bool {
 #[test]
 fn what_is_counted_in_sequences_is_exact() {
     path();
-    let stop = AtomicU64::new(0);
     let (counted, sum) = together(|first| {
+        let place = AtomicPtr::new(first);
         let mut counted = 0_u64;
         for round in 0..100_000 {
             // SAFETY: every processor has a word.
             counted += u64::from(unsafe { increment(first) });
             // SAFETY: as above.
-            counted += round * u64::from(unsafe { add(first, round) });
+            counted += round * u64::from(unsafe { add_at::<0>(&place, round) });
             // SAFETY: as above.
-            counted += 2 * u64::from(unsafe { add_unless(first, 2, &stop) });
+            counted += 2 * u64::from(unsafe { add_at::<0>(&place, 2) });
             // SAFETY: as above.
-            counted -= 3 * u64::from(unsafe { take(first, 3, &stop) });
+            counted -= 3 * u64::from(unsafe { take_at(&place, 3) });
         }
         counted
     });
@@ -75,10 +75,13 @@ fn what_is_counted_in_sequences_is_exact() {
 fn sequences_leave_where_they_are_to() {
     path();
     let first = words();
+    let (place, nowhere) = (AtomicPtr::new(first), AtomicPtr::new(std::ptr::null_mut()));
     // SAFETY: every processor has a word.
-    assert!(!unsafe { take(first, 1, &AtomicU64::new(0)) }, "there is nothing");
+    assert!(!unsafe { take_at(&place, 1) }, "there is nothing");
     // SAFETY: as above.
-    assert!(!unsafe { add_unless(first, 1, &AtomicU64::new(1)) }, "stopped");
+    assert!(!unsafe { add_at::<0>(&nowhere, 1) }, "there are no words");
+    // SAFETY: as above.
+    assert!(!unsafe { take_at(&nowhere, 1) }, "there are no words");
     assert_eq!(sum(first), 0);
     if let Some(area) = area() {
         let nobody = Area { limit: 0, ..area };

@@ -62,6 +62,7 @@
 //! With the feature `chaos` the commit of a count is taken apart into load, a wait, and store, so that a fault in the
 //! restart, which would lose a count once in a blue moon, loses many ([`Mutant::NoRestart`]).
 
+use std::arch::x86_64::__m128i;
 use std::arch::{asm, global_asm};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
@@ -170,24 +171,25 @@ macro_rules! sequence {
     };
 }
 
-/// Adds `{amount}` to the word of processor `{t}`; what is done to a `word` of it in a register is given.
+/// Adds `{amount}` to the word of processor `{t}`, which stands `{bytes}` after that of `{first}`; what is done to a
+/// `word` of it in a register is given.
 macro_rules! counting {
-    ($area:expr, [$($before:tt)*], $instruction:literal, $first:ident, $($operands:tt)*) => {
+    ($area:expr, [$($before:tt)*], $instruction:literal, $($operands:tt)*) => {
         sequence!(
             $area,
             [
                 $($before)*
                 "shl {t}, {shift}",
                 #[cfg(not(feature = "chaos"))]
-                concat!($instruction, " qword ptr [{first} + {t}], {amount}"),
+                concat!($instruction, " qword ptr [{first} + {t} + {bytes}], {amount}"),
                 #[cfg(feature = "chaos")]
                 concat!(
-                    "add {t}, {first}\n mov {word}, qword ptr [{t}]\n", wait!(), "\n",
-                    $instruction, " {word}, {amount}\n mov qword ptr [{t}], {word}"
+                    "add {t}, {first}\n mov {word}, qword ptr [{t} + {bytes}]\n", wait!(), "\n",
+                    $instruction, " {word}, {amount}\n mov qword ptr [{t} + {bytes}], {word}"
                 ),
             ],
             otherwise ["jmp {no}",],
-            first = in(reg) $first, shift = const STRIDE_SHIFT,
+            shift = const STRIDE_SHIFT,
             #[cfg(feature = "chaos")]
             word = out(reg) _,
             #[cfg(feature = "chaos")]
@@ -209,57 +211,52 @@ macro_rules! counting {
 pub(crate) unsafe fn increment(first: *mut u64) -> bool {
     let Some(area) = area() else { return false };
     // SAFETY: the words are there, by the contract.
-    unsafe { counting!(area, [], "add", first, amount = const 1,) };
+    unsafe {
+        counting!(area, [], "add", first = in(reg) first, bytes = const 0, amount = const 1,)
+    };
     true
 }
 
-/// Adds so much to the word of this processor, if it can be done in a sequence.
+/// Adds so much to the word of this processor that stands `BYTES` after the one that `place` points to, unless
+/// that is null: then it says no. The place is looked at in the sequence.
 ///
 /// # Safety
-/// As [`increment`].
+/// `place` is null or points to the word of processor 0, and all slots have one, as long as no
+/// [`barrier`](super::barrier) has come after it was taken out.
 #[inline(always)]
-pub(crate) unsafe fn add(first: *mut u64, amount: u64) -> bool {
-    let Some(area) = area() else { return false };
-    // SAFETY: the words are there, by the contract.
-    unsafe { counting!(area, [], "add", first, amount = in(reg) amount,) };
-    true
-}
-
-/// The same, unless `stop` is set: then it says no.
-///
-/// # Safety
-/// As [`increment`].
-#[inline(always)]
-pub(crate) unsafe fn add_unless(first: *mut u64, amount: u64, stop: &AtomicU64) -> bool {
+pub(crate) unsafe fn add_at<const BYTES: usize>(place: &AtomicPtr<u64>, amount: u64) -> bool {
     let Some(area) = area() else { return false };
     // SAFETY: the words are there, by the contract.
     unsafe {
         counting!(
-            area, ["cmp qword ptr [{stop}], 0", "jne 77f",], "add", first,
-            amount = in(reg) amount, stop = in(reg) stop.as_ptr(),
+            area, ["mov {first}, qword ptr [{place}]", "test {first}, {first}", "jz 77f",], "add",
+            place = in(reg) place.as_ptr(), first = out(reg) _, bytes = const BYTES,
+            amount = in(reg) amount,
         );
     }
     true
 }
 
-/// Takes so much from the word of this processor, unless `stop` is set or there is less: then it says no.
+/// Takes so much from the word of this processor that `place` points to, unless that is null, or there is less:
+/// then it says no.
 ///
 /// # Safety
-/// As [`increment`].
+/// As [`add_at`].
 #[inline(always)]
-pub(crate) unsafe fn take(first: *mut u64, amount: u64, stop: &AtomicU64) -> bool {
+pub(crate) unsafe fn take_at(place: &AtomicPtr<u64>, amount: u64) -> bool {
     let Some(area) = area() else { return false };
     // SAFETY: the words are there, by the contract. (`{t}` is shifted for the look, and back.)
     unsafe {
         counting!(
             area,
             [
-                "cmp qword ptr [{stop}], 0", "jne 77f",
+                "mov {first}, qword ptr [{place}]", "test {first}, {first}", "jz 77f",
                 "shl {t}, {shift}", "cmp qword ptr [{first} + {t}], {amount}", "jb 77f",
                 "shr {t}, {shift}",
             ],
-            "sub", first,
-            amount = in(reg) amount, stop = in(reg) stop.as_ptr(),
+            "sub",
+            place = in(reg) place.as_ptr(), first = out(reg) _, bytes = const 0,
+            amount = in(reg) amount,
         );
     }
     true
@@ -305,7 +302,7 @@ pub(crate) unsafe fn load_counted<T>(place: &AtomicPtr<T>, before: usize) -> Opt
 /// Words that need not hold anything.
 pub(crate) type Word = MaybeUninit<u64>;
 
-/// Loads a pointer and words from where it points. The pointer is in `{t}` for the body.
+/// Loads a pointer, which is in `{t}` then, and what the body loads from there.
 macro_rules! loading {
     ($area:expr, $place:ident, $left:ident, [$($body:tt)*], $($operands:tt)*) => {
         sequence!(
@@ -330,14 +327,56 @@ macro_rules! loading {
 
 /// Loads a pointer and the `N` words that it points to. `None` if it cannot be done in a sequence.
 ///
-/// Up to two words stay in registers of the processor; more are copied by way of vector registers, two at a time. What
-/// is half copied when the sequence begins anew is copied again.
+/// Vector registers take two words each: up to eight words stay there, so that the compiler can go on with them; more are copied. (Word
+/// by word is slower by far: what is stored in words and loaded again in pairs has to wait for the stores.)
 ///
 /// # Safety
 /// `place` points to so many words, as long as no [`barrier`](super::barrier) has come after they were taken out.
 #[inline(always)]
 pub(crate) unsafe fn load_words<const N: usize>(place: &AtomicPtr<Word>) -> Option<[Word; N]> {
     const { assert!(N <= 1 << 10) };
+    // SAFETY: by the contract.
+    if N <= 8 { unsafe { load_few(place) } } else { unsafe { load_many(place) } }
+}
+
+/// # Safety
+/// As [`load_words`].
+#[inline(always)]
+unsafe fn load_few<const N: usize>(place: &AtomicPtr<Word>) -> Option<[Word; N]> {
+    let area = area()?;
+    let (pair0, pair1, pair2, pair3): (__m128i, __m128i, __m128i, __m128i);
+    let left: u64;
+    // SAFETY: the words are there until the sequence has happened, by the contract; what it leaves out of the
+    // registers is not used.
+    unsafe {
+        loading!(
+            area, place, left,
+            [
+                ".if {count} >= 2\n movups {pair0}, xmmword ptr [{t}]\n .endif",
+                ".if {count} == 1\n movq {pair0}, qword ptr [{t}]\n .endif",
+                ".if {count} >= 4\n movups {pair1}, xmmword ptr [{t} + 16]\n .endif",
+                ".if {count} == 3\n movq {pair1}, qword ptr [{t} + 16]\n .endif",
+                ".if {count} >= 6\n movups {pair2}, xmmword ptr [{t} + 32]\n .endif",
+                ".if {count} == 5\n movq {pair2}, qword ptr [{t} + 32]\n .endif",
+                ".if {count} >= 8\n movups {pair3}, xmmword ptr [{t} + 48]\n .endif",
+                ".if {count} == 7\n movq {pair3}, qword ptr [{t} + 48]\n .endif",
+            ],
+            count = const N,
+            pair0 = out(xmm_reg) pair0, pair1 = out(xmm_reg) pair1,
+            pair2 = out(xmm_reg) pair2, pair3 = out(xmm_reg) pair3,
+        );
+    }
+    // SAFETY: eight words.
+    let all: [Word; 8] = unsafe { std::mem::transmute([pair0, pair1, pair2, pair3]) };
+    (left != 0).then(|| std::array::from_fn(|word| all[word]))
+}
+
+/// What is half copied when the sequence begins anew is copied again.
+///
+/// # Safety
+/// As [`load_words`].
+#[inline(always)]
+unsafe fn load_many<const N: usize>(place: &AtomicPtr<Word>) -> Option<[Word; N]> {
     let area = area()?;
     let mut words = [Word::uninit(); N];
     let left: u64;
@@ -347,13 +386,17 @@ pub(crate) unsafe fn load_words<const N: usize>(place: &AtomicPtr<Word>) -> Opti
             area, place, left,
             [
                 ".set .Lquiescence_at, 0",
-                ".rept {count}",
-                "mov {word}, qword ptr [{t} + .Lquiescence_at]",
-                "mov qword ptr [{words} + .Lquiescence_at], {word}",
-                ".set .Lquiescence_at, .Lquiescence_at + 8",
+                ".rept {count} / 2",
+                "movups {pair}, xmmword ptr [{t} + .Lquiescence_at]",
+                "movups xmmword ptr [{words} + .Lquiescence_at], {pair}",
+                ".set .Lquiescence_at, .Lquiescence_at + 16",
                 ".endr",
+                ".if {count} & 1",
+                "movq {pair}, qword ptr [{t} + .Lquiescence_at]",
+                "movq qword ptr [{words} + .Lquiescence_at], {pair}",
+                ".endif",
             ],
-            words = in(reg) words.as_mut_ptr(), count = const N, word = out(reg) _,
+            words = in(reg) words.as_mut_ptr(), count = const N, pair = out(xmm_reg) _,
         );
     }
     (left != 0).then_some(words)
