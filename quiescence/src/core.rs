@@ -736,5 +736,6 @@ impl Core {
         held.state.driven = false;
         held.state.sleepers = 0;
         held.state.protocol.abandon();
+        held.state.sleepers_to_tell.forget();
     }
 }

@@ -41,6 +41,12 @@ pub(crate) struct Sleepers {
 impl Sleepers {
     pub(super) const NONE: Self = Self { list: Vec::new(), last: 0 };
 
+    /// In a child process: their executors' threads are gone, and perhaps in the midst of something. A future that goes
+    /// on there is told again when it is polled.
+    pub(super) fn forget(&mut self) {
+        self.list.drain(..).for_each(std::mem::forget);
+    }
+
     fn done(&mut self, sequence: Sequence) -> Vec<Waker> {
         let done = self.list.extract_if(.., |sleeper| sequence.is_done(sleeper.cookie));
         done.map(|sleeper| sleeper.waker).collect()
