@@ -103,7 +103,8 @@ extern "C" fn prepare() {
     let reporter = crate::stall::reporter::hold();
     // SAFETY: all locks are ours, see `Place`.
     unsafe {
-        *HELD.0.get() = Some(Held { domains_held, domains, worker, retired, tracked, reporter, serve });
+        *HELD.0.get() =
+            Some(Held { domains_held, domains, worker, retired, tracked, reporter, serve });
     };
 }
 

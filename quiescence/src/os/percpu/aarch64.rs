@@ -161,7 +161,9 @@ macro_rules! counting {
 pub(crate) unsafe fn increment(first: *mut u64) -> bool {
     let Some(area) = area() else { return false };
     // SAFETY: the words are there, by the contract.
-    unsafe { counting!(area, [], ["add {word}, {word}, #1",], first = in(reg) first, bytes = const 0,) };
+    unsafe {
+        counting!(area, [], ["add {word}, {word}, #1",], first = in(reg) first, bytes = const 0,)
+    };
     true
 }
 
