@@ -175,8 +175,15 @@ impl<T> BigRef<T> {
 impl<T> Drop for BigRef<T> {
     /// Kills it, if nobody has.
     fn drop(&mut self) {
+        /// Also if what is done in the end panics.
+        struct Last<T>(NonNull<Shared<T>>);
+        impl<T> Drop for Last<T> {
+            fn drop(&mut self) {
+                leave(self.0);
+            }
+        }
+        let _last = Last(self.shared);
         self.kill();
-        leave(self.shared);
     }
 }
 

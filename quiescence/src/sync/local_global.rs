@@ -60,7 +60,7 @@ const MINUS_ONE: u64 = 1_u64.wrapping_neg();
 ///
 /// # Cost
 /// About a hundred bytes, and 16 for each processor once it has been used 64 times. Waiting is asleep, after a few
-/// looks. Source: the local-global locks of Linux, and percpu-rwsem, from which the flag and the grace period are.
+/// looks. Source: the local-global locks of Linux, and percpu-rwsem, from which stopping and the grace period are.
 pub struct LocalGlobalLock<T: ?Sized> {
     readers: Folding<2>,
     /// Changes when the last reader finds a writer waiting.
@@ -131,8 +131,8 @@ impl<T: ?Sized> LocalGlobalLock<T> {
 
     #[inline]
     fn reading(&self) -> LocalGlobalReadGuard<'_, T> {
-        // Acquire, by way of the look at the flag: pairs with its Release in `unfold` [LG-1]. What a writer that is
-        // through has written is seen.
+        // Acquire, by way of the look at the words' place: pairs with the Release in `Folding::go_on` [LG-1]. What a
+        // writer that is through has written is seen.
         fence(Acquire);
         LocalGlobalReadGuard { lock: self }
     }
@@ -172,7 +172,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
     #[inline(never)]
     fn end_slow(&self) {
         // AcqRel: what we have read happens before what the writer writes [LG-2]; and whoever comes to zero after
-        // the words have been folded sees the flag that was set before.
+        // the words have been folded sees that it was stopped before.
         let before = self.readers.central().fetch_sub(1, AcqRel);
         if before == 1 && self.readers.is_stopped() && !chaos::mutant(Mutant::NoWriterWakeUp) {
             self.drained.fetch_add(1, Release); // [LG-3]
@@ -353,5 +353,76 @@ impl<T: ?Sized> Drop for LocalGlobalWriteGuard<'_, T> {
 impl<T: ?Sized + fmt::Debug> fmt::Debug for LocalGlobalWriteGuard<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    fn until(lock: &LocalGlobalLock<Vec<u32>>, happened: impl Fn(&Turns) -> bool) {
+        while !happened(&sync::lock(&lock.turns)) {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn readers_that_wait_have_their_turn_before_the_next_writer() {
+        let lock = LocalGlobalLock::new(Vec::new());
+        for _ in 0..100 {
+            let mut first = lock.write();
+            first.clear();
+            thread::scope(|scope| {
+                scope.spawn(|| lock.write().push(2));
+                until(&lock, |turns| turns.writers_came - turns.writers_left == 2);
+                let readers: Vec<_> = (0..3).map(|_| scope.spawn(|| lock.read().clone())).collect();
+                until(&lock, |turns| turns.readers_waiting == 3);
+                first.push(1);
+                drop(first);
+                for reader in readers {
+                    assert_eq!(reader.join().expect("no panic"), [1], "between the two");
+                }
+            });
+            assert_eq!(*lock.read(), [1, 2]);
+        }
+    }
+
+    #[test]
+    fn writers_come_in_the_order_of_their_calls() {
+        let lock = LocalGlobalLock::new(Vec::new());
+        let reader = lock.read();
+        thread::scope(|scope| {
+            for number in 0..8 {
+                let lock = &lock;
+                scope.spawn(move || lock.write().push(number));
+                until(lock, |turns| turns.writers_came == u64::from(number) + 1);
+            }
+            drop(reader);
+        });
+        assert_eq!(lock.into_inner(), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn between_writers_that_follow_each_other_nothing_is_folded_again() {
+        let lock = LocalGlobalLock::new(Vec::new());
+        let first = lock.write();
+        thread::scope(|scope| {
+            let (sender, receiver) = mpsc::channel();
+            scope.spawn({
+                let lock = &lock;
+                move || {
+                    let second = lock.write();
+                    sender.send(lock.readers.is_stopped()).expect("somebody receives");
+                    drop(second);
+                }
+            });
+            until(&lock, |turns| turns.writers_came == 2);
+            drop(first);
+            assert!(receiver.recv().expect("no panic"));
+        });
+        assert!(!lock.readers.is_stopped());
     }
 }

@@ -1,15 +1,15 @@
 //! Tools that keep a word for each processor: counters, a reference count, a reader-writer lock.
 //!
 //! All rest on one idea: what many threads do often is done on words of the processor they run on, without an
-//! atomic instruction; and what somebody does seldom first *folds* those words into one. From the moment a flag
-//! and one grace period stop the words until they are let go again, everybody uses the one word, which is
-//! exact, as any atomic is.
+//! atomic instruction; and who does what is seldom first *folds* those words into one. To that end he takes them out
+//! of their place and waits for a grace period; until they are put back everybody uses the one word, which is exact, as
+//! any atomic is. Nobody waits for that.
 //!
 //! | | while nobody folds | folds | promise |
 //! |---|---|---|---|
 //! | [`PerCpu`] | [`here`](PerCpu::here) is a plain reference | never | one `T` for each processor, none in another's cache line |
 //! | [`Counter`] | an addition to this processor's word | never | *fuzzy*: a sum has each addition that came before it, and may have those that come during it; nothing is lost or counted twice |
-//! | [`ExactCounter`] | the same, in a sequence that looks at the flag | each sum | *exact*: a sum is the value that the counter had at one moment of the call |
+//! | [`ExactCounter`] | the same | each sum | *exact*: a sum is the value that the counter had at one moment of the call |
 //! | [`LimitCounter`] | takes from this processor's allowance | near the limit, and to say its value | *limit*: the value never exceeds the limit, and no addition is refused that would not exceed it |
 //! | [`BigRef`] | a reference comes and goes on this processor's words | once, when it is killed | the release runs once, after the last reference is gone |
 //! | [`LocalGlobalLock`] | a reader marks this processor's word | each write | a writer is alone; readers do not disturb each other |
@@ -24,13 +24,19 @@
 //! own word, in a short section. Folding costs one `membarrier(2)`, some microseconds beside running threads, and
 //! a look at every processor's word.
 //!
-//! What threads of a process without a child's other threads held at a `fork` stays held in the child, as with the
-//! locks of the standard library.
+//! What is looked at all the time (where the words are) stands in the tool itself: best beside what is seldom
+//! written, as in a static or a structure of its own.
+//!
+//! # Processes
+//! In a child made by `fork` counts go on from where they were. A lock, or a turn to fold, that another thread
+//! held at that moment stays held in the child, as it does with the locks of the standard library.
 //!
 //! # Sources
 //! Counters: Paul E. McKenney, "Is Parallel Programming Hard, And, If So, What Can You Do About It?", chapter 5.
-//! References: Kent Overstreet's percpu-refcount (Linux 3.11). The lock: "local-global" locks (lglock, brlock) of
-//! Linux, and percpu-rwsem (Mikulas Patocka, Oleg Nesterov, Peter Zijlstra).
+//! References: Kent Overstreet's percpu-refcount (Linux 3.11). The lock: the local-global locks of Linux (lglock, brlock)
+//! and its percpu-rwsem (Mikulas Patocka, Oleg Nesterov, Peter Zijlstra). There updaters and readers are *stalled* by a
+//! flag while somebody looks at all words; here they are sent to one word meanwhile, and only the readers of a lock
+//! have something to wait for.
 
 mod big_ref;
 mod counter;
