@@ -28,16 +28,31 @@
 //! [`Snapshot`](crate::Snapshot) and [`ArcCell`](crate::ArcCell). **No user code runs in a fallback section**, so
 //! none can store there and wait for itself. It would if a signal handler stored: it may load only.
 
+#[cfg(all(test, target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+mod controls;
+
+use std::sync::Once;
+
 use crate::chaos::{self, Mutant};
+use crate::kind;
 use crate::os::percpu;
 use crate::srcu::{Srcu, SrcuGuard};
 
 /// Those who cannot read in a sequence.
 static FALLBACK: Srcu = Srcu::named("restartable reads");
 
-/// Makes the choice that readers need, so that none has to: for whoever makes a place for them.
+/// For whoever makes a place for readers: makes the choice that they need, so that none of them has to, and has a `fork`
+/// know of their domain, so that a child does not wait for fallback sections of threads that it does not have.
 pub(crate) fn prepare() {
-    percpu::path_for_sure();
+    static PREPARED: Once = Once::new();
+    PREPARED.call_once(|| {
+        percpu::path_for_sure();
+        kind::known(FALLBACK.domain().kind());
+        // A reader that is preempted there is nobody's fault: no report after milliseconds.
+        let mut tuning = FALLBACK.tuning();
+        tuning.stall_after_expedited = tuning.stall_after;
+        FALLBACK.tune(tuning);
+    });
 }
 
 /// Begins a fallback section. For a few instructions only, none of them user code: updaters wait for it.

@@ -1,0 +1,39 @@
+//! `ArcCell`: a configuration that is replaced while requests that began with the old one keep it.
+
+use std::sync::Arc;
+use std::thread;
+
+use quiescence::{ArcCell, ArcCellOption};
+
+#[derive(Debug)]
+struct Config {
+    version: u32,
+    greeting: &'static str,
+}
+
+/// Empty until somebody logs in.
+static USER: ArcCellOption<String> = ArcCellOption::empty();
+
+fn main() {
+    let config = ArcCell::from_pointee(Config { version: 1, greeting: "hello" });
+
+    // A request takes its own reference, and keeps it as long as it likes, on any thread.
+    let request = config.load();
+    let answer =
+        thread::spawn(move || format!("{} (version {})", request.greeting, request.version));
+
+    // Replaced from the old one; begun anew if somebody else was faster.
+    let old = config.rcu(|old| Config { version: old.version + 1, greeting: "good day" });
+    println!("{}, then {}", answer.join().unwrap(), config.load().greeting);
+
+    // Only if nobody has changed it meanwhile.
+    let seen = config.load();
+    let before = config.compare_and_swap(&seen, Arc::new(Config { version: 3, greeting: "hi" }));
+    assert!(Arc::ptr_eq(&before, &seen), "nobody had");
+    assert_eq!(Arc::strong_count(&old), 1, "only `old` holds the first one now");
+
+    USER.store(Some(Arc::new(String::from("ada"))));
+    if let Some(user) = USER.load() {
+        println!("{}, {user}: {:?}", config.load().greeting, config.load());
+    }
+}

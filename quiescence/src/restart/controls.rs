@@ -1,0 +1,196 @@
+//! What a grace period of restartable reads is made of, and what becomes of it where a part is missing.
+//!
+//! Readers here stay long between loading a pointer and reading what it points to, in a sequence of this file's own or
+//! in a fallback section, and there are more of them than processors, so that they are preempted just there. The
+//! updater poisons what it has replaced as soon as its grace period has ended. With all parts no reader ever finds
+//! poison. Without one of them, and with nothing else changed, readers must find some: else these tests would show
+//! nothing. The objects stay mapped, so a fault is a number and not a crash.
+
+use std::arch::asm;
+use std::hint::spin_loop;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
+use std::thread;
+
+use super::{grace_period, section};
+use crate::PerCpuPath;
+use crate::os::{fence, percpu};
+
+const READERS: usize = 6;
+
+/// What an object holds after it has been freed.
+const POISON: u64 = 0x6b6b_6b6b_6b6b_6b6b;
+
+/// An updater that has waited so often in vain for a fault to show gives up.
+const UPDATES_MAX: u64 = 2_000_000;
+
+/// How often a grace period with all its parts has to stand.
+const UPDATES: u64 = 5_000;
+
+type Object = [AtomicU64; 4];
+
+/// What readers have found.
+#[derive(Debug, Default)]
+struct Found {
+    whole: AtomicU64,
+    bad: AtomicU64,
+    begun_anew: AtomicU64,
+}
+
+/// A sequence with a long stretch between loading the pointer and the words. Answers the words, and how often it was
+/// begun anew; no words after eight times.
+#[inline(never)]
+fn read_slowly(place: &AtomicPtr<Object>, turns: u64) -> (Option<[u64; 4]>, u64) {
+    let (a, b, c, d): (u64, u64, u64, u64);
+    let left: u64;
+    // SAFETY: the objects stay mapped. glibc has registered the thread's area, since the path is `Restartable`;
+    // what a sequence is made of is argued in `os/percpu`.
+    unsafe {
+        asm!(
+            ".pushsection __rseq_cs, \"aw\"",
+            ".balign 32",
+            "22:",
+            ".long 0, 0",
+            ".quad 33f, 44f - 33f, 55f",
+            ".popsection",
+            "mov {offset}, qword ptr [rip + __rseq_offset@GOTPCREL]",
+            "mov {offset}, qword ptr [{offset}]",
+            "66:",
+            "lea {t}, [rip + 22b]",
+            "mov qword ptr fs:[{offset} + 8], {t}",
+            "33:",
+            "mov {t}, qword ptr [{place}]",
+            "mov {a}, {turns}",
+            "99:",
+            "dec {a}",
+            "jnz 99b",
+            "mov {a}, qword ptr [{t}]",
+            "mov {b}, qword ptr [{t} + 8]",
+            "mov {c}, qword ptr [{t} + 16]",
+            "mov {d}, qword ptr [{t} + 24]",
+            "44:",
+            ".pushsection __rseq_failure, \"ax\"",
+            ".byte 0x0f, 0xb9, 0x3d",
+            ".long 0x53053053",
+            "55:",
+            "dec {left}",
+            "jnz 66b",
+            "jmp 44b",
+            ".popsection",
+            place = in(reg) place.as_ptr(), turns = in(reg) turns,
+            offset = out(reg) _, t = out(reg) _,
+            a = out(reg) a, b = out(reg) b, c = out(reg) c, d = out(reg) d,
+            left = inout(reg) 8_u64 => left,
+            options(nostack)
+        );
+    }
+    ((left != 0).then_some([a, b, c, d]), 8 - left)
+}
+
+/// The same in a fallback section.
+fn read_slowly_in_section(place: &AtomicPtr<Object>, turns: u64) -> (Option<[u64; 4]>, u64) {
+    let section = section();
+    let object = place.load(Acquire);
+    for _ in 0..turns {
+        spin_loop();
+    }
+    // SAFETY: the objects stay until all readers have ended.
+    let words = unsafe { &*object }.each_ref().map(|word| word.load(Relaxed));
+    drop(section);
+    (Some(words), 0)
+}
+
+type Read = fn(&AtomicPtr<Object>, u64) -> (Option<[u64; 4]>, u64);
+
+fn read_until(stop: &AtomicBool, read: Read, place: &AtomicPtr<Object>, found: &Found) {
+    let mut turns = 1;
+    while !stop.load(Relaxed) {
+        turns = turns * 7 % 19_997; // from 1 to 19,996
+        let (words, begun_anew) = read(place, turns);
+        found.begun_anew.fetch_add(begun_anew, Relaxed);
+        let Some(words) = words else { continue };
+        let good = words != [POISON; 4] && words == [words[0]; 4];
+        if good { &found.whole } else { &found.bad }.fetch_add(1, Relaxed);
+    }
+}
+
+/// Replaces an object again and again: so often, or until a reader has found a bad one.
+fn updates(most: u64, read: Read, grace_period: impl Fn()) -> Found {
+    let objects = [0, POISON].map(|word| [word; 4].map(AtomicU64::new));
+    let place = AtomicPtr::new((&raw const objects[0]).cast_mut());
+    let (stop, found) = (AtomicBool::new(false), Found::default());
+    thread::scope(|scope| {
+        for _ in 0..READERS {
+            scope.spawn(|| read_until(&stop, read, &place, &found));
+        }
+        while found.whole.load(Relaxed) < READERS as u64 {
+            thread::yield_now();
+        }
+        for update in 1..=most {
+            let [old, new] = if update % 2 == 0 { [1, 0] } else { [0, 1] };
+            objects[new].iter().for_each(|word| word.store(update, Relaxed));
+            place.swap((&raw const objects[new]).cast_mut(), AcqRel);
+            grace_period();
+            objects[old].iter().for_each(|word| word.store(POISON, Relaxed));
+            if found.bad.load(Relaxed) != 0 {
+                break;
+            }
+            // Time for readers between barriers, and now and then for another of them.
+            for _ in 0..update % 1024 {
+                spin_loop();
+            }
+            if update % 64 == 0 {
+                thread::yield_now();
+            }
+        }
+        stop.store(true, Relaxed);
+    });
+    found
+}
+
+/// Whether there are sequences. Where there are none, nothing of the kind is ever executed.
+fn are_there_sequences() -> bool {
+    let there = percpu::path_for_sure() == PerCpuPath::Restartable;
+    if !there {
+        eprintln!("left out: there are no restartable sequences here");
+    }
+    there
+}
+
+#[test]
+fn after_the_barrier_no_sequence_sees_what_was_replaced() {
+    if are_there_sequences() {
+        let found = updates(UPDATES, read_slowly, grace_period);
+        assert_eq!(found.bad.into_inner(), 0);
+        assert!(found.whole.into_inner() > 0 && found.begun_anew.into_inner() > 0);
+    }
+}
+
+#[test]
+fn without_the_barrier_it_is_seen() {
+    if are_there_sequences() {
+        let found = updates(UPDATES_MAX, read_slowly, || ());
+        assert!(found.bad.into_inner() > 0, "the control has not failed");
+    }
+}
+
+#[test]
+fn a_barrier_that_only_fences_does_not_help() {
+    if are_there_sequences() {
+        let found = updates(UPDATES_MAX, read_slowly, || fence::heavy(std::iter::empty()));
+        assert!(found.bad.into_inner() > 0, "the control has not failed");
+    }
+}
+
+#[test]
+fn fallback_sections_are_waited_for() {
+    let found = updates(UPDATES / 50, read_slowly_in_section, grace_period);
+    assert_eq!(found.bad.into_inner(), 0);
+    assert!(found.whole.into_inner() > 0);
+}
+
+#[test]
+fn who_does_not_look_for_fallback_sections_frees_under_them() {
+    let found = updates(UPDATES_MAX, read_slowly_in_section, percpu::barrier);
+    assert!(found.bad.into_inner() > 0, "the control has not failed");
+}

@@ -1,0 +1,428 @@
+//! `ArcCell` and `ArcCellOption`: exact counts, exact drops, under updaters, signals and `fork`, on both paths.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use quiescence::{ArcCell, ArcCellOption, PerCpuPath};
+
+mod common;
+#[path = "common/storm.rs"]
+mod storm;
+
+use storm::Target;
+
+/// A number, and a mark that is gone once it has been dropped.
+#[derive(Debug)]
+struct Counted<'d> {
+    number: u64,
+    mark: u64,
+    drops: &'d AtomicU64,
+}
+
+const MARK: u64 = 0x600d_600d_600d_600d;
+
+impl<'d> Counted<'d> {
+    fn new(number: u64, drops: &'d AtomicU64) -> Arc<Self> {
+        Arc::new(Self { number, mark: MARK, drops })
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        assert_eq!(self.mark, MARK, "dropped twice");
+        self.mark = 0;
+        self.drops.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn the_place_holds_one_reference_and_lets_go_of_it() {
+    let first = Arc::new(1);
+    let cell = ArcCell::new(first.clone());
+    assert_eq!(Arc::strong_count(&first), 2);
+    let loaded = cell.load();
+    assert!(Arc::ptr_eq(&first, &loaded));
+    assert_eq!(Arc::strong_count(&first), 3);
+    drop(loaded);
+    assert_eq!(*cell.load_full(), 1);
+    let second = Arc::new(2);
+    let old = cell.swap(second.clone());
+    assert!(Arc::ptr_eq(&first, &old));
+    assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (2, 2));
+    cell.store(first.clone());
+    assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (3, 1));
+    drop(old);
+    assert!(Arc::ptr_eq(&first, &cell.into_inner()));
+    assert_eq!(Arc::strong_count(&first), 1);
+    drop(ArcCell::new(first.clone()));
+    assert_eq!(Arc::strong_count(&first), 1);
+}
+
+#[test]
+fn compare_and_swap_goes_by_the_address() {
+    let (first, second) = (Arc::new(7), Arc::new(7));
+    let cell = ArcCell::new(first.clone());
+    let seen = cell.compare_and_swap(&second, Arc::new(8));
+    assert!(Arc::ptr_eq(&seen, &first), "an equal value elsewhere is not what is there");
+    assert!(Arc::ptr_eq(&cell.load(), &first));
+    drop(seen);
+    assert_eq!(Arc::strong_count(&first), 2);
+    let seen = cell.compare_and_swap(&first, second.clone());
+    assert!(Arc::ptr_eq(&seen, &first));
+    assert!(Arc::ptr_eq(&cell.load(), &second));
+    drop(seen);
+    assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 2));
+    // What comes back is the same: whoever holds it cannot tell, and need not.
+    cell.store(first.clone());
+    cell.store(second.clone());
+    assert!(Arc::ptr_eq(&cell.compare_and_swap(&second, first.clone()), &second));
+    assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (2, 1));
+}
+
+#[test]
+fn an_option_may_be_empty_at_any_time() {
+    static PLACE: ArcCellOption<String> = ArcCellOption::empty();
+    assert!(PLACE.load().is_none());
+    assert!(PLACE.compare_and_swap(None, Some(Arc::new(String::from("a")))).is_none());
+    let a = PLACE.load().unwrap();
+    assert_eq!((*a).as_str(), "a");
+    let kept = PLACE.compare_and_swap(None, Some(Arc::new(String::from("b"))));
+    assert!(Arc::ptr_eq(&kept.unwrap(), &a), "it was not empty");
+    assert!(Arc::ptr_eq(&PLACE.compare_and_swap(Some(&a), None).unwrap(), &a));
+    assert!(PLACE.load_full().is_none());
+    assert_eq!(Arc::strong_count(&a), 1);
+    PLACE.store(Some(a.clone()));
+    assert!(Arc::ptr_eq(&PLACE.take().unwrap(), &a));
+    assert!(PLACE.take().is_none());
+    assert!(PLACE.rcu(|old| old.is_none().then(|| a.clone())).is_none());
+    assert!(PLACE.rcu(|_| Arc::new(String::from("c"))).is_some_and(|old| *old == "a"));
+    PLACE.store(None);
+    let place = ArcCellOption::from_pointee(5);
+    assert_eq!(place.into_inner().as_deref(), Some(&5));
+    assert!(ArcCellOption::<u8>::from_pointee(None).load().is_none());
+    assert!(ArcCellOption::<u8>::default().into_inner().is_none());
+    let (five, none) = (ArcCellOption::from(Arc::new(5)), ArcCellOption::<u8>::from(None));
+    assert_eq!(format!("{five:?} {none:?}"), "ArcCellOption(Some(5)) ArcCellOption(None)");
+}
+
+#[test]
+fn it_is_shown_as_what_is_in_it() {
+    let cell = ArcCell::from(Arc::new(1.5));
+    assert_eq!(format!("{cell} {cell:?}"), "1.5 ArcCell(1.5)");
+    assert_eq!(*ArcCell::<String>::default().load(), "");
+}
+
+#[test]
+fn rcu_takes_a_value_or_an_arc_and_begins_anew() {
+    let cell = ArcCell::from_pointee(1_u64);
+    assert_eq!(*cell.rcu(|old| **old + 1), 1);
+    assert_eq!(*cell.rcu(|old| Arc::new(**old + 1)), 2);
+    let calls = Cell::new(0);
+    cell.rcu(|old| {
+        calls.set(calls.get() + 1);
+        if calls.get() == 1 {
+            cell.store(Arc::new(100));
+        }
+        **old + 1
+    });
+    assert_eq!((calls.get(), *cell.load()), (2, 101));
+    let panicked = catch_unwind(AssertUnwindSafe(|| cell.rcu::<u64>(|_| panic!("no new value"))));
+    assert!(panicked.is_err());
+    assert_eq!(Arc::strong_count(&cell.load()), 2);
+}
+
+#[test]
+fn values_of_every_alignment_are_counted_right() {
+    macro_rules! aligned {
+        ($($align:literal)*) => { $({
+            #[repr(align($align))]
+            struct Value(u16);
+            let cell = ArcCell::from_pointee(Value($align));
+            let loaded: Vec<_> = (0..3).map(|_| cell.load()).collect();
+            assert_eq!(Arc::strong_count(&loaded[0]), 4, "{}", $align);
+            assert!(loaded.iter().all(|value| value.0 == $align));
+        })* };
+    }
+    // The last is bigger than any whose count has been looked for.
+    aligned!(1 2 4 8 16 32 64 128 256 512 1024 2048 4096 8192);
+    let nothing = ArcCell::from_pointee(());
+    assert_eq!(Arc::strong_count(&nothing.load()), 2);
+    assert!(!Arc::ptr_eq(&nothing.swap(Arc::new(())), &nothing.load()));
+}
+
+/// Loads that are kept for a while beside updates of all kinds: all that was made is dropped once, and nothing is
+/// loaded that has been.
+fn readers_beside_updaters(readers: usize, updaters: usize, updates: u64) {
+    let (made, drops) = (AtomicU64::new(1), AtomicU64::new(0));
+    let make = |number| {
+        made.fetch_add(1, Relaxed);
+        Counted::new(number, &drops)
+    };
+    let cell = ArcCell::new(Counted::new(0, &drops));
+    let (stop, loads) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..readers {
+            scope.spawn(|| {
+                let mut kept = Vec::new();
+                while !stop.load(Relaxed) {
+                    let loaded = cell.load();
+                    assert_eq!(loaded.mark, MARK, "dropped and loaded");
+                    kept.push(loaded);
+                    if kept.len() == 8 {
+                        assert!(kept.iter().all(|kept| kept.mark == MARK));
+                        kept.clear();
+                    }
+                    loads.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        let updaters: Vec<_> = (0..updaters)
+            .map(|_| {
+                scope.spawn(|| {
+                    for update in 0..updates {
+                        // Each adds one, and only one of two ways takes it from a value that somebody else put there.
+                        match update % 3 {
+                            0 => drop(cell.rcu(|old| make(old.number + 1))),
+                            1 => loop {
+                                let old = cell.load();
+                                let new = make(old.number + 1);
+                                if Arc::ptr_eq(&cell.compare_and_swap(&old, new), &old) {
+                                    break;
+                                }
+                            },
+                            _ => drop(cell.rcu(|old| old.clone())), // the same again
+                        }
+                    }
+                })
+            })
+            .collect();
+        for updater in updaters {
+            updater.join().unwrap();
+        }
+        while readers > 0 && loads.load(Relaxed) == 0 {
+            thread::yield_now();
+        }
+        stop.store(true, Relaxed);
+    });
+    let last = cell.into_inner();
+    let changes = updates - updates / 3;
+    assert_eq!(last.number, changes * updaters as u64, "an update was lost");
+    assert_eq!(Arc::strong_count(&last), 1, "a reference is left over");
+    assert_eq!(drops.load(Relaxed) + 1, made.load(Relaxed));
+    drop(last);
+    assert_eq!(drops.load(Relaxed), made.load(Relaxed));
+}
+
+#[test]
+fn counts_are_exact_and_everything_is_dropped_once() {
+    readers_beside_updaters(4, 3, 999);
+    readers_beside_updaters(0, 4, 1_500);
+    readers_beside_updaters(6, 1, 3_000);
+}
+
+#[test]
+fn swaps_hand_each_reference_to_one_thread() {
+    let drops = AtomicU64::new(0);
+    let place = ArcCellOption::<Counted>::empty();
+    let seen = Mutex::new(Vec::new());
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (place, seen, stop, drops) = (&place, &seen, &stop, &drops);
+        scope.spawn(move || {
+            while !stop.load(Relaxed) {
+                if let Some(loaded) = place.load() {
+                    assert_eq!(loaded.mark, MARK);
+                }
+            }
+        });
+        let updaters: Vec<_> = (0..3)
+            .map(|updater| {
+                scope.spawn(move || {
+                    let mut mine = Vec::new();
+                    for n in 0..1_000 {
+                        let new = (n % 4 != 3).then(|| Counted::new(updater * 1_000 + n, drops));
+                        mine.extend(place.swap(new).map(|old| old.number));
+                    }
+                    seen.lock().unwrap().append(&mut mine);
+                })
+            })
+            .collect();
+        updaters.into_iter().for_each(|updater| updater.join().unwrap());
+        stop.store(true, Relaxed);
+    });
+    let mut seen = seen.into_inner().unwrap();
+    seen.extend(place.into_inner().map(|last| last.number));
+    seen.sort_unstable();
+    let all: Vec<u64> = (0..3_000).filter(|n| n % 4 != 3).collect();
+    assert_eq!(seen, all, "each came out once");
+    assert_eq!(drops.load(Relaxed), all.len() as u64);
+}
+
+#[test]
+fn a_drop_may_use_the_place_and_may_panic() {
+    static PLACE: ArcCellOption<Busy> = ArcCellOption::empty();
+    static DROPS: AtomicU64 = AtomicU64::new(0);
+    struct Busy(u64);
+    impl Drop for Busy {
+        fn drop(&mut self) {
+            DROPS.fetch_add(1, Relaxed);
+            assert!(PLACE.load().is_none_or(|there| there.0 != self.0), "it is out of its place");
+            if self.0 > 0 {
+                PLACE.store(Some(Arc::new(Self(self.0 - 1))));
+            }
+        }
+    }
+    PLACE.store(Some(Arc::new(Busy(3))));
+    PLACE.store(None); // drops 3, which puts 2 there, whose place nobody takes
+    assert_eq!(DROPS.load(Relaxed), 1);
+    assert_eq!(PLACE.load().map(|there| there.0), Some(2));
+    // Drops 2, which puts 1 in place of 9, which puts 8 in place of 1, which puts 0 in place of 8, which puts 7 in
+    // place of 0, which ends it.
+    PLACE.store(Some(Arc::new(Busy(9))));
+    assert_eq!(DROPS.load(Relaxed), 6);
+    assert_eq!(PLACE.load().map(|there| there.0), Some(7));
+
+    struct Panics;
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("a drop panics");
+        }
+    }
+    let place = ArcCellOption::from_pointee(Panics);
+    assert!(catch_unwind(AssertUnwindSafe(|| place.store(None))).is_err());
+    assert!(place.load().is_none(), "the place is whole");
+    place.store(Some(Arc::new(Panics)));
+    let panicked =
+        catch_unwind(AssertUnwindSafe(|| place.compare_and_swap(None, Some(Arc::new(Panics)))));
+    assert!(panicked.is_err(), "what was not put there is dropped");
+    std::mem::forget(place.into_inner());
+}
+
+static CONFIG: ArcCellOption<[u64; 2]> = ArcCellOption::empty();
+static BAD: AtomicU64 = AtomicU64::new(0);
+static HANDLED: AtomicU64 = AtomicU64::new(0);
+
+/// Loads, and drops the `Arc`, which is never the last: the program keeps them all.
+extern "C" fn load_in_handler(_signal: libc::c_int) {
+    if let Some(loaded) = CONFIG.load() {
+        BAD.fetch_add(u64::from(loaded[1] != !loaded[0]), Relaxed);
+    }
+    HANDLED.fetch_add(1, Relaxed);
+}
+
+#[test]
+fn signal_handlers_load_whatever_they_interrupt() {
+    storm::handle(libc::SIGUSR1, load_in_handler);
+    let all: Vec<Arc<_>> = (0..64_u64).map(|n| Arc::new([n, !n])).collect();
+    let stop = AtomicBool::new(false);
+    let (reader, updater) = (Target::default(), Target::default());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            reader.is_here();
+            while !stop.load(Relaxed) {
+                drop(CONFIG.load());
+            }
+        });
+        scope.spawn(|| {
+            updater.is_here();
+            for n in (0..all.len()).cycle() {
+                CONFIG.store((n % 5 != 0).then(|| all[n].clone()));
+                if stop.load(Relaxed) {
+                    break;
+                }
+            }
+        });
+        storm::storm(libc::SIGUSR1, &[&reader, &updater], || HANDLED.load(Relaxed) >= 2_000);
+        stop.store(true, Relaxed);
+    });
+    CONFIG.store(None);
+    assert_eq!(BAD.load(Relaxed), 0);
+    assert!(all.iter().all(|arc| Arc::strong_count(arc) == 1), "a count is wrong");
+}
+
+#[test]
+fn children_made_by_fork_beside_loads_and_stores_load_and_store() {
+    let cell = ArcCell::from_pointee(0);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    drop(cell.load());
+                }
+            });
+        }
+        scope.spawn(|| {
+            for n in 0.. {
+                cell.store(Arc::new(n));
+                if stop.load(Relaxed) {
+                    break;
+                }
+            }
+        });
+        for _ in 0..20 {
+            common::in_child(|| {
+                let seen = cell.load();
+                let old = cell.swap(Arc::new(-1));
+                assert!(*old >= *seen && Arc::strong_count(&cell.load()) == 2);
+            });
+        }
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn stores_reach_no_reader_that_has_ended_and_every_one_that_begins() {
+    // A load after a store has returned, in whatever thread, gives the new value or a newer one.
+    let cell = ArcCell::from_pointee(0_u64);
+    let stored = AtomicU64::new(0);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    let at_least = stored.load(std::sync::atomic::Ordering::Acquire);
+                    assert!(*cell.load() >= at_least);
+                }
+            });
+        }
+        for n in 1..3_000 {
+            cell.store(Arc::new(n));
+            stored.store(n, std::sync::atomic::Ordering::Release);
+        }
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn it_can_be_shared_exactly_where_an_arc_can() {
+    fn shared<T: Send + Sync>() {}
+    shared::<ArcCell<u8>>();
+    shared::<ArcCellOption<Mutex<Vec<u8>>>>();
+    // Which do not is in the documentation of `ArcCell`, as examples that do not compile.
+}
+
+#[test]
+fn the_path_is_the_one_that_was_asked_for() {
+    let asked = ["QUIESCENCE_PERCPU", "QUIESCENCE_FENCES"]
+        .iter()
+        .any(|name| std::env::var(name).is_ok_and(|value| value == "portable"));
+    if asked {
+        assert_eq!(quiescence::per_cpu_path(), PerCpuPath::Portable);
+    }
+}
+
+#[test]
+fn all_of_this_holds_on_the_portable_path() {
+    storm::again_in_a_process_with("QUIESCENCE_PERCPU", "portable", &[]);
+    storm::again_in_a_process_with("QUIESCENCE_FENCES", "portable", &[]);
+}
+
+#[test]
+fn and_where_the_c_library_has_no_sequences() {
+    storm::again_in_a_process_with("GLIBC_TUNABLES", "glibc.pthread.rseq=0", &[]);
+}

@@ -1,0 +1,66 @@
+//! Signals in great number, and the same tests once more in a process with another environment.
+
+#![allow(dead_code)]
+
+use std::process::Command;
+use std::sync::OnceLock;
+use std::thread;
+
+/// Has `handler` called for `signal` in this process.
+pub(crate) fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
+    let action = libc::sigaction {
+        sa_sigaction: handler as *const () as usize,
+        // SAFETY: an empty set of signals is all zero.
+        sa_mask: unsafe { std::mem::zeroed() },
+        sa_flags: libc::SA_RESTART,
+        sa_restorer: None,
+    };
+    // SAFETY: a handler of this type, and nobody asks for the old one.
+    assert_eq!(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }, 0);
+}
+
+/// A thread that gets signals.
+#[derive(Default)]
+pub(crate) struct Target(OnceLock<libc::pthread_t>);
+
+impl Target {
+    /// Says that the calling thread is the one.
+    pub(crate) fn is_here(&self) {
+        // SAFETY: asks for a number.
+        self.0.set(unsafe { libc::pthread_self() }).unwrap();
+    }
+
+    /// Sends `signal` to the thread, which has not ended and does not end before this has returned.
+    pub(crate) fn send(&self, signal: libc::c_int) {
+        // SAFETY: a thread that has not been joined.
+        assert_eq!(unsafe { libc::pthread_kill(*self.0.wait(), signal) }, 0);
+    }
+}
+
+/// Sends `signal` to threads in turn until `enough`.
+pub(crate) fn storm(signal: libc::c_int, targets: &[&Target], enough: impl Fn() -> bool) {
+    while !enough() {
+        for target in targets {
+            target.send(signal);
+        }
+        thread::yield_now();
+    }
+}
+
+/// Runs all other tests of this file once more in a process with this in its environment, unless that is where we are.
+/// Those whose names contain one of `not` are left out.
+pub(crate) fn again_in_a_process_with(name: &str, value: &str, not: &[&str]) {
+    const MARK: &str = "QUIESCENCE_TESTED_AGAIN";
+    if std::env::var_os(MARK).is_some() {
+        return;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.env(name, value).env(MARK, "1");
+    for not in not {
+        command.args(["--skip", not]);
+    }
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "with {name}={value}: {told}");
+    assert!(!told.contains("running 0 tests"), "{told}");
+}
