@@ -338,10 +338,72 @@ mod tests {
 
     #[test]
     fn what_is_given_back_is_used_again_and_zero() {
-        let places: Vec<_> = (0..3).map(|_| PER_CPU.take(2).expect("there is memory")).collect();
-        PER_CPU.each(places[1], 2, |word| word.store(7, Relaxed));
-        PER_CPU.give_back(places[1], 2);
-        let again = PER_CPU.take(2).expect("there is memory");
-        PER_CPU.each(again, 2, |word| assert_eq!(word.load(Relaxed), 0));
+        static ARENA: Arena = Arena::new(|| 3);
+        let places: Vec<_> = (0..3).map(|_| ARENA.take(2).expect("there is memory")).collect();
+        ARENA.each(places[1], 2, |word| word.store(7, Relaxed));
+        ARENA.give_back(places[1], 2);
+        let again = ARENA.take(2).expect("there is memory");
+        assert_eq!(again, places[1]);
+        ARENA.each(again, 2, |word| assert_eq!(word.load(Relaxed), 0));
+    }
+
+    /// Threads take places, write to them and give them back: none is anybody else's meanwhile.
+    #[test]
+    fn a_place_has_one_owner() {
+        static ARENA: Arena = Arena::new(|| 2);
+        let mut highest = [0; 4];
+        std::thread::scope(|scope| {
+            let threads = [1, 2, 3, 4].map(|mark| {
+                scope.spawn(move || {
+                    let mut highest = 0;
+                    for round in 0..20_000 {
+                        let mine = [1, 2, 4].map(|words| (words, ARENA.take(words).unwrap()));
+                        for (words, place) in mine {
+                            highest = highest.max(place.addr());
+                            ARENA.each(place, words, |word| {
+                                assert_eq!(word.swap(mark << 32 | round, Relaxed), 0);
+                            });
+                        }
+                        for (words, place) in mine {
+                            ARENA.each(place, words, |word| {
+                                assert_eq!(word.load(Relaxed), mark << 32 | round);
+                            });
+                            ARENA.give_back(place, words);
+                        }
+                    }
+                    highest
+                })
+            });
+            highest = threads.map(|thread| thread.join().unwrap());
+        });
+        // Without being used again, 240,000 places would have taken 5 MB.
+        let chunk = ARENA.newest.load(Relaxed).addr();
+        assert!(
+            highest.iter().all(|place| place.abs_diff(chunk) < 1 << 20),
+            "places are used again"
+        );
+    }
+
+    /// A child process does not wait for a thread that it does not have.
+    #[test]
+    fn who_was_taking_a_place_in_another_process_keeps_nobody_from_it() {
+        static ARENA: Arena = Arena::new(|| 1);
+        let place = ARENA.take(1).unwrap();
+        ARENA.give_back(place, 1);
+        let free = &ARENA.free[Arena::class(1)];
+        free.taker.store(std::process::id(), Relaxed);
+        assert_ne!(ARENA.take(1).unwrap(), place, "another thread is at it");
+        free.taker.store(std::process::id() ^ 1, Relaxed);
+        assert_eq!(ARENA.take(1).unwrap(), place);
+    }
+
+    #[test]
+    fn chunks_that_are_full_are_followed_by_others() {
+        static ARENA: Arena = Arena::new(|| 2);
+        let places: Vec<_> = (0..3_000).map(|_| ARENA.take(8).unwrap().addr()).collect();
+        let mut sorted = places.clone();
+        sorted.sort_unstable();
+        assert!(sorted.windows(2).all(|two| two[1] - two[0] >= 64), "places are apart");
+        assert!(places.iter().all(|place| place % 64 == 0), "none lies in two cache lines");
     }
 }

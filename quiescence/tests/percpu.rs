@@ -332,12 +332,10 @@ fn a_child_made_by_fork_goes_on_counting() {
     let (go_on, stop) = (Barrier::new(2), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Counts what the main thread need not know exactly.
-            let own = Counter::new();
             go_on.wait();
             while !stop.load(Relaxed) {
-                own.increment();
-                drop(Counter::new()); // places come and go
+                let grown = Counter::new(); // places come and go
+                (0..200).for_each(|_| grown.increment());
             }
         });
         go_on.wait();
@@ -483,6 +481,25 @@ fn handlers_count_in_between() {
     IN_HANDLER.store(ptr::null_mut(), Release);
     assert!(HANDLED.load(Relaxed) > 1_000);
     shared.check();
+}
+
+/// Where the system has no memory, counters stay small, and are right.
+#[test]
+fn without_memory_counters_stay_small() {
+    if role().is_none() {
+        return again_and_again("without_memory_counters_stay_small", BOTH);
+    }
+    static COUNTER: Counter = Counter::new();
+    let none = libc::rlimit { rlim_cur: 1 << 20, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: reads the limit.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const none) }, 0);
+    (0..1_000).for_each(|_| COUNTER.increment());
+    let all = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const all) }, 0);
+    assert_eq!(COUNTER.sum(), 1_000);
+    (0..1_000).for_each(|_| COUNTER.increment()); // there is memory again
+    assert_eq!(COUNTER.sum(), 2_000);
 }
 
 /// Pages of memory that this process has.
