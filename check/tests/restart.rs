@@ -9,18 +9,19 @@ const LIMIT: usize = 1_500_000;
 
 /// Those that take more than some seconds under the weak model.
 const BIG: &[&str] = &[
-    "snapshot-two-updates",
     "snapshot-two-writers",
-    "arc-cell-two-updates",
     "arc-cell-two-readers",
     "arc-cell-two-writers",
+    "guard-two-reads",
     "guard-two-readers",
     "guard-portable-two-readers",
+    "counts-in-two-steps",
     "growing",
+    "growing-small",
     "growing-two-sections",
     "growing-two-readers",
-    "growing-portable",
-    "local-global-again",
+    "local-global-two-readers",
+    "local-global-portable-two-readers",
     "big-ref-two-holders",
 ];
 

@@ -174,6 +174,11 @@ pub(super) enum Op {
     /// Tells the machine of a flip.
     Flipped,
 
+    /// For whoever looks on: a sum that is read out must be what has been counted, now.
+    IsExact(Reg),
+
+    /// For whoever looks on: something has been counted.
+    Counted,
     Set(Reg, Value),
     Plus(Reg, u64),
     PlusReg(Reg, Reg),

@@ -22,7 +22,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::Mutant;
 use super::code::{At, Code, Op, Reg, Value};
-use super::read::{programs, repeat};
+use super::read::{programs, repeat, strangers};
 use super::scenario::{Scenario, Subject};
 use super::world::{CPUS, End, Plan};
 use crate::memory::Location;
@@ -37,11 +37,12 @@ const WORD: At = At::Of { pick: |regs, _| WORDS[regs[Reg::Cpu as usize] as usize
 
 pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     let thread = increment(scenario.subject == Subject::TwoStepCounts, mutant);
-    let programs = programs(scenario, ("thread", thread), ("stranger", stranger(mutant)));
+    let mut programs = programs(scenario, ("thread", thread), ("", Code::new()));
+    programs.extend(strangers(scenario, &stranger(mutant)));
     Plan {
         programs,
         shared_cpus: 0,
-        aborts_max: None,
+        disturbances_max: None,
         initial: Vec::new(),
         objects: 0,
         handler: Some((1, WORDS)),
@@ -51,9 +52,8 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     }
 }
 
-/// Each thread adds 1 twice, each stranger and each handler once.
 fn nothing_is_lost(end: &End<'_>) -> Option<String> {
-    let (sum, wanted) = (end.sum(&WORDS) + end.newest(SHARED), 4 + end.handled);
+    let (sum, wanted) = (end.sum(&WORDS) + end.newest(SHARED), end.counted + end.handled);
     (sum != wanted).then(|| format!("{wanted} increments make {sum}"))
 }
 
@@ -67,6 +67,7 @@ fn stranger(mutant: Option<Mutant>) -> Code {
     } else {
         Op::LockedAdd { at, by: Value::Is(1), before: Reg::Sum, order: Relaxed }
     });
+    code.op(Op::Counted);
     repeat(&mut code, begin);
     code
 }
@@ -93,6 +94,7 @@ fn increment(has_two_steps: bool, mutant: Option<Mutant>) -> Code {
         code.op(Op::Add { at: WORD, by: 1, order: Relaxed });
     }
     code.place(end);
+    code.op(Op::Counted);
     code.op(Op::Set(Reg::Sum, Value::Is(0)));
     code.op(Op::Set(Reg::Cpu, Value::Is(0)));
     repeat(&mut code, begin);

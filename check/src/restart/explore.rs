@@ -14,9 +14,9 @@ use crate::system::{Outcome, System};
 
 /// Explores every state of a scenario, at most `limit` of them.
 pub fn explore(scenario: &Scenario, model: Model, mutant: Option<Mutant>, limit: usize) -> Verdict {
-    // Views count what each processor has touched, so there are as many states as aborts.
-    let aborts_max = (model == Model::Weak).then_some(scenario.aborts_max);
-    let plan = Plan { aborts_max, ..scenario.plan(mutant) };
+    // Views count what each processor has touched, so there are as many states as disturbances.
+    let disturbances_max = (model == Model::Weak).then_some(scenario.aborts_max);
+    let plan = Plan { disturbances_max, ..scenario.plan(mutant) };
     match model {
         Model::Tso => explore::run(&Processors::<Tso>::new(plan), limit),
         Model::Weak => explore::run(&Processors::<Weak>::new(plan), limit),

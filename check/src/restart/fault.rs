@@ -123,6 +123,8 @@ mutants! {
     NoBias,
     /// The sum is added relaxed.
     RelaxedKill,
+    /// A thread without rseq counts on a shared word, looks, and takes back what it has counted.
+    CountThenLook,
     /// A put does not ask whether it was killed.
     PutUnchecked,
 }
@@ -159,21 +161,20 @@ macro_rules! faults {
 
 faults! {
     NoAbortAtPreemption Unsafe Both ["snapshot-one-processor" "arc-cell-one-processor" "counts"
-        "counts-in-two-steps" "snapshot" "local-global" "big-ref"]
+        "counts-in-two-steps" "snapshot" "local-global" "exact" "big-ref"]
         "a section goes on after the barrier, which does not interrupt who does not run; or on another \
          processor than the one whose number it has";
     NoAbortBySignal Unsafe Both ["counts-in-two-steps"]
         "what the handler adds between the load and the store is lost";
     NoAbortBySignal Harmless Neither ["counts" "snapshot"]
         "a handler that returns to the same instruction has not let anybody else run there";
-    NoBarrier Unsafe Both ["snapshot" "snapshot-two-updates" "arc-cell" "local-global" "big-ref" "guard"
-        "growing-small"]
+    NoBarrier Unsafe Both ["snapshot" "arc-cell" "guard" "growing-small" "local-global" "exact" "big-ref"]
         "nobody is stopped, and nothing is ordered";
-    PlainBarrier Unsafe Both ["snapshot" "arc-cell" "local-global" "big-ref" "guard"]
+    PlainBarrier Unsafe Both ["snapshot" "arc-cell" "guard" "local-global" "exact" "big-ref"]
         "a section that has looked already goes on";
-    OwnFenceOnly Unsafe Both ["snapshot" "arc-cell" "local-global" "big-ref"]
+    OwnFenceOnly Unsafe Both ["snapshot" "arc-cell" "local-global" "exact" "big-ref"]
         "the same";
-    BarrierFirst Unsafe Both ["snapshot" "arc-cell" "local-global" "big-ref"]
+    BarrierFirst Unsafe Both ["snapshot" "arc-cell" "local-global" "exact" "big-ref"]
         "a section begins between the barrier and what it is to see";
     FreeFirst Unsafe Both ["snapshot" "arc-cell"]
         "a section has the pointer";
@@ -219,7 +220,7 @@ faults! {
         "nobody knows of the reader yet";
     UnlockBeforeRead Unsafe Both ["guard" "guard-portable"]
         "nobody knows of the reader any more";
-    RelaxedUnlock Harmless Neither ["guard" "growing-small" "big-ref"]
+    RelaxedUnlock Harmless Neither ["guard" "big-ref"]
         "the heavy fence after the sum of unlocks, or before that of counts, orders the reads before it";
     RelaxedUnlock Unsafe WeakOnly ["local-global"]
         "the reads may come after the unmark, and no fence follows";
@@ -241,21 +242,21 @@ faults! {
         "the words are touched before they are there";
     RelaxedGrowth Unsafe WeakOnly ["growing-small"]
         "the same";
-    FlagBeforeSection Unsafe Both ["local-global" "big-ref"]
+    FlagBeforeSection Unsafe Both ["local-global" "exact" "big-ref"]
         "the flag is set, and the barrier over, before the section begins";
     RelaxedFlagLoad Unsafe WeakOnly ["local-global" "local-global-again"]
         "a reader sees that the writer has gone, and not what it has written";
     RelaxedFlagClear Unsafe WeakOnly ["local-global"]
         "the same";
-    SlowWithoutMutex Unsafe Both ["local-global"]
+    SlowWithoutMutex Unsafe Both ["local-global" "exact"]
         "a reader enters while the writer is in";
-    MarksFirst Harmless Neither ["local-global" "local-global-two-readers"]
+    MarksFirst Harmless Neither ["local-global" "local-global-again"]
         "after the barrier nobody marks any more: one of the sums stands still";
-    MarksFirst Unsafe Both ["local-global-portable-two-readers"]
+    MarksFirst Unsafe Both ["local-global-portable-two-readers" "local-global-stranger"]
         "a mark that is taken back between the sums makes up for one that stays";
     NoLightFenceAtLock Unsafe WeakOnly ["local-global-portable"]
         "on x86 a locked mark is a fence. Elsewhere: the mark is in a store buffer while the flag is looked at";
-    MarkKept Unsafe Both ["local-global-portable"]
+    MarkKept Stuck Both ["local-global-portable"]
         "the writer waits for it";
     FlagBeforeUnmark Stuck Both ["local-global"]
         "the writer goes to sleep in between, and nobody wakes it";
@@ -267,7 +268,7 @@ faults! {
         "the writer sees the new epoch, and not the unmark before it";
     NoWake Stuck Both ["local-global"]
         "nobody wakes the writer";
-    SumFirst Unsafe Both ["big-ref"]
+    SumFirst Unsafe Both ["exact" "big-ref"]
         "a section counts after the sum";
     SumInTwoSteps Unsafe Both ["big-ref"]
         "what is put on the word in between is lost";
@@ -275,6 +276,8 @@ faults! {
         "the word reaches 0 before what was counted has arrived on it";
     RelaxedKill Unsafe WeakOnly ["big-ref"]
         "whoever releases does not see that others' reads are over";
+    CountThenLook Unsafe Both ["big-ref-stranger-alone"]
+        "the sum falls between what was counted and its taking back: one too many, or too few, for ever";
     PutUnchecked Unsafe Both ["big-ref"]
         "it is put where nobody counts any more: never released";
 }

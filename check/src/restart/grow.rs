@@ -20,7 +20,7 @@
 use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 
 use super::Mutant;
-use super::code::{At, Barrier, Code, How, Op, REGS, Reg, Value};
+use super::code::{At, Barrier, Code, How, Op, Reg, Value};
 use super::guard::{
     BANK_LOCKS, BANK_UNLOCKS, LOCKS, OWN_LOCK, OWN_UNLOCK, UNLOCKS, grace_period, heavy_fence,
     light_fence, sum,
@@ -54,17 +54,11 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
         programs[0].regs[Reg::Aborts as usize] = 1;
     }
     let cpu = scenario.cpus + scenario.writers;
-    programs.push(Program {
-        name: "grower",
-        code: grow(mutant),
-        regs: [0; REGS],
-        cpu,
-        moves: false,
-    });
+    programs.push(Program::staying("grower", grow(mutant), 0, cpu));
     Plan {
         programs,
         shared_cpus: 0,
-        aborts_max: None,
+        disturbances_max: None,
         initial: Vec::new(),
         objects: 1,
         handler: None,

@@ -63,7 +63,7 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
             ("writer", store(scenario, mutant)),
         ),
         shared_cpus: 0,
-        aborts_max: None,
+        disturbances_max: None,
         initial: Vec::new(),
         objects: 1,
         handler: None,

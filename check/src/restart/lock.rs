@@ -21,19 +21,20 @@
 //! ```
 //!
 //! Without restartable sequences a reader marks first and looks at the flag afterwards, with a light
-//! fence in between; if it is set, it takes its mark back as an unlock does, and goes the slow way.
+//! fence in between; if it is set, it takes its mark back as an unlock does, and goes the slow way. So
+//! does a thread without rseq among others that have it, on a shared pair of words that is summed too.
 //!
 //! What is locked is an object that is replaced in place: freed, and then made anew, with nothing to
 //! protect it but the lock.
 
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 
 use super::Mutant;
 use super::code::{At, Barrier, Code, How, Label, Op, Reg, Value};
 use super::guard::{heavy_fence, light_fence};
-use super::read::{barrier, programs, repeat};
+use super::read::{barrier, programs, repeat, strangers};
 use super::scenario::Scenario;
-use super::world::{CPUS, End, Plan};
+use super::world::{CPUS, Plan};
 use crate::memory::Location;
 
 const FLAG: Location = Location::GpCtr;
@@ -41,59 +42,90 @@ const EPOCH: Location = Location::Wake;
 const MUTEX: Location = Location::Completed;
 const MARKS: [Location; CPUS] = [Location::Word(0), Location::Word(1)];
 const UNMARKS: [Location; CPUS] = [Location::Attention(0), Location::Attention(1)];
+/// Of readers without rseq.
+const SHARED_MARK: Location = Location::Variable(0);
+const SHARED_UNMARK: Location = Location::Variable(1);
+const ALL_MARKS: [Location; CPUS + 1] = [MARKS[0], MARKS[1], SHARED_MARK];
+const ALL_UNMARKS: [Location; CPUS + 1] = [UNMARKS[0], UNMARKS[1], SHARED_UNMARK];
 const OWN_MARK: At = At::Of { pick: |_, cpu| MARKS[usize::from(cpu)], among: &MARKS };
 const OWN_UNMARK: At = At::Of { pick: |_, cpu| UNMARKS[usize::from(cpu)], among: &UNMARKS };
 
 pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
+    let kind = if scenario.is_portable { Kind::Portable } else { Kind::Restartable };
+    let reader = ("reader", read(scenario, mutant, kind));
+    let mut programs = programs(scenario, reader, ("writer", write(scenario, mutant)));
+    programs.extend(strangers(scenario, &read(scenario, mutant, Kind::Stranger)));
     Plan {
-        programs: programs(
-            scenario,
-            ("reader", read(scenario, mutant)),
-            ("writer", write(scenario, mutant)),
-        ),
+        programs,
         shared_cpus: 0,
-        aborts_max: None,
+        disturbances_max: None,
         initial: Vec::new(),
         objects: 1,
         handler: None,
-        end: marks_are_taken_back,
+        // A mark that is left behind keeps the writer out for ever, which is found.
+        end: |_| None,
         name,
         mutant,
     }
 }
 
-fn marks_are_taken_back(end: &End<'_>) -> Option<String> {
-    (end.sum(&MARKS) != end.sum(&UNMARKS)).then(|| "a mark is never taken back".into())
+/// How a reader marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Its processor's word, in a section.
+    Restartable,
+    /// Its processor's word, by a locked instruction, as all others do.
+    Portable,
+    /// A shared word, by a locked instruction, while others mark in sections.
+    Stranger,
 }
 
-fn mark() -> Op {
-    Op::Add { at: OWN_MARK, by: 1, order: Relaxed }
+impl Kind {
+    fn mark(self) -> Op {
+        let by = Value::Is(1);
+        let (before, order) = (Reg::Sum, Relaxed);
+        match self {
+            Self::Restartable => Op::Add { at: OWN_MARK, by: 1, order },
+            Self::Portable => Op::LockedAdd { at: OWN_MARK, by, before, order },
+            Self::Stranger => Op::LockedAdd { at: At::Is(SHARED_MARK), by, before, order },
+        }
+    }
+
+    fn unmark(self, order: Ordering) -> Op {
+        let (by, before) = (Value::Is(1), Reg::Sum);
+        match self {
+            Self::Restartable => Op::Add { at: OWN_UNMARK, by: 1, order },
+            Self::Portable => Op::LockedAdd { at: OWN_UNMARK, by, before, order },
+            Self::Stranger => Op::LockedAdd { at: At::Is(SHARED_UNMARK), by, before, order },
+        }
+    }
 }
 
-fn read(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
+fn read(scenario: &Scenario, mutant: Option<Mutant>, kind: Kind) -> Code {
     let mut code = Code::new();
     let begin = code.here();
     let (slow, inside) = (code.label(), code.label());
-    if scenario.is_portable {
-        mark_and_look(&mut code, scenario, mutant, inside);
-    } else {
+    if kind == Kind::Restartable {
         look_and_mark(&mut code, mutant, slow);
         code.op(Op::Goto(inside));
+    } else {
+        mark_and_look(&mut code, scenario, mutant, kind, inside);
     }
     code.place(slow);
     code.op(Op::Set(Reg::Flag, Value::Is(0)));
     if mutant != Some(Mutant::SlowWithoutMutex) {
         code.op(Op::Lock(MUTEX));
     }
-    code.op(mark());
+    code.op(kind.mark());
     if mutant != Some(Mutant::SlowWithoutMutex) {
         code.op(Op::Unlock(MUTEX));
     }
     code.place(inside);
     code.op(Op::Set(Reg::Flag, Value::Is(0)));
+    code.op(Op::Set(Reg::Sum, Value::Is(0)));
     code.load(Reg::Object, At::Is(Location::Pointer), Relaxed);
     code.op(Op::Touch(Reg::Object));
-    unlock(&mut code, scenario, mutant);
+    unlock(&mut code, scenario, mutant, kind);
     code.op(Op::Set(Reg::Object, Value::Is(0)));
     repeat(&mut code, begin);
     code
@@ -116,43 +148,42 @@ fn look_and_mark(code: &mut Code, mutant: Option<Mutant>, slow: Label) {
     if mutant != Some(Mutant::FlagBeforeSection) {
         look(code);
     }
-    code.op(mark());
+    code.op(Kind::Restartable.mark());
     code.place(end);
 }
 
 /// The lock without sections.
-fn mark_and_look(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>, inside: Label) {
+fn mark_and_look(
+    code: &mut Code,
+    scenario: &Scenario,
+    mutant: Option<Mutant>,
+    kind: Kind,
+    inside: Label,
+) {
     let order = if mutant == Some(Mutant::RelaxedFlagLoad) { Relaxed } else { Acquire };
-    code.op(Op::LockedAdd { at: OWN_MARK, by: Value::Is(1), before: Reg::Flag, order: Relaxed });
+    code.op(kind.mark());
     if mutant != Some(Mutant::NoLightFenceAtLock) {
         light_fence(code, scenario, None);
     }
     code.load(Reg::Flag, At::Is(FLAG), order);
     code.op(Op::IfIs(Reg::Flag, 0, inside));
     if mutant != Some(Mutant::MarkKept) {
-        unlock(code, scenario, mutant);
+        unlock(code, scenario, mutant, kind);
     }
 }
 
-fn unlock(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
+fn unlock(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>, kind: Kind) {
     let done = code.label();
     let order = if mutant == Some(Mutant::RelaxedUnlock) { Relaxed } else { Release };
-    let unmark = |code: &mut Code| {
-        code.op(if scenario.is_portable {
-            Op::LockedAdd { at: OWN_UNMARK, by: Value::Is(1), before: Reg::Sum, order }
-        } else {
-            Op::Add { at: OWN_UNMARK, by: 1, order }
-        });
-        code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    };
     if mutant == Some(Mutant::FlagBeforeUnmark) {
         code.load(Reg::Flag, At::Is(FLAG), Relaxed);
-        unmark(code);
+        code.op(kind.unmark(order));
     } else {
-        unmark(code);
+        code.op(kind.unmark(order));
         light_fence(code, scenario, mutant);
         code.load(Reg::Flag, At::Is(FLAG), Relaxed);
     }
+    code.op(Op::Set(Reg::Sum, Value::Is(0)));
     code.op(Op::IfIs(Reg::Flag, 0, done));
     let epoch = At::Is(EPOCH);
     let order = if mutant == Some(Mutant::RelaxedEpoch) { Relaxed } else { AcqRel };
@@ -171,6 +202,7 @@ fn write(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
     let mut code = Code::new();
     let begin = code.here();
     let alone = code.label();
+    let words = if scenario.strangers == 0 { CPUS } else { CPUS + 1 };
     let barrier = match barrier(mutant) {
         Op::Barrier(Barrier::Restart) => heavy_fence(scenario, Barrier::Restart),
         other => other,
@@ -189,11 +221,11 @@ fn write(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
         code.load(Reg::Epoch, At::Is(EPOCH), Acquire);
     }
     let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };
-    let unmarks = |code: &mut Code| code.sum(How::Add, &UNMARKS, order);
+    let unmarks = |code: &mut Code| code.sum(How::Add, &ALL_UNMARKS[..words], order);
     if mutant != Some(Mutant::MarksFirst) {
         unmarks(&mut code);
     }
-    code.sum(How::Subtract, &MARKS, Relaxed);
+    code.sum(How::Subtract, &ALL_MARKS[..words], Relaxed);
     if mutant == Some(Mutant::MarksFirst) {
         unmarks(&mut code);
     }
@@ -222,6 +254,8 @@ fn name(at: Location) -> String {
     match at {
         Location::GpCtr => "flag".into(),
         Location::Wake => "epoch".into(),
+        SHARED_MARK => "shared mark".into(),
+        SHARED_UNMARK => "shared unmark".into(),
         Location::Word(cpu) => format!("mark[{cpu}]"),
         Location::Attention(cpu) => format!("unmark[{cpu}]"),
         other => other.to_string(),

@@ -55,6 +55,7 @@
 
 mod code;
 mod count;
+mod exact;
 mod explore;
 mod fault;
 mod grow;

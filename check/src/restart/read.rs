@@ -24,7 +24,7 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::Mutant;
-use super::code::{At, Barrier, Code, Label, Op, REGS, Reg, Value};
+use super::code::{At, Barrier, Code, Label, Op, Reg, Value};
 use super::scenario::{Scenario, Subject};
 use super::world::{End, Plan, Program};
 use crate::memory::Location;
@@ -43,7 +43,7 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     Plan {
         programs: programs(scenario, ("reader", reader), ("writer", store(mutant, is_arc))),
         shared_cpus: 0,
-        aborts_max: None,
+        disturbances_max: None,
         initial,
         objects: 1,
         handler: None,
@@ -59,19 +59,24 @@ pub(super) fn programs(
     reader: (&'static str, Code),
     writer: (&'static str, Code),
 ) -> Vec<Program> {
-    let program = |(name, code): &(&'static str, Code), rounds: u8, cpu: u8, moves: bool| {
-        let mut regs = [0; REGS];
-        regs[Reg::Left as usize] = u64::from(rounds);
-        Program { name, code: code.clone(), regs, cpu, moves }
-    };
-    let readers = (0..scenario.readers).map(|index| {
-        program(&reader, scenario.rounds, index % scenario.cpus, !scenario.readers_stay)
+    let readers = (0..scenario.readers).map(|index| Program {
+        moves: !scenario.readers_stay,
+        ..Program::staying(reader.0, reader.1.clone(), scenario.rounds, index % scenario.cpus)
     });
     let writers = (0..scenario.writers).map(|index| {
         let cpu = if scenario.writer_moves { 0 } else { scenario.cpus + index };
-        program(&writer, scenario.updates, cpu, scenario.writer_moves)
+        let program = Program::staying(writer.0, writer.1.clone(), scenario.updates, cpu);
+        Program { moves: scenario.writer_moves, ..program }
     });
     readers.chain(writers).collect()
+}
+
+/// Threads without rseq, each on a processor of its own.
+pub(super) fn strangers(scenario: &Scenario, code: &Code) -> Vec<Program> {
+    let first = scenario.cpus + scenario.writers;
+    let stranger =
+        |index| Program::staying("stranger", code.clone(), scenario.rounds, first + index);
+    (0..scenario.strangers).map(stranger).collect()
 }
 
 /// The end of a program that is to run `Reg::Left` times.

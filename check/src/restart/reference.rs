@@ -18,6 +18,8 @@
 //!          before + s - BIAS - 1 == 0: release
 //! ```
 //!
+//! A thread without rseq always uses `word`.
+//!
 //! `word` begins as `BIAS + 1`. Each holder has a reference from the start; it gets one more, uses the
 //! object and puts one, so many times, and puts the one that it had.
 
@@ -25,7 +27,7 @@ use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 use super::Mutant;
 use super::code::{At, Code, How, Label, Op, Reg, Value};
-use super::read::{MINUS_ONE, barrier, programs, repeat};
+use super::read::{MINUS_ONE, barrier, programs, repeat, strangers};
 use super::scenario::Scenario;
 use super::world::{CPUS, End, Plan};
 use crate::memory::Location;
@@ -33,6 +35,8 @@ use crate::memory::Location;
 const KILLED: Location = Location::GpCtr;
 const WORD: Location = Location::Wake;
 const COUNTS: [Location; CPUS] = [Location::Word(0), Location::Word(1)];
+/// What threads without rseq count on in one mutant.
+const SHARED: Location = Location::Variable(0);
 const OWN_COUNT: At = At::Of { pick: |_, cpu| COUNTS[usize::from(cpu)], among: &COUNTS };
 /// More than there can be references.
 const BIAS: u64 = 1 << 20;
@@ -40,15 +44,18 @@ const BIAS: u64 = 1 << 20;
 pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     let bias = if mutant == Some(Mutant::NoBias) { 0 } else { BIAS };
     // What the holders have from the start was counted where they were.
-    let mut initial = vec![(WORD, bias + 1)];
+    let mut initial = vec![(WORD, bias + 1 + u64::from(scenario.strangers))];
     for cpu in 0..CPUS as u8 {
         let there = (0..scenario.readers).filter(|index| index % scenario.cpus == cpu).count();
         initial.push((COUNTS[usize::from(cpu)], there as u64));
     }
+    let killer = kill(scenario, mutant, bias);
+    let mut programs = programs(scenario, ("holder", hold(mutant, false)), ("killer", killer));
+    programs.extend(strangers(scenario, &hold(mutant, true)));
     Plan {
-        programs: programs(scenario, ("holder", hold(mutant)), ("killer", kill(mutant, bias))),
+        programs,
         shared_cpus: 0,
-        aborts_max: None,
+        disturbances_max: None,
         initial,
         objects: 1,
         handler: None,
@@ -85,11 +92,35 @@ fn count(code: &mut Code, by: u64, mutant: Option<Mutant>, slow: Label) {
     code.place(end);
 }
 
-fn get(code: &mut Code, mutant: Option<Mutant>) {
-    let (slow, done) = (code.label(), code.label());
-    count(code, 1, mutant, slow);
-    code.op(Op::Goto(done));
+/// The same without rseq, if that is not done on the word at once: count, look, and take it back.
+fn count_then_look(code: &mut Code, by: u64, slow: Label, done: Label) {
+    let add = |code: &mut Code, by: u64| {
+        let (at, by) = (At::Is(SHARED), Value::Is(by));
+        code.op(Op::LockedAdd { at, by, before: Reg::Sum, order: AcqRel });
+    };
+    add(code, by);
+    code.op(Op::Fence);
+    code.load(Reg::Flag, At::Is(KILLED), Relaxed);
+    code.op(Op::IfIs(Reg::Flag, 0, done));
+    add(code, by.wrapping_neg());
+    code.op(Op::Goto(slow));
+}
+
+/// Counts where it is to be counted; goes on here only on the word.
+fn choose(code: &mut Code, by: u64, mutant: Option<Mutant>, is_stranger: bool, done: Label) {
+    let slow = code.label();
+    if !is_stranger {
+        count(code, by, mutant, slow);
+        code.op(Op::Goto(done));
+    } else if mutant == Some(Mutant::CountThenLook) {
+        count_then_look(code, by, slow, done);
+    }
     code.place(slow);
+}
+
+fn get(code: &mut Code, mutant: Option<Mutant>, is_stranger: bool) {
+    let done = code.label();
+    choose(code, 1, mutant, is_stranger, done);
     let (at, before) = (At::Is(WORD), Reg::Sum);
     code.op(Op::LockedAdd { at, by: Value::Is(1), before, order: Relaxed });
     code.place(done);
@@ -97,11 +128,9 @@ fn get(code: &mut Code, mutant: Option<Mutant>) {
     code.op(Op::Set(Reg::Flag, Value::Is(0)));
 }
 
-fn put(code: &mut Code, mutant: Option<Mutant>) {
-    let (slow, done) = (code.label(), code.label());
-    count(code, MINUS_ONE, mutant, slow);
-    code.op(Op::Goto(done));
-    code.place(slow);
+fn put(code: &mut Code, mutant: Option<Mutant>, is_stranger: bool) {
+    let done = code.label();
+    choose(code, MINUS_ONE, mutant, is_stranger, done);
     let (at, before) = (At::Is(WORD), Reg::Sum);
     let order = if mutant == Some(Mutant::RelaxedDrop) { Relaxed } else { AcqRel };
     code.op(Op::LockedAdd { at, by: Value::Is(MINUS_ONE), before, order });
@@ -112,21 +141,26 @@ fn put(code: &mut Code, mutant: Option<Mutant>) {
     code.op(Op::Set(Reg::Flag, Value::Is(0)));
 }
 
-fn hold(mutant: Option<Mutant>) -> Code {
+fn hold(mutant: Option<Mutant>, is_stranger: bool) -> Code {
     let mut code = Code::new();
     let begin = code.here();
-    get(&mut code, mutant);
+    get(&mut code, mutant, is_stranger);
     code.op(Op::Touch(Reg::Object));
-    put(&mut code, mutant);
+    put(&mut code, mutant, is_stranger);
     repeat(&mut code, begin);
     code.op(Op::Touch(Reg::Object));
-    put(&mut code, mutant);
+    put(&mut code, mutant, is_stranger);
     code
 }
 
-fn kill(mutant: Option<Mutant>, bias: u64) -> Code {
+fn kill(scenario: &Scenario, mutant: Option<Mutant>, bias: u64) -> Code {
     let mut code = Code::new();
-    let sum = |code: &mut Code| code.sum(How::Add, &COUNTS, Relaxed);
+    let sum = |code: &mut Code| {
+        code.sum(How::Add, &COUNTS[..usize::from(scenario.cpus)], Relaxed);
+        if mutant == Some(Mutant::CountThenLook) {
+            code.sum(How::Add, &[SHARED], Relaxed);
+        }
+    };
     let mark = |code: &mut Code| code.store(KILLED, Value::Is(1), Relaxed);
     match mutant {
         Some(Mutant::BarrierFirst) => {
@@ -168,6 +202,7 @@ fn name(at: Location) -> String {
     match at {
         Location::GpCtr => "killed".into(),
         Location::Wake => "word".into(),
+        SHARED => "shared count".into(),
         Location::Word(cpu) => format!("count[{cpu}]"),
         other => other.to_string(),
     }

@@ -1,7 +1,7 @@
 //! Who does what: which tool, and how many of each.
 
 use super::world::Plan;
-use super::{count, grow, guard, lock, read, reference};
+use super::{count, exact, grow, guard, lock, read, reference};
 
 /// What is explored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,6 +20,8 @@ pub enum Subject {
     Growing,
     /// `LocalGlobalLock`.
     LocalGlobal,
+    /// `ExactCounter`: its read-out stops those who count.
+    ExactCounter,
     /// `BigRef`.
     BigRef,
 }
@@ -43,6 +45,8 @@ pub struct Scenario {
     pub writers: u8,
     /// How many times each of them does it.
     pub updates: u8,
+    /// Threads that do what readers do, but have no rseq, each on a processor of its own.
+    pub strangers: u8,
     /// Whether readers stay where they are, each on a processor of its own, and are not preempted.
     pub readers_stay: bool,
     /// Whether the one writer there is shares the processors with the one reader.
@@ -63,6 +67,7 @@ impl Scenario {
             Subject::Counts | Subject::TwoStepCounts => count::plan(self, mutant),
             Subject::Growing => grow::plan(self, mutant),
             Subject::LocalGlobal => lock::plan(self, mutant),
+            Subject::ExactCounter => exact::plan(self, mutant),
             Subject::BigRef => reference::plan(self, mutant),
         };
         Plan { mutant, shared_cpus: usize::from(self.cpus), ..plan }
@@ -79,6 +84,7 @@ const BASE: Scenario = Scenario {
     cpus: 2,
     writers: 1,
     updates: 1,
+    strangers: 0,
     readers_stay: false,
     writer_moves: false,
     straggles: false,
@@ -221,8 +227,8 @@ fn counts() -> Vec<Scenario> {
             name: "counts-strangers",
             about: "a thread, and two without rseq, who add to a shared word",
             readers: 1,
-            writers: 2,
-            updates: 1,
+            strangers: 2,
+            rounds: 1,
             ..counts
         },
         growing.clone(),
@@ -264,6 +270,10 @@ fn counts() -> Vec<Scenario> {
 
 fn tools() -> Vec<Scenario> {
     let lock = named_as("local-global", Subject::LocalGlobal, "a reader against a writer");
+    let exact = Scenario {
+        rounds: 2,
+        ..named_as("exact", Subject::ExactCounter, "two increments, and a read-out")
+    };
     let big = named_as("big-ref", Subject::BigRef, "a holder, while the reference is killed");
     vec![
         lock.clone(),
@@ -309,9 +319,47 @@ fn tools() -> Vec<Scenario> {
             readers: 2,
             cpus: 1,
             is_portable: true,
+            ..lock.clone()
+        },
+        Scenario {
+            name: "local-global-stranger",
+            about: "a reader, and one without rseq, who marks a shared word first",
+            cpus: 1,
+            strangers: 1,
             ..lock
         },
+        exact.clone(),
+        Scenario {
+            name: "exact-two-threads",
+            about: "two threads on two processors",
+            readers: 2,
+            rounds: 1,
+            ..exact.clone()
+        },
+        Scenario {
+            name: "exact-one-processor",
+            about: "who counts and who reads out share a processor",
+            cpus: 1,
+            writer_moves: true,
+            updates: 2,
+            ..exact
+        },
         big.clone(),
+        Scenario {
+            name: "big-ref-stranger",
+            about: "a holder, and one without rseq, who counts on the word",
+            cpus: 1,
+            strangers: 1,
+            ..big.clone()
+        },
+        Scenario {
+            name: "big-ref-stranger-alone",
+            about: "a holder without rseq",
+            readers: 0,
+            cpus: 1,
+            strangers: 1,
+            ..big.clone()
+        },
         Scenario {
             name: "big-ref-two-holders",
             about: "two holders: whoever puts last releases",

@@ -76,7 +76,15 @@ impl<M: Memory> World<M> {
             Op::Request | Op::Drive { .. } | Op::Checked | Op::Flipped => {
                 self.drive(thread, op, turn);
             }
-            Op::Set(..)
+            Op::IsExact(reg) => {
+                let (found, counted) = (self.threads[thread].regs[reg as usize], self.counted);
+                turn.tell(|| format!("reads out {found}"));
+                if found != u64::from(counted) {
+                    return Outcome::Violation(format!("{found} is read out, and is {counted}"));
+                }
+            }
+            Op::Counted
+            | Op::Set(..)
             | Op::Plus(..)
             | Op::PlusReg(..)
             | Op::IfIs(..)

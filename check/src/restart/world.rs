@@ -51,6 +51,8 @@ pub(super) struct End<'a> {
     pub(super) freed: &'a [bool; OBJECTS],
     /// How many signals were handled.
     pub(super) handled: u64,
+    /// What was counted.
+    pub(super) counted: u64,
 }
 
 impl End<'_> {
@@ -60,6 +62,15 @@ impl End<'_> {
 
     pub(super) fn sum(&self, of: &[Location]) -> u64 {
         of.iter().fold(0, |sum, at| sum.wrapping_add(self.newest(*at)))
+    }
+}
+
+impl Program {
+    /// A thread that stays on a processor of its own and does something so many times.
+    pub(super) fn staying(name: &'static str, code: Code, rounds: u8, cpu: u8) -> Self {
+        let mut regs = [0; REGS];
+        regs[Reg::Left as usize] = u64::from(rounds);
+        Self { name, code, regs, cpu, moves: false }
     }
 }
 
@@ -78,8 +89,9 @@ pub(super) struct Plan {
     pub(super) objects: u8,
     /// Signals whose handler adds 1 to this word of its processor; others only abort.
     pub(super) handler: Option<(u8, [Location; CPUS])>,
-    /// How often the kernel aborts a thread's section without anybody asking it to, at most.
-    pub(super) aborts_max: Option<u8>,
+    /// How often the kernel aborts a thread's section without anybody asking it to, at most; and how
+    /// often it moves it elsewhere, though nobody else is to run.
+    pub(super) disturbances_max: Option<u8>,
     pub(super) end: EndCheck,
     /// The locations under the names that they have here.
     pub(super) name: fn(Location) -> String,
@@ -139,7 +151,9 @@ pub(super) struct Thread {
     pub(super) armed: Option<Armed>,
     pub(super) is_asleep: bool,
     /// How often its section was aborted without anybody asking, if that has a limit.
-    pub(super) aborts: u8,
+    aborts: u8,
+    /// How often it was moved, if that has a limit.
+    migrations: u8,
 }
 
 /// The machine as it is: nothing is left out of it here.
@@ -168,6 +182,8 @@ pub(super) struct World<M> {
     pub(super) machine: Machine<AnyDelay, Whole>,
     pub(super) objects: u8,
     pub(super) freed: [bool; OBJECTS],
+    /// What has been counted, whatever memory says.
+    pub(super) counted: u8,
     handlers: u8,
 }
 
@@ -223,7 +239,15 @@ impl<M: Memory> World<M> {
         let mut free = [true; THREADS];
         let threads = plan.programs.iter().map(|program| {
             let cpu = core::mem::take(&mut free[usize::from(program.cpu)]).then_some(program.cpu);
-            Thread { pc: 0, regs: program.regs, cpu, armed: None, is_asleep: false, aborts: 0 }
+            Thread {
+                pc: 0,
+                regs: program.regs,
+                cpu,
+                armed: None,
+                is_asleep: false,
+                aborts: 0,
+                migrations: 0,
+            }
         });
         let delay = AnyDelay::Published(Published::V5_18); // never waits
         let mut world = Self {
@@ -233,6 +257,7 @@ impl<M: Memory> World<M> {
             machine: Machine::with_steps(delay, Sequence::after(0), Whole),
             objects: plan.objects,
             freed: [false; OBJECTS],
+            counted: 0,
             handlers: plan.handler.map_or(0, |(times, _)| times),
         };
         (0..plan.programs.len()).for_each(|thread| world.go_on(thread, 0, plan));
@@ -252,7 +277,12 @@ impl<M: Memory> World<M> {
     pub(super) fn fault(&self, plan: &Plan) -> Option<String> {
         let newest = |at| self.memory.newest(at);
         let handled = plan.handler.map_or(0, |(times, _)| u64::from(times - self.handlers));
-        (plan.end)(&End { newest: &newest, freed: &self.freed, handled })
+        (plan.end)(&End {
+            newest: &newest,
+            freed: &self.freed,
+            handled,
+            counted: u64::from(self.counted),
+        })
     }
 
     /// Whether a step may be possible.
@@ -314,6 +344,10 @@ impl<M: Memory> World<M> {
         me.pc = pc;
         while let Some(op) = code.at(me.pc) {
             let jump = match op {
+                Op::Counted => {
+                    self.counted += 1;
+                    None
+                }
                 Op::Set(to, value) => {
                     me.regs[to as usize] = super::step::value_of(value, &me.regs);
                     None
@@ -340,7 +374,7 @@ impl<M: Memory> World<M> {
         me.armed = me.armed.filter(|armed| armed.since < pc && pc < armed.end);
         if code.at(pc).is_none() {
             me.regs = [0; REGS];
-            me.aborts = 0;
+            (me.aborts, me.migrations) = (0, 0);
         }
     }
 
@@ -354,12 +388,21 @@ impl<M: Memory> World<M> {
         }
     }
 
-    /// Whether the kernel may do now what would abort a section.
+    /// Whether the kernel may disturb a thread now: abort its section, or move it elsewhere.
     fn may_disturb(&mut self, thread: usize, plan: &Plan) -> bool {
+        let is_needed = (0..self.threads.len()).any(|other| {
+            let Thread { cpu, is_asleep, .. } = self.threads[other];
+            cpu.is_none() && !is_asleep && !self.is_done(other, plan)
+        });
         let me = &mut self.threads[thread];
-        let Some(limit) = plan.aborts_max.filter(|_| me.armed.is_some()) else { return true };
-        me.aborts += 1;
-        me.aborts <= limit
+        let Some(limit) = plan.disturbances_max else { return true };
+        let count = match (me.armed, is_needed) {
+            (Some(_), _) => &mut me.aborts,
+            (None, false) => &mut me.migrations,
+            (None, true) => return true, // somebody else is to run
+        };
+        *count += 1;
+        *count <= limit
     }
 
     fn lock_of(thread: usize) -> Lock {
