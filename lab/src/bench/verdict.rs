@@ -130,7 +130,7 @@ const WAITING_MAX: f64 = (LIMIT_BYTES / OBJECT_BYTES as u64 + 1) as f64;
 use Bound::{AtLeast, AtMost};
 
 /// The targets that the library was built for.
-static PROMISES: [Promise; 43] = [
+static PROMISES: [Promise; 47] = [
     promise("read/1-thread", "read", "quiescence", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-reader", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-qsbr", Against::Rival("plain-load"), AtMost(1.1)),
@@ -174,8 +174,24 @@ static PROMISES: [Promise; 43] = [
     ours("snapshot/1-writer", "read", SNAPSHOTS, AtMost(1.0)),
     ours("arc/1-thread", "load", Against::Rival("arc-clone"), AtMost(1.05)),
     ours("arc/2-threads", "load", Against::Rival("arc-clone"), AtMost(1.05)),
-    promise("grace/6-readers", "p50", "quiescence-snapshot", MEMB, AtMost(0.001)),
-    promise("grace/6-readers", "p50", "quiescence-arc-cell", MEMB, AtMost(0.001)),
+    promise(
+        "grace/6-readers",
+        "p50",
+        "liburcu-memb",
+        Against::Rival("quiescence-snapshot"),
+        AtLeast(1000.0),
+    ),
+    promise(
+        "grace/6-readers",
+        "p50",
+        "liburcu-memb",
+        Against::Rival("quiescence-arc-cell"),
+        AtLeast(1000.0),
+    ),
+    ours("counter/1-thread", "add", Against::Rival("atomic-own"), AtMost(0.5)),
+    ours("counter/2-threads", "add", Against::Rival("atomic-own"), AtMost(0.5)),
+    ours("lock/1-thread", "pair", THREAD_READER, AtMost(1.5)),
+    ours("lock/2-threads", "pair", THREAD_READER, AtMost(1.5)),
     ours("store/200-threads", "store", Against::Rival("arc-swap"), AtMost(0.5)),
 ];
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use quiescence::ArcCell;
+use quiescence::sync::BigRef;
 
 use super::single::{Single, repeat};
 
@@ -47,9 +48,21 @@ static ARCS: [Single; 5] = [
     }),
 ];
 
-static REFERENCES: [Single; 1] = [Single::rival("arc-clone", arc_clone)];
+static REFERENCES: [Single; 2] = [
+    Single::rival("arc-clone", arc_clone),
+    Single::ours("quiescence", |batches| {
+        let shared = black_box(&*BIG_REF);
+        repeat(batches, || {
+            let handle = shared.get();
+            let word = *handle;
+            handle.put();
+            word
+        })
+    }),
+];
 
 static ARC_CELL: LazyLock<ArcCell<u64>> = LazyLock::new(|| ArcCell::from_pointee(1));
+static BIG_REF: LazyLock<BigRef<u64>> = LazyLock::new(|| BigRef::new(1));
 static ARC_SWAP: LazyLock<ArcSwap<u64>> = LazyLock::new(|| ArcSwap::from_pointee(1));
 
 fn arc_clone(batches: u64) -> Duration {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use contatori::counters::unsigned::Unsigned;
 use crossbeam_utils::CachePadded;
+use quiescence::sync::{Counter, ExactCounter, LimitCounter};
 use thread_local::ThreadLocal;
 
 use super::single::{Single, repeat};
@@ -18,7 +19,10 @@ pub fn rivals() -> &'static [Single] {
     &RIVALS
 }
 
-static RIVALS: [Single; 4] = [
+static RIVALS: [Single; 7] = [
+    Single::ours("quiescence", counter),
+    Single::ours("quiescence-exact", exact_counter),
+    Single::ours("quiescence-limit", limit_counter),
     Single::rival("atomic-own", atomic_own),
     Single::rival("atomic-shared", atomic_shared),
     Single::rival("contatori", contatori),
@@ -36,6 +40,28 @@ fn counted(batches: u64, add: impl Fn(), sum: impl Fn() -> u64) -> Duration {
     });
     let added = sum().wrapping_sub(before);
     assert!(added >= batches * super::BATCH, "{added} of {batches} batches were counted");
+    elapsed
+}
+
+fn counter(batches: u64) -> Duration {
+    static COUNTER: Counter = Counter::new();
+    let counter = black_box(&COUNTER);
+    counted(batches, || counter.add(1), || counter.sum() as u64)
+}
+
+fn exact_counter(batches: u64) -> Duration {
+    static COUNTER: ExactCounter = ExactCounter::new();
+    let counter = black_box(&COUNTER);
+    counted(batches, || counter.add(1), || counter.sum() as u64)
+}
+
+/// Far from its limit.
+fn limit_counter(batches: u64) -> Duration {
+    static COUNTER: LimitCounter = LimitCounter::new(1 << 62);
+    let counter = black_box(&COUNTER);
+    let elapsed = repeat(batches, || u64::from(counter.try_add(1)));
+    // To know its value is dear: once, and not of the loop.
+    assert!(counter.value() >= batches * super::BATCH, "{batches} batches were counted");
     elapsed
 }
 

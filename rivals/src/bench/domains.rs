@@ -177,6 +177,7 @@ impl Place for parking_lot::RwLock<()> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use super::super::alone::is_alone;
     use super::*;
 
     const TEST: &str = "bench::domains::tests::memory_is_counted_when_it_is_used";
@@ -199,12 +200,7 @@ mod tests {
     /// In a process of its own: other tests allocate, too.
     #[test]
     fn memory_is_counted_when_it_is_used() {
-        if std::env::var_os("RIVALS_ALONE").is_none() {
-            let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-            let again = again.args([TEST, "--exact", "--nocapture"]).env("RIVALS_ALONE", "yes");
-            let output = again.output().unwrap();
-            let said = String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
+        if !is_alone(TEST) {
             return;
         }
         let of = |used| memory::<Big>(used, 2000).expect("the kernel says");

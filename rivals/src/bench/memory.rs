@@ -72,6 +72,7 @@ fn plain_bytes(objects: u64) -> Option<f64> {
 
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests {
+    use super::super::alone::is_alone;
     use super::super::replace::rivals;
     use super::*;
 
@@ -80,12 +81,7 @@ mod tests {
     /// In a process of its own: other tests allocate and free meanwhile.
     #[test]
     fn a_waiting_object_costs_a_pointer_at_least() {
-        if std::env::var_os("RIVALS_ALONE").is_none() {
-            let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-            let again = again.args([TEST, "--exact", "--nocapture"]).env("RIVALS_ALONE", "yes");
-            let output = again.output().unwrap();
-            let said = String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
+        if !is_alone(TEST) {
             return;
         }
         for rival in rivals() {

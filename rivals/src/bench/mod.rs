@@ -18,6 +18,8 @@
 //! - [`engines`]: the engines of a domain on a path-lookup cache ([`path_cache`]).
 
 mod allocator;
+#[cfg(test)]
+mod alone;
 pub mod blocked;
 pub mod boot;
 mod clock;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::sync::ShardedLock;
 use quiescence::Srcu;
+use quiescence::sync::LocalGlobalLock;
 
 use super::BATCH;
 use super::single::{Single, repeat};
@@ -32,7 +33,8 @@ static SLEEPABLE: [Single; 6] = [
     Single::rival("tokio-rwlock-await", tokio_await),
 ];
 
-static LOCAL: [Single; 4] = [
+static LOCAL: [Single; 5] = [
+    Single::ours("quiescence", local_global),
     Single::ours("quiescence-thread", thread_reader),
     Single::rival("crossbeam-sharded-lock", sharded_lock),
     Single::rival("parking_lot-rwlock", parking_lot_rwlock),
@@ -44,6 +46,15 @@ fn srcu(batches: u64) -> Duration {
     let domain = black_box(&DOMAIN);
     repeat(batches, || {
         drop(domain.read());
+        1
+    })
+}
+
+fn local_global(batches: u64) -> Duration {
+    static LOCK: LocalGlobalLock<()> = LocalGlobalLock::new(());
+    let lock = black_box(&LOCK);
+    repeat(batches, || {
+        drop(lock.read());
         1
     })
 }

@@ -183,11 +183,18 @@ impl Phase {
 
 #[cfg(test)]
 mod tests {
+    use super::super::alone::is_alone;
     use super::super::replace::rivals;
     use super::*;
 
+    const TEST: &str = "bench::stall::tests::what_a_stalled_reader_holds_up_is_seen";
+
+    /// In a process of its own: other tests allocate and free meanwhile.
     #[test]
     fn what_a_stalled_reader_holds_up_is_seen() {
+        if !is_alone(TEST) {
+            return;
+        }
         const STALL: Duration = Duration::from_millis(20);
         for rival in rivals() {
             // A starved updater retires nothing: then there is nothing to be seen.
