@@ -101,14 +101,14 @@ static CHOSEN: Chosen =
 #[allow(dead_code)] // where there are no sequences
 struct Area {
     offset: isize,
-    limit: u64,
+    limit: u32,
 }
 
 /// The area that sequences use; `None` while they may not be used.
 #[inline(always)]
 fn area() -> Option<Area> {
     // Acquire: pairs with the exchange in `choose`, which comes after the offset and the registrations.
-    let limit = u64::from(CHOSEN.state.load(Acquire) as u32);
+    let limit = CHOSEN.state.load(Acquire) as u32;
     (limit != 0).then(|| Area { offset: CHOSEN.offset.load(Relaxed), limit })
 }
 
@@ -142,7 +142,7 @@ fn choose() -> PerCpuPath {
         && imp::area_offset().is_some_and(|offset| {
             // Relaxed: everybody finds the same; the exchange below comes after it.
             CHOSEN.offset.store(offset, Relaxed);
-            fence::register_restarts() && imp::is_sound(Area { offset, limit: slots() as u64 })
+            fence::register_restarts() && imp::is_sound(Area { offset, limit: slots() as u32 })
         });
     let found = if restartable { slots() as u64 } else { PORTABLE };
     // AcqRel: pairs with `area`. The first answer stands.

@@ -100,7 +100,7 @@ macro_rules! sequence {
             "str {t}, [{area}, #8]",
             "33:",
             "ldr {t:w}, [{area}, #4]",
-            "cmp {t}, {limit}",
+            "cmp {t:w}, {limit:w}",
             "b.lo 34f",
             "b 77f",
             "34:",

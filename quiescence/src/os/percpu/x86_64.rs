@@ -145,7 +145,7 @@ macro_rules! sequence {
             "mov qword ptr fs:[{offset} + 8], {t}",
             "33:",
             "mov {t:e}, dword ptr fs:[{offset} + 4]",
-            "cmp {t}, {limit}",
+            "cmp {t:e}, {limit:e}",
             "jae 77f",
             $($body)*
             "44:",
