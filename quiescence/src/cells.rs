@@ -1,28 +1,28 @@
 //! Per-CPU words, small until they are used.
 //!
-//! Memory for them is handed out in *chunks*, each with a region per processor and the same offset in every region:
-//! `word of processor c = word of processor 0 + (c << STRIDE_SHIFT)`. So the words of many owners stand side by
-//! side in one processor's cache lines, and `W` words cost `8 W` bytes a processor, rounded up to a power of two. After the
-//! kernel's per-CPU allocator (Christoph Lameter, Tejun Heo).
+//! Memory for them is handed out in *chunks*, each with a region per processor and the same offset in every
+//! region: `word of processor c = word of processor 0 + (c << STRIDE_SHIFT)`. So the words of many owners stand
+//! side by side in one processor's cache lines, and `W` words cost `8 W` bytes a processor, rounded up to a
+//! power of two. After the kernel's per-CPU allocator (Christoph Lameter, Tejun Heo).
 //!
 //! [`Cells`] are `W` counters. They begin as `W` shared words, to which everybody adds with an atomic
 //! instruction, and get words for every processor once they have been used some, so that thousands of them which
 //! are hardly used cost little. What has been counted in either place stays there; a sum is over both.
 //!
 //! # Memory
-//! A chunk has 64 KiB for each processor that there may be: 128 KiB of addresses on 2, 16 MiB on 256. Memory comes with the
-//! pages that are written to: of 4 KiB, on each processor that counts, for the first 126 `Cells<4>` of a chunk, and so on. So
-//! 2,000 of them that are used on 2 processors take 128 KiB. A sum reads the words of all processors that there
-//! may be; pages that nobody wrote to are the system's one page of zeros. Chunks are never given back, places in them are used
-//! again.
+//! A chunk has 64 KiB for each processor that there may be: 128 KiB of addresses on 2, 16 MiB on 256. Memory
+//! comes with the pages that are written to: of 4 KiB, on each processor that counts, for the first 126
+//! `Cells<4>` of a chunk, and so on. So 2,000 of them that are used on 2 processors take 128 KiB. A sum reads
+//! the words of all processors that there may be; pages that nobody wrote to are the system's one page of
+//! zeros. Chunks are never given back, places in them are used again.
 //!
 //! # Who may
-//! Everything but giving back may be done in a signal handler: taking a place neither locks nor allocates elsewhere, and
-//! where the system has no memory, counters stay small and right. In a child made by `fork` all goes on: there is no lock
-//! that another thread could have held.
+//! Everything but giving back may be done in a signal handler: taking a place neither locks nor allocates
+//! elsewhere, and where the system has no memory, counters stay small and right. In a child made by `fork` all
+//! goes on: there is no lock that another thread could have held.
 //!
-//! Leak checkers do not look into chunks, which are no heap: whoever keeps the only pointer to a heap object in one would see it
-//! reported.
+//! Leak checkers do not look into chunks, which are no heap: whoever keeps the only pointer to a heap object in
+//! one would see it reported.
 //!
 //! **Invariant [PC-1]: a processor's word is written by restartable sequences only, or by atomic
 //! instructions only**: which of the two is the process's [`PerCpuPath`]. Whoever cannot use a sequence where
@@ -122,7 +122,8 @@ impl Arena {
         for region in 0..(self.regions)() {
             for word in 0..words {
                 let word = place.wrapping_byte_add(region << STRIDE_SHIFT).wrapping_add(word);
-                // SAFETY: in the region of a place of so many words; aligned and mapped for ever; written atomically, or by sequences whose store is whole.
+                // SAFETY: in the region of a place of so many words; aligned and mapped for ever; written
+                // atomically, or by sequences whose store is whole.
                 f(unsafe { AtomicU64::from_ptr(word) });
             }
         }
@@ -132,9 +133,9 @@ impl Arena {
 /// Places that were given back, in a stack whose links are their first words.
 struct Free {
     top: AtomicPtr<u64>,
-    /// The process in which a thread is taking one, or 0. Only one takes at a time, so what it finds on top stays
-    /// there, whatever is put above it. Whoever finds it set takes a fresh place instead, so nobody waits; and a child
-    /// process does not care what a thread that it does not have has left here.
+    /// The process in which a thread is taking one, or 0. Only one takes at a time, so what it finds on top
+    /// stays there, whatever is put above it. Whoever finds it set takes a fresh place instead, so nobody
+    /// waits; and a child process does not care what a thread that it does not have has left here.
     taker: AtomicU32,
 }
 
@@ -206,7 +207,8 @@ impl<const W: usize> Cells<W> {
         Self { first: AtomicPtr::new(ptr::null_mut()), shared: [const { AtomicU64::new(0) }; W] }
     }
 
-    /// Adds one to the counter `word`, if it can be done in a sequence; else [`add_slow`](Self::add_slow) is to do it.
+    /// Adds one to the counter `word`, if it can be done in a sequence; else [`add_slow`](Self::add_slow) is to
+    /// do it.
     #[inline(always)]
     pub(crate) fn try_increment(&self, word: usize) -> bool {
         debug_assert!(word < W);

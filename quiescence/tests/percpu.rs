@@ -135,7 +135,8 @@ fn the_environment_chooses_the_portable_path() {
     );
 }
 
-/// From now on this system call fails with EPERM in this process; if `first` is given, only with such a first argument.
+/// From now on this system call fails with EPERM in this process; if `first` is given, only with such a first
+/// argument.
 fn forbid(call: libc::c_long, first: Option<u32>) {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let unless = |k, skip| libc::sock_filter { code: 0x15, jt: 0, jf: skip, k };

@@ -1,7 +1,8 @@
 //! What the environment says to the library, for those who may be in a signal handler.
 //!
-//! `std::env` locks and allocates; `getenv` of the C libraries of Linux does neither. It takes no care of who changes the
-//! environment at the same time; but to do that while other threads run is a fault anyway, and `unsafe` to say in Rust.
+//! `std::env` locks and allocates; `getenv` of the C libraries of Linux does neither. It takes no care of who
+//! changes the environment at the same time; but to do that while other threads run is a fault anyway, and
+//! `unsafe` to say in Rust.
 
 use std::ffi::CStr;
 

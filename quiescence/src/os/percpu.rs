@@ -52,16 +52,16 @@ pub(crate) use imp::{Word, add_at, increment, load_counted, load_words, take_at}
 /// How a process counts per processor; chosen once. See [`per_cpu_path`](crate::per_cpu_path).
 ///
 /// On both paths everything works in threads that others have made, with affinities and control groups, as
-/// processors come and go, after `fork` (but not `vfork`), and in signal handlers, as far as the functions say so
-/// themselves. A handler must not drop what owns memory of the heap (a domain, a cell, the last `Arc`), nor wait for a grace
-/// period, nor retire.
+/// processors come and go, after `fork` (but not `vfork`), and in signal handlers, as far as the functions say
+/// so themselves. A handler must not drop what owns memory of the heap (a domain, a cell, the last `Arc`), nor
+/// wait for a grace period, nor retire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PerCpuPath {
     /// In restartable sequences: no atomic instruction, and no grace period waits for a read of
     /// [`Snapshot`](crate::Snapshot) or [`ArcCell`](crate::ArcCell).
     ///
-    /// On Linux from 5.10 and glibc from 2.35, on x86-64, where nothing forbids rseq(2) and membarrier(2). The code must
-    /// stay loaded: a shared object that contains it must not be given to `dlclose`.
+    /// On Linux from 5.10 and glibc from 2.35, on x86-64, where nothing forbids rseq(2) and membarrier(2). The
+    /// code must stay loaded: a shared object that contains it must not be given to `dlclose`.
     Restartable,
     /// With atomic instructions, on the slot of the processor that the system names.
     Portable,

@@ -1,14 +1,17 @@
-//! Restartable sequences in the instructions of aarch64: built with `--cfg quiescence_rseq_aarch64` only, since it has
-//! been compiled and assembled, and not run.
+//! Restartable sequences in the instructions of aarch64: built with `--cfg quiescence_rseq_aarch64` only, since
+//! it has been compiled and assembled, and not run.
 //!
-//! What the kernel does, what a sequence is made of, and why, is said in `x86_64.rs`; it is the same here, but for this:
+//! What the kernel does, what a sequence is made of, and why, is said in `x86_64.rs`; it is the same here, but
+//! for this:
 //! - The thread pointer is `tpidr_el0`, so the area's address is computed, once for a sequence.
 //! - A descriptor's address is `adrp` and `add`, within 4 GiB.
-//! - No instruction both reads and writes memory without being atomic, so a count is `ldr`, `add`, `str`, of which the `str` is
-//!   the commit: the value that was read is still the word's, or the thread has been interrupted.
-//! - A count that others write too is added to by `ldxr`, `add`, `stxr`, which needs no LSE. `stxr` is the commit. Whether it
-//!   has stored is looked at outside the range, and if not, everything begins anew.
-//! - Conditional branches reach 1 MiB, and the abort handlers stand in another section: so conditions jump over a `b`.
+//! - No instruction both reads and writes memory without being atomic, so a count is `ldr`, `add`, `str`, of
+//!   which the `str` is the commit: the value that was read is still the word's, or the thread has been
+//!   interrupted.
+//! - A count that others write too is added to by `ldxr`, `add`, `stxr`, which needs no LSE. `stxr` is the
+//!   commit. Whether it has stored is looked at outside the range, and if not, everything begins anew.
+//! - Conditional branches reach 1 MiB, and the abort handlers stand in another section: so conditions jump over
+//!   a `b`.
 //! - The signature is 0xd428bc00, a `brk`, as glibc registers it.
 //! - Loads are not ordered among each other, but by their addresses: what is read through a loaded pointer is not
 //!   older than the pointer. The look at `stop` and the commit need no order: the
@@ -77,8 +80,8 @@ fn address(area: Area) -> usize {
     pointer.wrapping_add_signed(area.offset)
 }
 
-/// A sequence in the area `$area`: the instructions of its body, the last of which is the commit; what comes after the commit;
-/// and what to do if it does not happen. A body leaves by `b 77f`.
+/// A sequence in the area `$area`: the instructions of its body, the last of which is the commit; what comes
+/// after the commit; and what to do if it does not happen. A body leaves by `b 77f`.
 macro_rules! sequence {
     (
         $area:expr, [$($body:tt)*], then [$($then:tt)*], otherwise [$($otherwise:tt)*],
@@ -130,7 +133,8 @@ macro_rules! sequence {
     };
 }
 
-/// Changes the word of this processor, which stands `{bytes}` after that of `{first}`: `$instruction` makes the new value `{word}` of the old one and `{amount}`.
+/// Changes the word of this processor, which stands `{bytes}` after that of `{first}`: `$instruction` makes the
+/// new value `{word}` of the old one and `{amount}`.
 macro_rules! counting {
     ($area:expr, [$($before:tt)*], [$($instruction:tt)*], $($operands:tt)*) => {
         sequence!(
@@ -328,8 +332,8 @@ pub(super) unsafe fn processor_of(area: Area) -> u32 {
     processor
 }
 
-/// Starts a thread that makes one restarting barrier after another, with a pause between, until `done` is not 0. Answers
-/// whether there is such a thread. More is said in `x86_64.rs`.
+/// Starts a thread that makes one restarting barrier after another, with a pause between, until `done` is not
+/// 0. Answers whether there is such a thread. More is said in `x86_64.rs`.
 ///
 /// # Safety
 /// All signals are blocked, so that no handler will ever run on that thread.

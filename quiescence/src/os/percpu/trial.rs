@@ -1,5 +1,5 @@
-//! A trial of restartable sequences before the process relies on them: interrupted ones begin anew, and what they count
-//! is exact.
+//! A trial of restartable sequences before the process relies on them: interrupted ones begin anew, and what
+//! they count is exact.
 //!
 //! What could be wrong: an emulator or a sandbox that accepts the system calls and does nothing, a kernel with a
 //! fault, a C library that says it has registered what it has not. It costs a thread for a moment, made by

@@ -3,61 +3,67 @@
 //! # What the kernel does
 //! On its way back to a thread that was preempted, migrated, that is to run a signal handler, or that a barrier
 //! interrupted, the kernel looks into the thread's *rseq area* (`struct rseq`): `cpu_id` at 4, which it keeps
-//! current; `rseq_cs` at 8, null or the address of a *descriptor*. If the thread stands in the range that the descriptor
-//! gives (`start <= ip < start + length`), the kernel has it go on at the descriptor's abort address with all other registers
-//! as they were. In either case it sets `rseq_cs` to null. A signal's frame is made after that, so a handler returns
-//! to the abort address, never into a sequence; and it may run sequences of its own. There is nothing else to it: no state in
-//! the kernel, nothing to enter or leave.
+//! current; `rseq_cs` at 8, null or the address of a *descriptor*. If the thread stands in the range that the
+//! descriptor gives (`start <= ip < start + length`), the kernel has it go on at the descriptor's abort address
+//! with all other registers as they were. In either case it sets `rseq_cs` to null. A signal's frame is made
+//! after that, so a handler returns to the abort address, never into a sequence; and it may run sequences of
+//! its own. There is nothing else to it: no state in the kernel, nothing to enter or leave.
 //!
 //! # The instructions of a sequence
 //! 1. **The descriptor** is constant, 32 bytes, aligned to as many (the kernel's structure says so), in a section
 //!    `__rseq_cs` of its own, writable since addresses are filled in when a program is loaded at an
 //!    address not known before. Version and flags are 0: it begins anew for every reason.
-//! 2. **`lea`, `mov fs:[area + 8]`** announce it, by one store, so the kernel sees null, another descriptor, or this one. They stand
-//!    before the range: after an abort `rseq_cs` is null, so whoever begins anew must announce anew; and a
-//!    thread that is interrupted between the store and the first instruction of the range stands at `start`, which
-//!    counts as in it, or before the store, where a handler's own sequences may have overwritten or cleared the word to no harm.
+//! 2. **`lea`, `mov fs:[area + 8]`** announce it, by one store, so the kernel sees null, another descriptor, or
+//!    this one. They stand before the range: after an abort `rseq_cs` is null, so whoever begins anew must
+//!    announce anew; and a thread that is interrupted between the store and the first instruction of the range
+//!    stands at `start`, which counts as in it, or before the store, where a handler's own sequences may have
+//!    overwritten or cleared the word to no harm.
 //! 3. **`mov t, fs:[area + 4]`** is in the range: the number is right until the commit, or the thread is interrupted.
 //!    (Loading 32 bits clears the upper half of `t`.)
-//! 4. **`cmp`, `jae`** leave where the processor has no words, and where the thread has no rseq: its `cpu_id` is then -1 or
-//!    -2, which is above every limit. A jump out of the range is allowed anywhere before the commit, as nothing has
-//!    happened; a thread in another place than the range is in no sequence, whatever `rseq_cs` says.
-//! 5. **The body** writes nothing but registers and memory of its own (what begins anew is written again). It has no system
-//!    call (the kernel forbids that), no call, no stack: so `nostack` is right, and the red zone is safe, which the kernel
-//!    leaves alone when it makes a signal's frame.
-//! 6. **The commit** is the last instruction. An instruction is executed or not, as far as the kernel's interruptions go, so a
-//!    read-modify-write in memory may be one: `inc [word]` without `lock`, since whoever else writes the word
-//!    runs on the same processor, hence before or after it, and other processors only read. `lock inc` is one as well, for words that others
-//!    write. `ip` is then at `44`, outside the range: there is no moment at which it has happened and begins anew.
-//! 7. **Nothing is cleared at the end.** A descriptor that stays announced means nothing outside its range, and the
-//!    kernel clears it at the next interruption. But it reads the descriptor to know that: so **the code must
-//!    stay loaded**. If it is in a shared object, and that is unloaded (`dlclose`) while a thread's last sequence was one of its, the
-//!    kernel finds no descriptor and ends the process with SIGSEGV. The library's handlers for `fork`, its worker and
-//!    its thread-locals require the same.
+//! 4. **`cmp`, `jae`** leave where the processor has no words, and where the thread has no rseq: its `cpu_id`
+//!    is then -1 or -2, which is above every limit. A jump out of the range is allowed anywhere before the
+//!    commit, as nothing has happened; a thread in another place than the range is in no sequence, whatever
+//!    `rseq_cs` says.
+//! 5. **The body** writes nothing but registers and memory of its own (what begins anew is written again). It
+//!    has no system call (the kernel forbids that), no call, no stack: so `nostack` is right, and the red zone
+//!    is safe, which the kernel leaves alone when it makes a signal's frame.
+//! 6. **The commit** is the last instruction. An instruction is executed or not, as far as the kernel's
+//!    interruptions go, so a read-modify-write in memory may be one: `inc [word]` without `lock`, since whoever
+//!    else writes the word runs on the same processor, hence before or after it, and other processors only
+//!    read. `lock inc` is one as well, for words that others write. `ip` is then at `44`, outside the range:
+//!    there is no moment at which it has happened and begins anew.
+//! 7. **Nothing is cleared at the end.** A descriptor that stays announced means nothing outside its range, and
+//!    the kernel clears it at the next interruption. But it reads the descriptor to know that: so **the code
+//!    must stay loaded**. If it is in a shared object, and that is unloaded (`dlclose`) while a thread's last
+//!    sequence was one of its, the kernel finds no descriptor and ends the process with SIGSEGV. The library's
+//!    handlers for `fork`, its worker and its thread-locals require the same.
 //! 8. **The signature**: the kernel jumps to no abort address without the four bytes 0x53053053 before it, with
-//!    which the C library registered the area; else anyone who can write to memory could have it jump anywhere. The three
-//!    bytes before that make it one instruction that faults (`ud1 edi, [rip + 0x53053053]`), which disassemblers can read.
-//! 9. **The abort handler** stands apart, in `__rseq_failure`, out of the way of the fast path. It counts and begins anew, at
-//!    `66`, or gives up. Only it writes `left`, so the count is right however often the body is interrupted.
+//!    which the C library registered the area; else anyone who can write to memory could have it jump anywhere.
+//!    The three bytes before that make it one instruction that faults (`ud1 edi, [rip + 0x53053053]`), which
+//!    disassemblers can read.
+//! 9. **The abort handler** stands apart, in `__rseq_failure`, out of the way of the fast path. It counts and
+//!    begins anew, at `66`, or gives up. Only it writes `left`, so the count is right however often the body is
+//!    interrupted.
 //!
 //! # What the compiler is told
-//! - Inputs are never written, so a sequence can begin anew with them. All outputs are `out` or `inout`, which share no register with
-//!   an input; `lateout` would.
-//! - Flags are clobbered, memory too (no `nomem`): the compiler moves no access of its own across a sequence. The thread
-//!   pointer is `fs`, of which it knows nothing.
-//! - Labels are numeric and local, so a copy in every place where a function is inlined is fine, in other crates too, with and without
-//!   optimisation. `2`, `3`... twice each, since `0` and `1` alone could be binary numbers.
-//! - `label` gives a jump to Rust code, which costs nothing where the sequence happens. With outputs it is not stable, so a sequence
-//!   that answers something sets `left` to 0 instead, and goes on at `44`.
-//! - A linker that drops unused functions (`--gc-sections`) keeps those whose descriptors stand in a section with
-//!   a descriptor that is used; that costs a little size. There are no sections by function for descriptors, as no linker would
-//!   then drop them with theirs.
+//! - Inputs are never written, so a sequence can begin anew with them. All outputs are `out` or `inout`, which
+//!   share no register with an input; `lateout` would.
+//! - Flags are clobbered, memory too (no `nomem`): the compiler moves no access of its own across a sequence.
+//!   The thread pointer is `fs`, of which it knows nothing.
+//! - Labels are numeric and local, so a copy in every place where a function is inlined is fine, in other
+//!   crates too, with and without optimisation. `2`, `3`... twice each, since `0` and `1` alone could be binary
+//!   numbers.
+//! - `label` gives a jump to Rust code, which costs nothing where the sequence happens. With outputs it is not
+//!   stable, so a sequence that answers something sets `left` to 0 instead, and goes on at `44`.
+//! - A linker that drops unused functions (`--gc-sections`) keeps those whose descriptors stand in a section
+//!   with a descriptor that is used; that costs a little size. There are no sections by function for
+//!   descriptors, as no linker would then drop them with theirs.
 //!
 //! # Where it does not run
 //! Under valgrind and qemu's user mode there is no rseq(2), so glibc says so, and the path is the portable one.
-//! In a debugger that steps by single instructions each step is an interruption: after [`ABORTS_MAX`] of them the sequence gives up. In
-//! a child made by `vfork` nothing of the library may be used: it runs on its parent's area, of which its kernel thread
-//! knows nothing.
+//! In a debugger that steps by single instructions each step is an interruption: after [`ABORTS_MAX`] of them
+//! the sequence gives up. In a child made by `vfork` nothing of the library may be used: it runs on its
+//! parent's area, of which its kernel thread knows nothing.
 //!
 //! With the feature `chaos` the commit of a count is taken apart into load, a wait, and store, so that a fault in the
 //! restart, which would lose a count once in a blue moon, loses many ([`Mutant::NoRestart`]).
@@ -126,8 +132,8 @@ macro_rules! wait {
     };
 }
 
-/// A sequence in the area `$area`: the instructions of its body, the last of which is the commit, and those of what to do
-/// if it does not happen. The first paragraph is the descriptor, the last the abort handler.
+/// A sequence in the area `$area`: the instructions of its body, the last of which is the commit, and those of
+/// what to do if it does not happen. The first paragraph is the descriptor, the last the abort handler.
 macro_rules! sequence {
     ($area:expr, [$($body:tt)*], otherwise [$($otherwise:tt)*], $($operands:tt)*) => {
         asm!(
@@ -327,8 +333,9 @@ macro_rules! loading {
 
 /// Loads a pointer and the `N` words that it points to. `None` if it cannot be done in a sequence.
 ///
-/// Vector registers take two words each: up to eight words stay there, so that the compiler can go on with them; more are copied. (Word
-/// by word is slower by far: what is stored in words and loaded again in pairs has to wait for the stores.)
+/// Vector registers take two words each: up to eight words stay there, so that the compiler can go on with
+/// them; more are copied. (Word by word is slower by far: what is stored in words and loaded again in pairs has
+/// to wait for the stores.)
 ///
 /// # Safety
 /// `place` points to so many words, as long as no [`barrier`](super::barrier) has come after they were taken out.
@@ -452,12 +459,13 @@ pub(super) unsafe fn processor_of(area: Area) -> u32 {
     processor
 }
 
-/// Starts a thread that makes one restarting barrier after another, with a pause between, until `done` is not 0. Answers
-/// whether there is such a thread.
+/// Starts a thread that makes one restarting barrier after another, with a pause between, until `done` is not
+/// 0. Answers whether there is such a thread.
 ///
-/// The thread is of this text only: it executes system calls, and touches neither stack nor thread-locals, which are its
-/// maker's. So it needs none of its own, no library knows of it, and nobody has to wait for its end. The flags are
-/// those that glibc gives to its threads, because there are filters of system calls that let no others pass.
+/// The thread is of this text only: it executes system calls, and touches neither stack nor thread-locals,
+/// which are its maker's. So it needs none of its own, no library knows of it, and nobody has to wait for its
+/// end. The flags are those that glibc gives to its threads, because there are filters of system calls that let
+/// no others pass.
 ///
 /// # Safety
 /// All signals are blocked, so that no handler will ever run on that thread.
