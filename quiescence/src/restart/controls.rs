@@ -8,13 +8,14 @@
 
 use std::arch::asm;
 use std::hint::spin_loop;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
 use std::thread;
 
 use super::{grace_period, section};
 use crate::PerCpuPath;
-use crate::os::{fence, percpu};
+use crate::os::{fence, percpu, sync};
 
 const READERS: usize = 6;
 
@@ -25,7 +26,7 @@ const POISON: u64 = 0x6b6b_6b6b_6b6b_6b6b;
 const UPDATES_MAX: u64 = 2_000_000;
 
 /// How often a grace period with all its parts has to stand.
-const UPDATES: u64 = 5_000;
+const UPDATES: u64 = 2_000;
 
 type Object = [AtomicU64; 4];
 
@@ -114,8 +115,12 @@ fn read_until(stop: &AtomicBool, read: Read, place: &AtomicPtr<Object>, found: &
     }
 }
 
+/// One test at a time has the processors.
+static TURN: Mutex<()> = Mutex::new(());
+
 /// Replaces an object again and again: so often, or until a reader has found a bad one.
 fn updates(most: u64, read: Read, grace_period: impl Fn()) -> Found {
+    let _turn = sync::lock(&TURN);
     let objects = [0, POISON].map(|word| [word; 4].map(AtomicU64::new));
     let place = AtomicPtr::new((&raw const objects[0]).cast_mut());
     let (stop, found) = (AtomicBool::new(false), Found::default());
@@ -184,7 +189,7 @@ fn a_barrier_that_only_fences_does_not_help() {
 
 #[test]
 fn fallback_sections_are_waited_for() {
-    let found = updates(UPDATES / 50, read_slowly_in_section, grace_period);
+    let found = updates(UPDATES / 100, read_slowly_in_section, grace_period);
     assert_eq!(found.bad.into_inner(), 0);
     assert!(found.whole.into_inner() > 0);
 }
