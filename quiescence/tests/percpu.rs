@@ -411,8 +411,10 @@ fn install() {
 }
 
 fn errno() -> &'static mut libc::c_int {
-    // SAFETY: the thread's own word.
-    unsafe { &mut *libc::__errno_location() }
+    // SAFETY: asks for the place of the thread's own word.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: there for as long as the thread.
+    unsafe { &mut *place }
 }
 
 #[test]
