@@ -39,6 +39,10 @@ pub enum Point {
     Orphaned,
     /// The worker has said that it leaves a domain alone, and not yet looked a last time.
     Leaving,
+    /// A reader of a sleepable domain knows its bank and has not yet counted itself in.
+    BankChosen,
+    /// The unlock counts of a bank have been summed, the lock counts not yet.
+    Summed,
     /// A thread is about to unregister.
     BeforeUnregister,
     /// A thread has unregistered, so that its slot is free, and not yet looked whether somebody waits.
@@ -138,11 +142,25 @@ pub enum Mutant {
     EarlyRelease,
     /// The last reader of a local-global lock does not wake the writer.
     NoWriterWakeUp,
+    /// Sleepable domains: a grace period passes over the bank that is not current when it begins.
+    OneScan,
+    /// Sleepable domains: a grace period ends when the banks have been flipped.
+    EarlyHandOut,
+    /// Sleepable domains: the banks are not flipped.
+    NoFlip,
+    /// Sleepable domains: the lock counts are summed before the unlock counts.
+    LocksFirst,
+    /// Sleepable domains: a section ends in the bank that is current then.
+    WrongBank,
+    /// Sums leave out the words of the processors.
+    SharedOnly,
+    /// Futures are not woken.
+    LostWaker,
 }
 
 impl Mutant {
     /// Those that a torture run catches, in the order above.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 40] = [
         Self::NoWait,
         Self::SkipLastReader,
         Self::NoRegistration,
@@ -168,6 +186,32 @@ impl Mutant {
         Self::LazyForever,
         Self::NoAnnouncement,
         Self::RunnerAfterFork,
+        Self::NoRestartBarrier,
+        Self::NoFallbackLook,
+        Self::NoRestart,
+        Self::PlainBarrier,
+        Self::NoStallFlag,
+        Self::NoStallBarrier,
+        Self::EarlyRelease,
+        Self::NoWriterWakeUp,
+        Self::OneScan,
+        Self::EarlyHandOut,
+        Self::NoFlip,
+        Self::LocksFirst,
+        Self::WrongBank,
+        Self::SharedOnly,
+        Self::LostWaker,
+    ];
+
+    /// Steps of sleepable domains.
+    pub const BANKS: [Self; 7] = [
+        Self::OneScan,
+        Self::EarlyHandOut,
+        Self::NoFlip,
+        Self::LocksFirst,
+        Self::WrongBank,
+        Self::SharedOnly,
+        Self::LostWaker,
     ];
 
     /// Missing orderings. Real runs hide them; loom and `check` do not.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-use quiescence_chaos::{Cookie, Domain, Kind, Rcu, RcuOption, Section};
+use quiescence_chaos::{AnyKind, Cookie, Domain, Rcu, RcuOption, Section};
 
-use super::chaos::spin;
+use super::chaos::{self, spin};
 use super::kinds::{FaultKind, ReaderKind, Way};
 use super::ledger::{Ledger, Post};
 use super::mutants::Slip;
@@ -18,7 +18,7 @@ const SLOTS: usize = 6;
 
 /// A domain and its places.
 #[derive(Debug)]
-pub(super) struct Arena<K: Kind> {
+pub(super) struct Arena<K: AnyKind> {
     pub(super) name: &'static str,
     pub(super) domain: Domain<K>,
     pub(super) pool: Arc<Pool>,
@@ -29,7 +29,7 @@ pub(super) struct Arena<K: Kind> {
 
 /// What a thread needs to take part.
 #[derive(Debug)]
-pub(super) struct Seat<K: Kind> {
+pub(super) struct Seat<K: AnyKind> {
     pub(super) arena: Arc<Arena<K>>,
     pub(super) ledger: Arc<Ledger>,
     /// Which of the ledger's posts is this thread's.
@@ -42,13 +42,13 @@ pub(super) struct Seat<K: Kind> {
 pub(super) struct Look {
     index: u32,
     serial: u64,
-    /// Of a grace period that cannot end before the section; taken now and then.
+    /// Of a grace period that cannot end before the section; taken now and then, and by whoever came late.
     cookie: Option<Cookie>,
     /// Grace periods that had ended.
     ended: Option<u64>,
 }
 
-impl<K: Kind> Arena<K> {
+impl<K: AnyKind> Arena<K> {
     pub(super) fn new(name: &'static str, domain: Domain<K>) -> Self {
         let pool = Arc::new(Pool::new());
         let fresh = || {
@@ -82,19 +82,18 @@ impl<K: Kind> Arena<K> {
     }
 
     /// How many blocks are published, once nobody updates any more.
-    pub(super) fn published(&self) -> usize {
-        let guard = self.domain.read();
-        SLOTS + 1 + usize::from(self.option.load(&guard).is_some())
+    pub(super) fn published<S: Section<K>>(&self, section: &S) -> usize {
+        SLOTS + 1 + usize::from(self.option.load(section).is_some())
     }
 }
 
-impl<K: Kind> Clone for Seat<K> {
+impl<K: AnyKind> Clone for Seat<K> {
     fn clone(&self) -> Self {
         Self { arena: Arc::clone(&self.arena), ledger: Arc::clone(&self.ledger), post: self.post }
     }
 }
 
-impl<K: Kind> Seat<K> {
+impl<K: AnyKind> Seat<K> {
     pub(super) fn post(&self) -> &Post {
         &self.ledger.posts[self.post]
     }
@@ -107,7 +106,8 @@ impl<K: Kind> Seat<K> {
         random: &mut Random,
     ) -> Option<Look> {
         let arena = &*self.arena;
-        let cookie = random.one_in(32).then(|| arena.domain.get());
+        let cookie = random.one_in(if chaos::is_late() { 1 } else { 32 });
+        let cookie = cookie.then(|| arena.domain.get());
         let ended = random.one_in(64).then(|| arena.domain.statistics().grace_periods);
         let index = match random.below(8) {
             0 | 1 => arena.value.load(section).index(),

@@ -9,13 +9,14 @@ use std::thread;
 use std::time::Duration;
 
 use grace::{Number, Sequence, Start};
-use quiescence_chaos::{Domain, Engine, Global, Kind, Private, Statistics};
+use quiescence_chaos::{AnyKind, Domain, Engine, Global, Kind, Private, Statistics};
 use serde::Serialize;
 
 use super::arena::{Arena, Seat};
 use super::deferral::{self, Deferral};
 use super::kinds::{FaultKind, ReaderKind, Step, Way};
 use super::ledger::{Ledger, Post};
+use super::percpu::{self, PerCpu};
 use super::random::Random;
 use super::{chaos, passing, readers, updaters};
 
@@ -97,14 +98,34 @@ pub(super) struct Cast {
     arenas: Arenas,
     parts: Vec<(Part, Place)>,
     deferral: Deferral,
+    per_cpu: PerCpu,
+}
+
+/// A part of another theme.
+#[derive(Clone, Copy, Debug)]
+enum Extra {
+    Deferral(deferral::Part),
+    PerCpu(percpu::Part),
 }
 
 impl Cast {
-    pub(super) fn new(readers: usize, updaters: usize, engine: Engine, deferral: Deferral) -> Self {
+    pub(super) fn new(
+        readers: usize,
+        updaters: usize,
+        engine: Engine,
+        deferral: Deferral,
+        per_cpu: PerCpu,
+    ) -> Self {
         let readers = READERS.iter().cycle().take(readers);
         let updaters = UPDATERS.iter().cycle().take(updaters);
         let parts = readers.chain(updaters).copied().collect();
-        Self { arenas: Arenas::new(engine), parts, deferral }
+        Self { arenas: Arenas::new(engine), parts, deferral, per_cpu }
+    }
+
+    /// The parts of the other themes.
+    fn extras(&self) -> impl Iterator<Item = Extra> + '_ {
+        let deferral = self.deferral.parts.iter().copied().map(Extra::Deferral);
+        deferral.chain(self.per_cpu.parts.iter().copied().map(Extra::PerCpu))
     }
 
     /// The posts: one for each part, and one more for the check at the end.
@@ -113,13 +134,13 @@ impl Cast {
             .parts
             .iter()
             .map(|(part, place)| Post::new(format!("{} in the {}", part.name(), place.name())));
-        let deferral = self.deferral.parts.iter().map(|part| Post::new(part.name().to_owned()));
-        parts.chain(deferral).chain([Post::new("the check at the end".to_owned())]).collect()
+        let extras = self.extras().map(|part| Post::new(part.name().to_owned()));
+        parts.chain(extras).chain([Post::new("the check at the end".to_owned())]).collect()
     }
 
     /// The posts of the threads that [`start`](Self::start) starts.
     pub(super) fn players(&self) -> Range<usize> {
-        0..self.parts.len() + self.deferral.parts.len()
+        0..self.parts.len() + self.extras().count()
     }
 
     /// The post of the thread that [`close`](Self::close) starts.
@@ -137,25 +158,49 @@ impl Cast {
                 Place::Sparse => play(&self.arenas.sparse, ledger, post, part, seed),
             }?;
         }
-        for (number, &part) in self.deferral.parts.iter().enumerate() {
-            defer(&self.deferral, ledger, self.parts.len() + number, part, seed)?;
+        for (number, part) in self.extras().enumerate() {
+            self.start_extra(part, ledger, self.parts.len() + number, seed)?;
         }
+        Ok(())
+    }
+
+    /// Starts one thread of another theme.
+    fn start_extra(
+        &self,
+        part: Extra,
+        ledger: &Arc<Ledger>,
+        post: usize,
+        seed: u64,
+    ) -> io::Result<()> {
+        let station = self.deferral.station(ledger, post);
+        let (deferral, per_cpu) = (self.deferral.clone(), self.per_cpu.clone());
+        thread::Builder::new().name(format!("torture-{post}")).spawn(move || {
+            let _end = EndOfThread { ledger: &station.ledger, post };
+            // Two streams for each thread: what it does, and how it is delayed.
+            let mut random = Random::new(seed, 2 * post as u64);
+            chaos::seed_thread(2 * post as u64 + 1);
+            match part {
+                Extra::Deferral(part) => deferral.play(part, &station, &mut random),
+                Extra::PerCpu(part) => per_cpu.play(part, &station, &mut random),
+            }
+        })?;
         Ok(())
     }
 
     /// Starts a thread that waits for all callbacks and then counts what must be there.
     pub(super) fn close(&self, ledger: &Arc<Ledger>) -> io::Result<()> {
         let (arenas, ledger) = (self.arenas.clone(), Arc::clone(ledger));
-        let deferral = self.deferral.clone();
+        let (deferral, per_cpu) = (self.deferral.clone(), self.per_cpu.clone());
         let post = self.closer().start;
         thread::Builder::new().name("closing".to_owned()).spawn(move || {
             let _end = EndOfThread { ledger: &ledger, post };
             deferral.close(&ledger);
-            close(&arenas.global, &ledger);
-            close(&arenas.wrapping, &ledger);
-            close(&arenas.sparse, &ledger);
+            per_cpu.close(&ledger);
+            close(&arenas.global, &ledger, |arena| arena.published(&arena.domain.read()));
+            close(&arenas.wrapping, &ledger, |arena| arena.published(&arena.domain.read()));
+            close(&arenas.sparse, &ledger, |arena| arena.published(&arena.domain.read()));
             let (queued, run) = (ledger.calls_queued.load(Relaxed), ledger.calls_run.load(Relaxed));
-            let known = arenas.callbacks();
+            let known = arenas.callbacks() + per_cpu.callbacks();
             if queued != run || known < queued {
                 ledger.fault(FaultKind::Count, "", None, Some(Way::Call), || {
                     format!("{queued} closures were queued, {run} have run; {known} are counted")
@@ -167,16 +212,19 @@ impl Cast {
 
     /// What has happened in the domains; nothing if a lock that it takes is stuck.
     pub(super) fn counts(&self) -> Option<Vec<DomainCounts>> {
-        let arenas = self.arenas.clone();
+        let (arenas, per_cpu) = (self.arenas.clone(), self.per_cpu.clone());
+        let own = !self.parts.is_empty();
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
-            let counts = [
-                counts(&arenas.global, 0),
-                counts(&arenas.wrapping, first_of_wrapping()),
-                counts(&arenas.sparse, 0),
-            ];
+            let mut all = Vec::new();
+            if own {
+                all.push(counts(&arenas.global, 0));
+                all.push(counts(&arenas.wrapping, first_of_wrapping()));
+                all.push(counts(&arenas.sparse, 0));
+            }
+            all.extend(per_cpu.arenas().iter().map(|arena| counts(arena, 0)));
             // Nobody may be listening any more.
-            let _ = sender.send(counts.to_vec());
+            let _ = sender.send(all);
         });
         receiver.recv_timeout(COUNTS_PATIENCE).ok()
     }
@@ -272,24 +320,21 @@ fn play<K: Kind>(
     Ok(())
 }
 
-/// Starts one thread of those that defer.
-fn defer(
-    deferral: &Deferral,
-    ledger: &Arc<Ledger>,
-    post: usize,
-    part: deferral::Part,
-    seed: u64,
-) -> io::Result<()> {
-    let (deferral, ledger) = (deferral.clone(), Arc::clone(ledger));
-    thread::Builder::new().name(format!("torture-{post}")).spawn(move || {
-        let _end = EndOfThread { ledger: &ledger, post };
-        deferral.play(part, &ledger, post, seed);
-    })?;
-    Ok(())
+impl Extra {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Deferral(part) => part.name(),
+            Self::PerCpu(part) => part.name(),
+        }
+    }
 }
 
 /// Waits for all callbacks of a domain, and looks for what is lost.
-fn close<K: Kind>(arena: &Arena<K>, ledger: &Ledger) {
+pub(super) fn close<K: AnyKind>(
+    arena: &Arena<K>,
+    ledger: &Ledger,
+    published: impl FnOnce(&Arena<K>) -> usize,
+) {
     let post = ledger.posts.last().expect("the closing thread's");
     post.begin(Step::Update(Way::Barrier));
     // Twice: callbacks may have queued callbacks.
@@ -302,7 +347,7 @@ fn close<K: Kind>(arena: &Arena<K>, ledger: &Ledger) {
             format!("{waiting} callbacks wait after a barrier that nobody queued anything after")
         });
     }
-    let (in_use, published) = (arena.pool.in_use(), arena.published());
+    let (in_use, published) = (arena.pool.in_use(), published(arena));
     if in_use != published {
         ledger.fault(FaultKind::Count, arena.name, None, None, || {
             format!("{in_use} blocks are in use and {published} published")
@@ -310,7 +355,7 @@ fn close<K: Kind>(arena: &Arena<K>, ledger: &Ledger) {
     }
 }
 
-fn counts<K: Kind>(arena: &Arena<K>, first: u64) -> DomainCounts {
+fn counts<K: AnyKind>(arena: &Arena<K>, first: u64) -> DomainCounts {
     let Statistics { grace_periods, heavy_fences, sleeps, .. } = arena.domain.statistics();
     // The counter has 63 bits.
     let grace_periods = grace_periods.wrapping_sub(first) & (u64::MAX >> 1);

@@ -19,6 +19,10 @@ use super::random::Random;
 /// overtaken by several.
 const PAUSE_MAX_US: u64 = 300;
 
+/// The same, of a reader that knows its bank and is counted nowhere: two grace periods have to go by meanwhile, and those of
+/// sleepable domains have processors to share with eight readers for each.
+const STALL_MAX_US: u64 = 4_000;
+
 /// The longest spin at a point, in turns.
 const SPIN_MAX: u64 = 256;
 
@@ -49,6 +53,11 @@ pub(super) fn seed_thread(stream: u64) {
     STATE.set(Some(random.state()));
 }
 
+/// Whether the calling thread slept at its last point.
+pub(super) fn is_late() -> bool {
+    LATE.get()
+}
+
 fn hook(point: Point) {
     let mut random = match STATE.get() {
         Some(state) => Random::from_state(state),
@@ -61,7 +70,8 @@ fn hook(point: Point) {
     let late = random.one_in(if LATE.get() { 2 } else { pause_one_in });
     LATE.set(late);
     if late {
-        thread::sleep(Duration::from_micros(1 + random.below(PAUSE_MAX_US)));
+        let longest_us = if point == Point::BankChosen { STALL_MAX_US } else { PAUSE_MAX_US };
+        thread::sleep(Duration::from_micros(1 + random.below(longest_us)));
     } else if random.one_in(yield_one_in) {
         thread::yield_now();
     } else if random.one_in(8) {
@@ -77,8 +87,9 @@ const fn chances(point: Point) -> (u64, u64) {
         Point::EnterBeforeStore | Point::Entered | Point::LeaveBeforeStore | Point::Left => {
             (128, 1024)
         }
+        Point::BankChosen => (128, 2048),
         // Every grace period or update passes these.
-        Point::Unlinked | Point::Fenced | Point::Announced => (8, 64),
+        Point::Unlinked | Point::Fenced | Point::Announced | Point::Summed => (8, 64),
         Point::BatchClosed | Point::BeforeCallbacks => (8, 32),
         // Every callback passes this.
         Point::Added => (512, 8192),

@@ -44,6 +44,12 @@ named! {
         Passing = "short-lived thread",
         Destructor = "first read in a thread-local destructor",
         Updater = "closure of an update",
+        Srcu = "Srcu::read()",
+        SrcuNested = "nested Srcu sections",
+        SrcuOverlapping = "Srcu sections that overlap",
+        SrcuElsewhere = "Srcu guard that ended on another thread",
+        SrcuLong = "long Srcu section",
+        SrcuTask = "Srcu guard across .await",
     }
 }
 
@@ -65,6 +71,10 @@ named! {
         Take = "RcuOption::take",
         QsbrSynchronize = "Qsbr::synchronize",
         Passing = "retire and exit the thread",
+        TryRetire = "try_retire inside a section",
+        Awaited = "synchronize_async",
+        CookieAwaited = "get and wait_async",
+        TaskAwaited = "synchronize_async in a task",
     }
 }
 
@@ -76,18 +86,22 @@ named! {
         EarlyEnd = "grace period ended inside a section",
         Barrier = "barrier returned too early",
         Count = "lost callback, object or block",
-        Limit = "limit of memory exceeded",
+        Limit = "limit exceeded",
         Room = "room lost, or made of nothing",
         Order = "callbacks out of order",
         Late = "not freed in time",
         Process = "child process",
+        Torn = "words that do not belong together",
+        Freed = "value dropped too early, twice or never",
+        Sum = "wrong sum",
+        Exclusion = "not excluded",
         Stuck = "stuck",
         Panic = "panic",
     }
 }
 
 named! {
-    /// What the parts that torture deferral do.
+    /// What the parts of the other themes than `readers` do.
     Deed {
         Box = "box",
         LargeBox = "large box",
@@ -122,6 +136,30 @@ named! {
         Child = "child process",
         Stopped = "child process stopped and continued",
         Fork = "fork in a storm",
+        Shuffled = "thread moved to other processors",
+        Signalled = "signal to a thread",
+        Grown = "small domain that grew",
+        Beside = "grace period beside a section of another domain",
+        Abandoned = "future dropped half-way",
+        SnapshotLoad = "Snapshot::load",
+        SnapshotStore = "Snapshot::store",
+        SnapshotSwap = "Snapshot::swap",
+        SnapshotUpdate = "Snapshot::update",
+        ArcLoad = "ArcCell::load",
+        ArcStore = "ArcCell::store",
+        ArcSwap = "ArcCell::swap",
+        ArcCompare = "ArcCell::compare_and_swap",
+        ArcRcu = "ArcCell::rcu",
+        ArcOption = "ArcCellOption::swap",
+        CounterAdd = "addition to counters",
+        ExactSum = "exact sum under load",
+        LimitAdd = "LimitCounter::try_add",
+        LimitRefused = "LimitCounter::try_add refused",
+        BigRefGet = "BigRef::try_get",
+        BigRefKill = "BigRef::kill",
+        LockRead = "LocalGlobalLock::read",
+        LockWrite = "LocalGlobalLock::write",
+        LockElsewhere = "LocalGlobalLock guard that ended on another thread",
     }
 }
 
@@ -137,10 +175,39 @@ impl Way {
 
     /// The ways that an updater draws from. The others need a thread of their own.
     pub(super) fn of_updaters() -> impl Iterator<Item = Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .filter(|way| !matches!(way, Self::QsbrSynchronize | Self::Passing))
+        let alone = |way: &Self| matches!(way, Self::QsbrSynchronize | Self::Passing);
+        Self::of_threads().filter(move |way| !alone(way))
+    }
+
+    /// The ways of domains whose readers are registered threads.
+    pub(super) fn of_threads() -> impl Iterator<Item = Self> {
+        let ways = Self::ALL.iter().copied();
+        ways.filter(|way| {
+            !matches!(
+                way,
+                Self::TryRetire | Self::Awaited | Self::CookieAwaited | Self::TaskAwaited
+            )
+        })
+    }
+
+    /// The ways of sleepable domains.
+    pub(super) fn of_sleepable() -> impl Iterator<Item = Self> {
+        let ways = Self::ALL.iter().copied();
+        ways.filter(|way| {
+            !matches!(way, Self::QsbrSynchronize | Self::Passing | Self::RetireInSection)
+        })
+    }
+}
+
+impl ReaderKind {
+    /// Whether it reads in sleepable domains; what the closure of an update reads may be in both.
+    pub(super) fn is_of_sleepable(self) -> bool {
+        self.index() >= Self::Srcu.index() || self == Self::Updater
+    }
+
+    /// Whether it reads in domains of registered threads.
+    pub(super) fn is_of_threads(self) -> bool {
+        self.index() < Self::Srcu.index()
     }
 }
 

@@ -7,13 +7,15 @@
 //! shows that it would.
 //!
 //! The other themes are about what is deferred ([`deferral`]): floods of callbacks, hardly any memory, threads
-//! that live for a moment, processes that are stopped and that fork.
+//! that live for a moment, processes that are stopped and that fork. And about what stands on per-CPU words
+//! ([`percpu`]): sleepable domains, restartable reads, counters and locks, by threads that are moved from processor to
+//! processor and interrupted by signals all the time.
 //!
 //! It runs the package `quiescence-chaos`: the library's own sources with the hooks compiled in.
 //!
 //! Reading order: [`kinds`], [`pool`], [`arena`] are what is read and updated; [`readers`],
-//! [`passing`] and [`updaters`] do it; [`cast`] gives out the parts; [`watch`] ends the run, hung or
-//! not; [`report`] tells.
+//! [`passing`] and [`updaters`] do it; [`cast`] gives out the parts; [`station`] is the run as
+//! one thread sees it; [`watch`] ends the run, hung or not; [`report`] tells.
 
 mod arena;
 mod cast;
@@ -23,20 +25,25 @@ mod kinds;
 mod ledger;
 mod mutants;
 mod passing;
+mod percpu;
 mod pool;
 mod random;
 mod readers;
 mod report;
+mod station;
 mod themes;
 mod updaters;
 mod watch;
 
+use std::env;
 use std::num::NonZeroUsize;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use quiescence_chaos::Engine;
+use quiescence_chaos::{Engine, PerCpuPath};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::exit::{Exit, Failure};
@@ -45,6 +52,7 @@ use crate::output::Output;
 use cast::Cast;
 use deferral::Deferral;
 use ledger::Ledger;
+use percpu::PerCpu;
 use report::{Report, Setup};
 use themes::{Theme, Themes};
 use watch::{Ending, TURN, Watch};
@@ -112,6 +120,9 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failu
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
     }
     let removed = args.mutant.as_deref().map(mutants::by_name).transpose()?;
+    if removed.is_some_and(|removed| removed.portable) {
+        on_the_portable_path()?;
+    }
     let setup = args.setup(removed);
     setup.print(output)?;
     if let Some(removed) = removed {
@@ -124,7 +135,9 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failu
         true => (setup.readers, setup.updaters),
         false => (0, 0),
     };
-    let cast = Cast::new(readers, updaters, setup.engine, deferral);
+    let per_cpu =
+        PerCpu::new(themes, setup.cpus).map_err(|error| Failure::io("cannot shuffle", error))?;
+    let cast = Cast::new(readers, updaters, setup.engine, deferral, per_cpu);
     let slip = removed.and_then(mutants::Removed::slip);
     let ledger = Arc::new(Ledger::new(slip, cast.posts()));
     let ending = torture(&setup, &cast, &ledger, output)?;
@@ -133,6 +146,18 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failu
     output.json(&report)?;
     report.print(output)?;
     Ok(report.verdict().exit())
+}
+
+/// Begins anew as a program that counts without restartable sequences, unless it does already.
+fn on_the_portable_path() -> Result<(), Failure> {
+    if quiescence_chaos::per_cpu_path() == PerCpuPath::Portable {
+        return Ok(());
+    }
+    let cannot = |error| Failure::io("cannot begin anew", error);
+    let program = env::current_exe().map_err(cannot)?;
+    let mut command = Command::new(program);
+    command.args(env::args_os().skip(1)).env("QUIESCENCE_PERCPU", "portable");
+    Err(cannot(command.exec()))
 }
 
 /// Runs the threads to the end, as far as they can be.
@@ -177,6 +202,7 @@ impl TortureArgs {
             seed: self.seed.unwrap_or_else(rand::random),
             commit: COMMIT,
             fences: report::fences(),
+            per_cpu: report::per_cpu(),
             engine: self.engine,
             mutant: removed.map(|removed| removed.name),
             themes: match removed {

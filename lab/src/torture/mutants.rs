@@ -31,19 +31,25 @@ pub(super) struct Removed {
     pub(super) name: &'static str,
     /// What notices that it is missing.
     pub(super) theme: Theme,
+    /// Only where the process counts without restartable sequences.
+    pub(super) portable: bool,
     place: Place,
 }
 
 const fn library(name: &'static str, mutant: Mutant) -> Removed {
-    Removed { name, theme: Theme::Readers, place: Place::Library(mutant) }
+    of(name, mutant, Theme::Readers)
 }
 
-const fn deferral(name: &'static str, mutant: Mutant, theme: Theme) -> Removed {
-    Removed { name, theme, place: Place::Library(mutant) }
+const fn of(name: &'static str, mutant: Mutant, theme: Theme) -> Removed {
+    Removed { name, theme, portable: false, place: Place::Library(mutant) }
+}
+
+const fn portable(name: &'static str, mutant: Mutant, theme: Theme) -> Removed {
+    Removed { name, theme, portable: true, place: Place::Library(mutant) }
 }
 
 const fn torture(name: &'static str, slip: Slip) -> Removed {
-    Removed { name, theme: Theme::Readers, place: Place::Torture(slip) }
+    Removed { name, theme: Theme::Readers, portable: false, place: Place::Torture(slip) }
 }
 
 /// Every step that can be removed. Each is caught within 30 s, each time.
@@ -64,17 +70,32 @@ const MUTANTS: &[Removed] = &[
     library("no-sharing", Mutant::NoSharing),
     torture("publish-before-init", Slip::PublishBeforeInit),
     torture("leave-early", Slip::LeaveEarly),
-    deferral("no-limit", Mutant::NoLimit, Theme::Limits),
-    deferral("no-refusal", Mutant::NoRefusal, Theme::Limits),
-    deferral("no-settle", Mutant::NoSettle, Theme::Limits),
-    deferral("credit-twice", Mutant::CreditTwice, Theme::Limits),
-    deferral("lost-room", Mutant::LostRoom, Theme::Limits),
-    deferral("lost-purse", Mutant::LostPurse, Theme::Limits),
-    deferral("skip-one", Mutant::SkipOne, Theme::Floods),
-    deferral("lost-tail", Mutant::LostTail, Theme::Quiet),
-    deferral("lazy-forever", Mutant::LazyForever, Theme::Quiet),
-    deferral("no-announcement", Mutant::NoAnnouncement, Theme::Quiet),
-    deferral("runner-after-fork", Mutant::RunnerAfterFork, Theme::Processes),
+    of("no-limit", Mutant::NoLimit, Theme::Limits),
+    of("no-refusal", Mutant::NoRefusal, Theme::Limits),
+    of("no-settle", Mutant::NoSettle, Theme::Limits),
+    of("credit-twice", Mutant::CreditTwice, Theme::Limits),
+    of("lost-room", Mutant::LostRoom, Theme::Limits),
+    of("lost-purse", Mutant::LostPurse, Theme::Limits),
+    of("skip-one", Mutant::SkipOne, Theme::Floods),
+    of("lost-tail", Mutant::LostTail, Theme::Quiet),
+    of("lazy-forever", Mutant::LazyForever, Theme::Quiet),
+    of("no-announcement", Mutant::NoAnnouncement, Theme::Quiet),
+    of("runner-after-fork", Mutant::RunnerAfterFork, Theme::Processes),
+    of("one-scan", Mutant::OneScan, Theme::Sleepable),
+    of("early-hand-out", Mutant::EarlyHandOut, Theme::Sleepable),
+    of("no-flip", Mutant::NoFlip, Theme::Sleepable),
+    of("locks-first", Mutant::LocksFirst, Theme::Sleepable),
+    of("wrong-bank", Mutant::WrongBank, Theme::Sleepable),
+    of("shared-only", Mutant::SharedOnly, Theme::Sleepable),
+    of("lost-waker", Mutant::LostWaker, Theme::Sleepable),
+    of("no-restart", Mutant::NoRestart, Theme::Tools),
+    of("plain-barrier", Mutant::PlainBarrier, Theme::Restart),
+    of("no-restart-barrier", Mutant::NoRestartBarrier, Theme::Restart),
+    portable("no-fallback-look", Mutant::NoFallbackLook, Theme::Restart),
+    of("no-stall-flag", Mutant::NoStallFlag, Theme::Tools),
+    of("no-stall-barrier", Mutant::NoStallBarrier, Theme::Tools),
+    of("early-release", Mutant::EarlyRelease, Theme::Tools),
+    of("no-writer-wake-up", Mutant::NoWriterWakeUp, Theme::Tools),
 ];
 
 /// The names, in the order of the list.

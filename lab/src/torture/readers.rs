@@ -7,7 +7,7 @@
 use std::thread;
 use std::time::Duration;
 
-use quiescence_chaos::{Kind, Qsbr, Reader};
+use quiescence_chaos::{AnyKind, Kind, Qsbr, Reader};
 
 use super::arena::Seat;
 use super::chaos::spin;
@@ -50,7 +50,7 @@ pub(super) fn run<K: Kind>(seat: &Seat<K>, kind: ReaderKind, random: &mut Random
     }
 }
 
-fn rounds<K: Kind>(seat: &Seat<K>, mut section: impl FnMut()) {
+pub(super) fn rounds<K: AnyKind>(seat: &Seat<K>, mut section: impl FnMut()) {
     while !seat.ledger.is_over() {
         seat.post().begin(Step::Read);
         for _ in 0..SECTIONS_PER_BEAT {
@@ -131,7 +131,7 @@ pub(super) fn qsbr<K: Kind>(seat: &Seat<K>, mut reader: Qsbr<K>, random: &mut Ra
 }
 
 /// Stays for a while: mostly not at all, seldom for milliseconds.
-fn dawdle(random: &mut Random) {
+pub(super) fn dawdle(random: &mut Random) {
     match random.below(8192) {
         0 => thread::sleep(Duration::from_micros(1000 + random.below(3000))),
         1..=4 => thread::sleep(Duration::from_micros(random.below(300))),

@@ -1,6 +1,6 @@
 //! What the torture says: the set-up before it begins, the counts and the verdict at the end.
 
-use quiescence_chaos::{Engine, Fences};
+use quiescence_chaos::{Engine, Fences, PerCpuPath};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
@@ -24,6 +24,7 @@ pub(super) struct Setup {
     pub(super) seed: u64,
     pub(super) commit: &'static str,
     pub(super) fences: &'static str,
+    pub(super) per_cpu: &'static str,
     #[serde(serialize_with = "name")]
     pub(super) engine: Engine,
     pub(super) mutant: Option<&'static str>,
@@ -82,7 +83,7 @@ pub(super) struct Report<'a> {
     callbacks_queued: u64,
     callbacks_run: u64,
     updates: Vec<Updates>,
-    /// What the themes about deferral did.
+    /// What the other themes than `readers` did.
     deferred: Vec<Deferred>,
     faults: Vec<Faults>,
     first_fault: Option<&'a Fault>,
@@ -113,11 +114,36 @@ struct Faults {
 }
 
 impl Setup {
+    /// Whether there are blocks with an age.
+    fn has_blocks(&self) -> bool {
+        self.themes.has(Theme::Readers) || self.themes.has(Theme::Sleepable)
+    }
+
+    /// The kinds of readers that take part.
+    fn reader_kinds(&self) -> impl Iterator<Item = ReaderKind> + '_ {
+        let (threads, sleepable) =
+            (self.themes.has(Theme::Readers), self.themes.has(Theme::Sleepable));
+        ReaderKind::ALL.iter().copied().filter(move |kind| {
+            threads && kind.is_of_threads() || sleepable && kind.is_of_sleepable()
+        })
+    }
+
+    /// The ways of updates that take part.
+    fn ways(&self) -> impl Iterator<Item = Way> + '_ {
+        let (threads, sleepable) =
+            (self.themes.has(Theme::Readers), self.themes.has(Theme::Sleepable));
+        Way::ALL.iter().copied().filter(move |way| {
+            threads && Way::of_threads().any(|of| of == *way)
+                || sleepable && Way::of_sleepable().any(|of| of == *way)
+        })
+    }
+
     /// Writes what is about to happen; the seed and the commit first.
     pub(super) fn print(&self, output: &mut Output) -> Result<(), Failure> {
         output.entry("seed", self.seed)?;
         output.entry("commit", self.commit)?;
         output.entry("fences", self.fences)?;
+        output.entry("per CPU", self.per_cpu)?;
         output.entry("engine", format!("{} in the private domains", self.engine))?;
         output.entry("themes", self.themes.names().join(", "))?;
         if self.themes.has(Theme::Readers) {
@@ -141,6 +167,14 @@ impl Setup {
             output.entry("removed", format!("{mutant}: the run ends when that is noticed"))?;
         }
         Ok(())
+    }
+}
+
+/// How the process counts per processor; `portable` is what `QUIESCENCE_PERCPU` says as well.
+pub(super) fn per_cpu() -> &'static str {
+    match quiescence_chaos::per_cpu_path() {
+        PerCpuPath::Restartable => "restartable",
+        PerCpuPath::Portable => "portable",
     }
 }
 
@@ -183,8 +217,8 @@ impl<'a> Report<'a> {
         let (ages, batches) = ledger.histograms();
         let faults = FaultKind::ALL.iter().map(|&kind| Faults { kind, count: ledger.faults(kind) });
         let reads_by_kind =
-            ReaderKind::ALL.iter().map(|&kind| Reads { kind, count: ledger.reads(kind) });
-        let updates = Way::ALL.iter().map(|&way| Updates { way, count: ledger.uses(way) });
+            setup.reader_kinds().map(|kind| Reads { kind, count: ledger.reads(kind) });
+        let updates = setup.ways().map(|way| Updates { way, count: ledger.uses(way) });
         let deferred = Deed::ALL.iter().map(|&deed| Deferred { deed, count: ledger.done(deed) });
         Self {
             schema: SCHEMA,
@@ -194,7 +228,7 @@ impl<'a> Report<'a> {
             verdict: Verdict::new(setup, ending, ledger.faults_total()),
             elapsed_s: ledger.elapsed().as_secs_f64(),
             reads: ages.iter().sum(),
-            weak: setup.themes.has(Theme::Readers) && ages[1..].iter().all(|&reads| reads == 0),
+            weak: setup.has_blocks() && ages[1..].iter().all(|&reads| reads == 0),
             ages,
             batches,
             reads_by_kind: reads_by_kind.collect(),
@@ -214,7 +248,7 @@ impl<'a> Report<'a> {
 
     /// Writes all of it for people.
     pub(super) fn print(&self, output: &mut Output) -> Result<(), Failure> {
-        if self.setup.themes.has(Theme::Readers) {
+        if self.setup.has_blocks() {
             self.print_histograms(output)?;
             self.print_readers(output)?;
             self.print_updates(output)?;
@@ -278,7 +312,7 @@ impl<'a> Report<'a> {
         if self.deferred.iter().all(|deferred| deferred.count == 0) {
             return Ok(());
         }
-        output.heading("What was deferred")?;
+        output.heading("What else was done")?;
         let mut table = output::table(&["what", "times"]);
         output::numeric(&mut table, [1]);
         for Deferred { deed, count } in self.deferred.iter().filter(|done| done.count != 0) {
@@ -352,6 +386,7 @@ mod tests {
             engine: Engine::Adaptive,
             commit: "none",
             fences: "portable",
+            per_cpu: "portable",
             mutant,
             themes: Themes::new(&[]),
             seconds: 1,

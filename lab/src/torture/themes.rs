@@ -19,6 +19,12 @@ pub(super) enum Theme {
     Churn,
     /// Child processes: stopped and continued, and one that forks
     Processes,
+    /// Sleepable domains: sections that move, in threads and in tasks
+    Sleepable,
+    /// Restartable reads: Snapshot and ArcCell
+    Restart,
+    /// Per-CPU tools: counters, BigRef, LocalGlobalLock
+    Tools,
     /// Forks in a storm; left to a child process unless asked for
     Forks,
 }
@@ -29,7 +35,7 @@ pub(super) struct Themes(Vec<Theme>);
 
 impl Themes {
     /// Those of a run about which nothing is said.
-    const DEFAULT: [Theme; 7] = [
+    const DEFAULT: [Theme; 10] = [
         Theme::Readers,
         Theme::Floods,
         Theme::Limits,
@@ -37,6 +43,9 @@ impl Themes {
         Theme::Stalls,
         Theme::Churn,
         Theme::Processes,
+        Theme::Sleepable,
+        Theme::Restart,
+        Theme::Tools,
     ];
 
     /// The themes in the order in which they are declared; of an empty list the usual ones.

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use quiescence_chaos::{Domain, Kind, Qsbr};
+use quiescence_chaos::{AnyKind, Domain, Kind, Qsbr};
 
 use super::arena::Seat;
 use super::kinds::{FaultKind, ReaderKind, Step, Way};
@@ -27,14 +27,18 @@ pub(super) fn run<K: Kind>(seat: &Seat<K>, random: &mut Random) {
     while !seat.ledger.is_over() {
         let way = ways[random.below(ways.len() as u64) as usize];
         seat.post().begin(Step::Update(way));
-        update(seat, way, &mut boxes, random);
+        match way {
+            Way::RetireInSection => retire_in_section(seat, random),
+            way => update(seat, way, &mut boxes, random),
+        }
         if random.one_in(4) {
             thread::yield_now();
         }
     }
 }
 
-fn update<K: Kind>(
+/// Updates in one of the ways that need no section of the thread's own.
+pub(super) fn update<K: AnyKind>(
     seat: &Seat<K>,
     way: Way,
     boxes: &mut VecDeque<Box<BlockRef>>,
@@ -57,13 +61,12 @@ fn update<K: Kind>(
         Way::IntoBox => into_box(seat, boxes, random),
         Way::Update => update_closure(seat, random),
         Way::Take => take(seat, random),
-        Way::RetireInSection => retire_in_section(seat, random),
-        Way::Retire | Way::QsbrSynchronize | Way::Passing => retire(seat, way, random),
+        way => retire(seat, way, random),
     }
 }
 
 /// A free block. Waits until there is one; none when the run is over.
-fn fresh<K: Kind>(seat: &Seat<K>) -> Option<u32> {
+pub(super) fn fresh<K: AnyKind>(seat: &Seat<K>) -> Option<u32> {
     let (pool, domain) = (&seat.arena.pool, &seat.arena.domain);
     loop {
         if let Some(index) = pool.take() {
@@ -82,7 +85,7 @@ fn fresh<K: Kind>(seat: &Seat<K>) -> Option<u32> {
 }
 
 /// Replaces a block and answers the old one, removed.
-fn replace<K: Kind>(seat: &Seat<K>, new: u32, way: Way, random: &mut Random) -> u32 {
+pub(super) fn replace<K: AnyKind>(seat: &Seat<K>, new: u32, way: Way, random: &mut Random) -> u32 {
     let old = seat.arena.publish(new, seat.ledger.slip, random);
     seat.arena.pool.removed(old, way);
     seat.ledger.used(way);
@@ -90,7 +93,12 @@ fn replace<K: Kind>(seat: &Seat<K>, new: u32, way: Way, random: &mut Random) -> 
 }
 
 /// Replaces a block and waits: the grace period also carries the older ones along the pipe.
-fn waited<K: Kind>(seat: &Seat<K>, way: Way, random: &mut Random, wait: impl FnOnce(&Domain<K>)) {
+pub(super) fn waited<K: AnyKind>(
+    seat: &Seat<K>,
+    way: Way,
+    random: &mut Random,
+    wait: impl FnOnce(&Domain<K>),
+) {
     let Some(new) = fresh(seat) else { return };
     let mut passing = seat.arena.pool.take_ageing();
     passing.push(replace(seat, new, way, random));
@@ -108,7 +116,7 @@ pub(super) fn by_qsbr<K: Kind>(seat: &Seat<K>, reader: &mut Qsbr<K>, random: &mu
 }
 
 /// Replaces a block; a callback notes the grace period, and now and then queues another one.
-fn call<K: Kind>(seat: &Seat<K>, random: &mut Random) {
+fn call<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
     let Some(new) = fresh(seat) else { return };
     let old = replace(seat, new, Way::Call, random);
     let again = random.one_in(4);
@@ -125,7 +133,7 @@ fn call<K: Kind>(seat: &Seat<K>, random: &mut Random) {
 }
 
 /// Queues a callback, counted before and after.
-fn queue<K: Kind>(seat: &Seat<K>, f: impl FnOnce() + Send + 'static) {
+fn queue<K: AnyKind>(seat: &Seat<K>, f: impl FnOnce() + Send + 'static) {
     seat.ledger.calls_queued.fetch_add(1, Relaxed);
     let ledger = Arc::clone(&seat.ledger);
     let queued = seat.arena.domain.call(move || {
@@ -138,7 +146,7 @@ fn queue<K: Kind>(seat: &Seat<K>, f: impl FnOnce() + Send + 'static) {
 }
 
 /// Queues some callbacks; a barrier must have run them all.
-fn barrier<K: Kind>(seat: &Seat<K>, random: &mut Random) {
+fn barrier<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
     let calls = 1 + random.below(CALLS_PER_BARRIER);
     let run = Arc::new(AtomicU64::new(0));
     let mut queued = 0;
@@ -163,7 +171,7 @@ fn barrier<K: Kind>(seat: &Seat<K>, random: &mut Random) {
 }
 
 /// Replaces a block and retires an object for it, whose drop notes the grace period.
-pub(super) fn retire<K: Kind>(seat: &Seat<K>, way: Way, random: &mut Random) {
+pub(super) fn retire<K: AnyKind>(seat: &Seat<K>, way: Way, random: &mut Random) {
     // Short-lived threads take what there is: they may be inside a destructor.
     let new = if way == Way::Passing { seat.arena.pool.take() } else { fresh(seat) };
     let Some(new) = new else { return };
@@ -174,7 +182,7 @@ pub(super) fn retire<K: Kind>(seat: &Seat<K>, way: Way, random: &mut Random) {
 }
 
 /// Nothing is refused outside of sections, and in a callback there is room for one closure.
-fn refused<K: Kind>(seat: &Seat<K>, way: Way) {
+fn refused<K: AnyKind>(seat: &Seat<K>, way: Way) {
     seat.ledger.fault(FaultKind::Limit, seat.arena.name, None, Some(way), || {
         "refused where it should have waited".to_owned()
     });
@@ -191,13 +199,13 @@ fn retire_in_section<K: Kind>(seat: &Seat<K>, random: &mut Random) {
 }
 
 /// A prepared block, for the places that take a value.
-fn value<K: Kind>(seat: &Seat<K>) -> Option<BlockRef> {
+fn value<K: AnyKind>(seat: &Seat<K>) -> Option<BlockRef> {
     let index = fresh(seat)?;
     seat.arena.pool.prepare(index);
     Some(BlockRef::new(&seat.arena.pool, index))
 }
 
-fn store<K: Kind>(seat: &Seat<K>, random: &mut Random) {
+fn store<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
     let Some(new) = value(seat) else { return };
     seat.ledger.used(Way::Store);
     if random.one_in(2) {
@@ -207,7 +215,7 @@ fn store<K: Kind>(seat: &Seat<K>, random: &mut Random) {
     }
 }
 
-fn swap<K: Kind>(seat: &Seat<K>, random: &mut Random) {
+fn swap<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
     let Some(new) = value(seat) else { return };
     seat.ledger.used(Way::Swap);
     let old = seat.arena.value.swap(new);
@@ -218,7 +226,7 @@ fn swap<K: Kind>(seat: &Seat<K>, random: &mut Random) {
     drop(old); // retires
 }
 
-fn into_box<K: Kind>(seat: &Seat<K>, boxes: &mut VecDeque<Box<BlockRef>>, random: &mut Random) {
+fn into_box<K: AnyKind>(seat: &Seat<K>, boxes: &mut VecDeque<Box<BlockRef>>, random: &mut Random) {
     let Some(new) = value(seat) else { return };
     seat.ledger.used(Way::IntoBox);
     let old = seat.arena.value.swap(new);
@@ -235,7 +243,7 @@ fn into_box<K: Kind>(seat: &Seat<K>, boxes: &mut VecDeque<Box<BlockRef>>, random
 }
 
 /// A new value made from the old one, which the closure reads inside a section.
-fn update_closure<K: Kind>(seat: &Seat<K>, random: &mut Random) {
+fn update_closure<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
     let Some(index) = fresh(seat) else { return };
     let pool = &seat.arena.pool;
     pool.prepare(index);
@@ -255,7 +263,7 @@ fn update_closure<K: Kind>(seat: &Seat<K>, random: &mut Random) {
     });
 }
 
-fn take<K: Kind>(seat: &Seat<K>, random: &mut Random) {
+fn take<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
     let Some(new) = value(seat) else { return };
     seat.ledger.used(Way::Take);
     if let Some(old) = seat.arena.option.take() {

@@ -7,12 +7,12 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use grace::two_bank::{Action, Event, Wait};
+use grace::two_bank::{Action, Event, Phase, Wait};
 use grace::{Cookie, Sequence};
 
 use super::protocol::{self, Protocol, TwoBank};
 use super::{Core, State, Until};
-use crate::chaos::{self, Mutant};
+use crate::chaos::{self, Mutant, Point};
 use crate::os::sync::{self, MutexGuard};
 use crate::os::{clock, fence};
 use crate::queue;
@@ -141,7 +141,7 @@ impl Core {
                     let urgency = state.protocol.urgency();
                     state.current.must_wait(urgency);
                 }
-                Event::Checked { drained: holdouts == 0 || chaos::mutant(Mutant::NoWait) }
+                Event::Checked { drained: holdouts == 0 || state.banks().is_check_removed() }
             }
             Action::Spin { microseconds } => {
                 let bank = Bank::from(grace::two_bank::other(state.banks().machine.current_bank()));
@@ -149,14 +149,16 @@ impl Core {
                 Event::Spun
             }
             Action::Flip { to } => {
-                self.banks().flip_to(to);
+                if !chaos::mutant(Mutant::NoFlip) {
+                    self.banks().flip_to(to);
+                }
                 Event::Flipped
             }
             Action::HandOut { sequence, .. } => {
                 let sequence = protocol::of_banks(sequence);
                 self.complete(&state, sequence);
                 let wakers = state.sleepers_to_tell.done(sequence);
-                if !wakers.is_empty() {
+                if !wakers.is_empty() && !chaos::mutant(Mutant::LostWaker) {
                     let wake =
                         || wakers.into_iter().for_each(|waker| _ = queue::caught(|| waker.wake()));
                     state = self.unlocked(state, wake);
@@ -170,7 +172,14 @@ impl Core {
     /// How many sections of a bank have not ended.
     fn unfinished(&self, bank: Bank) -> u64 {
         let banks = self.banks();
+        if chaos::mutant(Mutant::LocksFirst) {
+            let locks = banks.locks(bank);
+            self.heavy_fence();
+            chaos::point(Point::Summed);
+            return locks.wrapping_sub(banks.unlocks(bank));
+        }
         let unlocks = banks.unlocks(bank);
+        chaos::point(Point::Summed);
         if !chaos::mutant(Mutant::NoHeavyFence) {
             self.heavy_fence(); // [SR-1]
         }
@@ -284,6 +293,16 @@ impl State {
 }
 
 impl TwoBank {
+    /// Whether the check that is due is the step that is removed.
+    fn is_check_removed(&self) -> bool {
+        let removed = match self.machine.sequence().phase() {
+            Phase::Idle => false,
+            Phase::Scan1 => chaos::mutant(Mutant::OneScan),
+            Phase::Scan2 => chaos::mutant(Mutant::EarlyHandOut),
+        };
+        removed || chaos::mutant(Mutant::NoWait)
+    }
+
     /// How long the next run is still to wait.
     fn until_run(&mut self) -> Option<Duration> {
         if self.run_at_ns == 0 {

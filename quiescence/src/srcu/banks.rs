@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, compiler_fence};
 
 use super::track;
 use crate::cells::{self, Cells};
+use crate::chaos::{self, Mutant, Point};
 use crate::core::Core;
 use crate::os::fence::{self, Fences};
 
@@ -89,11 +90,13 @@ impl Banks {
         // Relaxed: whichever bank it is, it is waited for.
         let index = self.index.load(Relaxed);
         let bank = (index & 1) as Bank;
+        chaos::point(Point::BankChosen);
         if !self.counts.try_increment(bank) {
             self.enter_slow(bank);
         }
         // The light fence [SR-1]; a sequence is used only where the heavy one is a membarrier.
         compiler_fence(SeqCst);
+        chaos::point(Point::Entered);
         if index & TRACKED == 0 { Entry(index) } else { self.enter_tracked(bank, place) }
     }
 
@@ -115,7 +118,9 @@ impl Banks {
     /// Ends a section, on whatever thread.
     #[inline(always)]
     pub(crate) fn leave(&self, entry: &Entry) {
-        let bank = entry.bank();
+        let wrong = chaos::mutant(Mutant::WrongBank);
+        let bank = if wrong { (self.index.load(Relaxed) & 1) as Bank } else { entry.bank() };
+        chaos::point(Point::LeaveBeforeStore);
         if entry.0 > 1 {
             track::forget(entry.0 >> 1);
         }

@@ -384,17 +384,7 @@ pub(super) fn chain<K: Kind>(field: &Field<K>, left: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::torture::ledger::{Ledger, Post};
-
-    fn station() -> Station {
-        Station {
-            ledger: Arc::new(Ledger::new(None, vec![Post::new("a test".to_owned())])),
-            post: 0,
-            engine: quiescence_chaos::Engine::default(),
-            short_threads: 0,
-            mutant: None,
-        }
-    }
+    use crate::torture::station::tests::station;
 
     #[test]
     fn one_object_or_one_byte_too_many_is_a_fault() {

@@ -16,17 +16,15 @@ mod quiet;
 mod stalls;
 
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 use quiescence_chaos::{Domain, Engine, Global, Kind, Private, Tuning};
 
 use goods::{Bound, Field, Tally};
 
-use super::chaos;
-use super::kinds::{Deed, FaultKind, Step};
-use super::ledger::{Ledger, Post};
+use super::kinds::{Deed, Step};
+use super::ledger::Ledger;
 use super::random::Random;
+use super::station::Station;
 use super::themes::{Theme, Themes};
 
 /// What may wait in the domain of the floods.
@@ -35,13 +33,6 @@ const FLOOD_BYTES_MAX: u64 = 8 << 20;
 
 /// The largest object of the floods.
 const LARGEST: usize = 4096;
-
-/// Who waits for something that nothing else does looks so often.
-const LOOK: Duration = Duration::from_millis(20);
-
-/// Looks after which what was deferred should have been freed long since. As with the watchdog's patience: while
-/// the machine stands still, nobody looks.
-const LOOKS_MAX: u32 = 750;
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +82,7 @@ fn parts(theme: Theme) -> &'static [Part] {
         Theme::Churn => &[Part::Churn],
         Theme::Processes => &[Part::Children],
         Theme::Forks => &[Part::Forks, Part::Storm, Part::Storm],
+        Theme::Sleepable | Theme::Restart | Theme::Tools => &[],
     }
 }
 
@@ -109,56 +101,6 @@ impl Part {
             Self::Forks => "thread that forks",
             Self::Storm => "thread in a storm of forks",
         }
-    }
-}
-
-/// The run as one thread of these parts sees it.
-#[derive(Clone, Debug)]
-pub(super) struct Station {
-    pub(super) ledger: Arc<Ledger>,
-    /// Which of the ledger's posts is this thread's.
-    pub(super) post: usize,
-    engine: Engine,
-    /// Threads that live for a moment, for the whole run.
-    short_threads: u64,
-    /// The name of the step that is removed.
-    mutant: Option<&'static str>,
-}
-
-impl Station {
-    fn post(&self) -> &Post {
-        &self.ledger.posts[self.post]
-    }
-
-    /// The thread gets on, and this is what it does now.
-    fn begin(&self, deed: Deed) {
-        self.post().begin(Step::Defer(deed));
-    }
-
-    /// Something was done; so the thread gets on.
-    fn did(&self, deed: Deed) {
-        self.post().beat();
-        self.ledger.did(deed, 1);
-    }
-
-    fn is_over(&self) -> bool {
-        self.ledger.is_over()
-    }
-
-    fn fault(&self, kind: FaultKind, domain: &str, detail: impl FnOnce() -> String) {
-        self.ledger.fault(kind, domain, None, None, detail);
-    }
-
-    /// Waits for something that nothing this thread does brings about; `false` if it takes too long.
-    fn await_idle(&self, deed: Deed, is_there: impl Fn() -> bool) -> bool {
-        for _ in 0..LOOKS_MAX {
-            self.begin(deed);
-            if is_there() {
-                return true;
-            }
-            thread::sleep(LOOK);
-        }
-        is_there()
     }
 }
 
@@ -200,36 +142,36 @@ impl Deferral {
         }
     }
 
-    /// Does a part, until the run is over.
-    pub(super) fn play(&self, part: Part, ledger: &Arc<Ledger>, post: usize, seed: u64) {
-        // Two streams for each thread: what it does, and how it is delayed.
-        let mut random = Random::new(seed, 2 * post as u64);
-        chaos::seed_thread(2 * post as u64 + 1);
-        let station = Station {
+    /// The run as the thread with this post sees it.
+    pub(super) fn station(&self, ledger: &Arc<Ledger>, post: usize) -> Station {
+        Station {
             ledger: Arc::clone(ledger),
             post,
             engine: self.engine,
             short_threads: self.short_threads,
             mutant: self.mutant,
-        };
-        let random = &mut random;
+        }
+    }
+
+    /// Does a part, until the run is over.
+    pub(super) fn play(&self, part: Part, station: &Station, random: &mut Random) {
         match part {
-            Part::Flood => flood::run(&self.field(&station, &self.flood), random),
+            Part::Flood => flood::run(&self.field(station, &self.flood), random),
             Part::FloodGlobal => {
-                flood::in_gushes(&self.field(&station, &Domain::<Global>::global()), random);
+                flood::in_gushes(&self.field(station, &Domain::<Global>::global()), random);
             }
-            Part::FloodQsbr => flood::by_qsbr(&self.field(&station, &self.flood), random),
-            Part::Limits => limits::run(&station, random),
-            Part::Quiet => quiet::run(&station, random),
+            Part::FloodQsbr => flood::by_qsbr(&self.field(station, &self.flood), random),
+            Part::Limits => limits::run(station, random),
+            Part::Quiet => quiet::run(station, random),
             Part::Churn => {
-                let global = self.field(&station, &Domain::<Global>::global());
-                churn::run(&self.field(&station, &self.flood), &global, random);
+                let global = self.field(station, &Domain::<Global>::global());
+                churn::run(&self.field(station, &self.flood), &global, random);
             }
-            Part::Blocked => stalls::block(&self.field(&station, &self.flood), random),
-            Part::LowPriority => stalls::crawl(&self.field(&station, &self.flood), random),
-            Part::Children => children::run(&station, random),
-            Part::Forks => forks::run(&self.field(&station, &self.storm), random),
-            Part::Storm => forks::storm(&self.field(&station, &self.storm), random),
+            Part::Blocked => stalls::block(&self.field(station, &self.flood), random),
+            Part::LowPriority => stalls::crawl(&self.field(station, &self.flood), random),
+            Part::Children => children::run(station, random),
+            Part::Forks => forks::run(&self.field(station, &self.storm), random),
+            Part::Storm => forks::storm(&self.field(station, &self.storm), random),
         }
     }
 
