@@ -75,6 +75,7 @@ Examples:
   cut -f1 routes.tsv | rcu --keys -     your own keys, one a line
   rcu costs                             what synchronisation costs here
   rcu bench read                        single operations beside those of rivals
+  rcu bench percpu --case counter       counters, reads and locks on the CPU's own words
   rcu simulate --published              published figures, simulated
   rcu torture                           try to catch the library in a mistake
   rcu top                               processes that serve their statistics

@@ -20,6 +20,7 @@ mod verdict;
 
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use quiescence::PerCpuPath;
 use rounds::{Case, Session};
 use verdict::Verdict;
 
@@ -136,6 +137,9 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
     if !rivals::bench::HAS_LIBURCU && !matches!(args.what, What::Engines(_) | What::Srcu(_)) {
         output.note(WITHOUT_LIBURCU);
     }
+    if matches!(args.what, What::Srcu(_) | What::Percpu(_)) {
+        output.note(format_args!("the library's path for words of a CPU: {}", per_cpu_path()));
+    }
     let progress = output.progress(bench.duration);
     let mut session = Session::new(output, progress, options.rounds(), options.seed);
     let cases = (bench.measure)(&mut session)?;
@@ -151,10 +155,19 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
         seed: options.seed,
         quick: options.quick,
         base: bench.base,
+        per_cpu_path: per_cpu_path(),
         interrupted,
     };
     output.json(&report::document(&header, &cases, &verdicts))?;
     Ok(exit(interrupted, &verdicts))
+}
+
+/// How the library counts per CPU here.
+fn per_cpu_path() -> &'static str {
+    match quiescence::per_cpu_path() {
+        PerCpuPath::Restartable => "restartable",
+        PerCpuPath::Portable => "portable",
+    }
 }
 
 fn exit(interrupted: bool, verdicts: &[Verdict]) -> Exit {

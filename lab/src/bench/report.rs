@@ -161,6 +161,8 @@ pub(super) struct Header {
     pub(super) seed: u64,
     pub(super) quick: bool,
     pub(super) base: &'static str,
+    /// `restartable` or `portable`.
+    pub(super) per_cpu_path: &'static str,
     pub(super) interrupted: bool,
 }
 
@@ -343,11 +345,19 @@ mod tests {
         for (rival, values) in case.rivals.iter_mut().zip([[1.0, 2.0], [2.0, 4.0]]) {
             rival.values = vec![values.into()];
         }
-        let header = Header { bench: "read", seed: 1, quick: true, base: "a", interrupted: false };
+        let header = Header {
+            bench: "read",
+            seed: 1,
+            quick: true,
+            base: "a",
+            per_cpu_path: "portable",
+            interrupted: false,
+        };
         let json = serde_json::to_value(document(&header, &[case], &[])).unwrap();
         assert_eq!(json["schema"], "quiescence/bench");
         assert_eq!(json["version"], 2);
         assert_eq!(json["base"], "a");
+        assert_eq!(json["per_cpu_path"], "portable");
         let metric = &json["cases"][0]["rivals"][1]["metrics"][0];
         assert_eq!(metric["rounds"], serde_json::json!([2.0, 4.0]));
         assert_eq!(metric["ratio_to_base"]["median"], 2.0);

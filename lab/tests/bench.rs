@@ -1,0 +1,68 @@
+//! `rcu bench srcu` and `rcu bench percpu` as a user runs them: tables, verdicts, JSON, exit codes.
+
+mod common;
+
+use common::{rcu, told};
+use serde_json::Value;
+
+/// Runs the benchmark in so many rounds; the document, and what was said about it.
+fn document(args: &[&str], rounds: &str, path: Option<&str>) -> (i32, Value, String) {
+    let mut command = rcu(["bench"].iter().chain(args));
+    command.args(["--quick", "--rounds", rounds, "--json", "-"]);
+    if let Some(path) = path {
+        command.env("QUIESCENCE_PERCPU", path);
+    }
+    let (code, stdout, stderr) = told(&command.output().expect("the command starts"));
+    assert!(code == 0 || code == 1, "code {code}: {stderr}");
+    (code, serde_json::from_str(&stdout).expect("nothing but JSON"), stderr)
+}
+
+fn names<'v>(list: &'v Value, key: &str) -> Vec<&'v str> {
+    let list = list.as_array().expect("a list");
+    list.iter().map(|item| item[key].as_str().expect("a name")).collect()
+}
+
+#[test]
+fn a_promise_that_is_missed_is_exit_code_1_and_no_other() {
+    let args = ["percpu", "--case", "counter,lock", "--only", "quiescence,atomic-own,std-rwlock"];
+    let (code, document, _) = document(&args, "3", None);
+    assert_eq!(document["schema"], "quiescence/bench");
+    assert_eq!((&document["bench"], &document["base"]), (&"percpu".into(), &"quiescence".into()));
+    let cases = ["counter/1-thread", "counter/2-threads", "lock/1-thread", "lock/2-threads"];
+    assert_eq!(names(&document["cases"], "id"), cases);
+    assert_eq!(names(&document["cases"][0]["rivals"], "name"), ["quiescence", "atomic-own"]);
+    assert_eq!(names(&document["cases"][2]["rivals"], "name"), ["quiescence", "std-rwlock"]);
+    // Of the lock nothing is promised against what was measured.
+    assert_eq!(names(&document["targets"], "case"), cases[..2]);
+    let is_missed = names(&document["targets"], "verdict").contains(&"missed");
+    assert_eq!(code, i32::from(is_missed), "{:#}", document["targets"]);
+}
+
+#[test]
+fn the_portable_path_is_measured_when_it_is_asked_for_and_said_to_be() {
+    let args = ["srcu", "--case", "pair", "--only", "quiescence,quiescence-thread"];
+    let (_, document, stderr) = document(&args, "3", Some("portable"));
+    assert_eq!(document["per_cpu_path"], "portable");
+    assert!(stderr.contains("portable"), "{stderr}");
+    assert_eq!(names(&document["targets"], "case"), ["pair/1-thread", "pair/2-threads"]);
+    for case in document["cases"].as_array().expect("a list") {
+        for rival in case["rivals"].as_array().expect("a list") {
+            let rounds = rival["metrics"][0]["rounds"].as_array().expect("a list");
+            assert_eq!(rounds.len(), 3);
+            assert!(rounds.iter().all(|ns| ns.as_f64() > Some(0.0)), "{rival}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_stays_is_waited_for_without_burning_the_processor() {
+    let args = ["srcu", "--case", "blocked", "--only", "quiescence"];
+    let (_, document, _) = document(&args, "1", None);
+    let metrics = &document["cases"][0]["rivals"][0]["metrics"];
+    assert_eq!(names(metrics, "name"), ["CPU", "stretch", "sleeps", "answer"]);
+    let sleeps = metrics[2]["spread"]["median"].as_f64();
+    // Or the kernel does not say.
+    assert!(sleeps.is_none_or(|sleeps| sleeps > 0.0), "{metrics:#}");
+    let targets = ["blocked/1-reader", "blocked/1-reader"];
+    assert_eq!(names(&document["targets"], "case"), targets);
+}
