@@ -571,14 +571,18 @@ mod mutants {
     use super::*;
     use quiescence::chaos::{Mutant, remove_step};
 
-    const MUTANTS: [(Mutant, &str); 7] = [
-        (Mutant::NoStallFlag, "exact"),
-        (Mutant::NoStallBarrier, "exact"),
-        (Mutant::NoStallFlag, "exclusion"),
-        (Mutant::NoStallBarrier, "exclusion"),
-        (Mutant::NoStallFlag, "limits"),
-        (Mutant::EarlyRelease, "references"),
-        (Mutant::NoWriterWakeUp, "exclusion"),
+    const RESTARTABLE: (&str, &str) = ("QUIESCENCE_PERCPU", "");
+    const PORTABLE: (&str, &str) = ("QUIESCENCE_PERCPU", "portable");
+
+    const MUTANTS: [(Mutant, &str, (&str, &str)); 8] = [
+        (Mutant::NoStallFlag, "exact", RESTARTABLE),
+        (Mutant::NoStallBarrier, "exact", RESTARTABLE),
+        (Mutant::NoStallFlag, "exclusion", RESTARTABLE),
+        (Mutant::NoStallBarrier, "exclusion", RESTARTABLE),
+        (Mutant::NoStallFlag, "exclusion", PORTABLE),
+        (Mutant::NoStallFlag, "limits", RESTARTABLE),
+        (Mutant::EarlyRelease, "references", RESTARTABLE),
+        (Mutant::NoWriterWakeUp, "exclusion", RESTARTABLE),
     ];
 
     /// In a process of its own, for [`each_is_caught_in_other_processes`].
@@ -604,12 +608,10 @@ mod mutants {
     #[test]
     fn each_is_caught_in_other_processes() {
         let run = |environment: &[(&str, &str)]| again(&["--exact", "mutants::role"], environment);
-        for scenario in MUTANTS.map(|(_, scenario)| scenario) {
-            let output = run(&[("SCENARIO", scenario)]);
+        for (index, (mutant, scenario, path)) in MUTANTS.into_iter().enumerate() {
+            let output = run(&[path, ("SCENARIO", scenario)]);
             assert!(output.status.success(), "{scenario}, nothing missing: {output:?}");
-        }
-        for (index, (mutant, scenario)) in MUTANTS.iter().enumerate() {
-            let output = run(&[("SCENARIO", scenario), ("MUTANT", &index.to_string())]);
+            let output = run(&[path, ("SCENARIO", scenario), ("MUTANT", &index.to_string())]);
             assert!(!output.status.success(), "{mutant:?} is missed by {scenario}: {output:?}");
         }
     }

@@ -6,12 +6,12 @@
 //!
 //! ```text
 //!   get                                       kill, once
-//!   sequence: if not killed, word 0 += 1      killed = 1; grace period              [FD-1]
-//!   else: count += 1                          count += sum of the words - BIAS      [BR-1]
+//!   word 0 += 1                               fold                                  [FD-1]
+//!   told no: count += 1                       count += sum of the words - BIAS      [BR-1]
 //!                                             put the first reference
 //!   put
-//!   sequence: if not killed, word 1 -= 1
-//!   else: count -= 1; at 0: release           [BR-2]
+//!   word 1 -= 1
+//!   told no: count -= 1; at 0: release        [BR-2]
 //! ```
 //!
 //! Two words, so that a thread that gets and puts has two short chains of additions instead of a long one.
@@ -194,7 +194,7 @@ fn put_counted<T>(shared: NonNull<Shared<T>>) {
     // SAFETY: the reference that is given back keeps it.
     let count = unsafe { shared.as_ref() }.count.central();
     // AcqRel: what was done with the value, by whoever gave a reference back, happens before its release. What was
-    // given back on the processors' words happened before the grace period in `kill` [BR-2].
+    // given back on the processors' words happened before the fold in `kill` [BR-2].
     if count.fetch_sub(1, AcqRel) == 1 {
         release(shared);
     }

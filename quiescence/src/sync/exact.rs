@@ -25,8 +25,7 @@ use crate::os::sync;
 /// # Cost
 /// An addition is wait-free: a plain addition to the processor's word, or, while somebody sums, an atomic one to a word
 /// that all share. In the textbook updaters are stalled during a sum; here they go elsewhere, and nobody waits. A sum
-/// costs one `membarrier(2)`; sums wait for each other. On the portable path a sum also waits for additions
-/// that are going on. Additions may be made in a signal handler, sums not.
+/// costs one `membarrier(2)`; sums wait for each other. Additions may be made in a signal handler, sums not.
 #[derive(Debug)]
 pub struct ExactCounter {
     count: Folding<1>,

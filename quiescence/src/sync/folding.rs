@@ -1,19 +1,27 @@
 //! Words of each processor that can be folded into one.
 //!
 //! An addition is one restartable sequence: *look where the words are; if they are nowhere, say no; add to this processor's.*
-//! Who folds takes the words out of their place and waits for a grace period of restartable reads
-//! ([`restart::grace_period`]). After that every sequence has added, or has begun anew and said no; so the
-//! words stand still, and are moved to the one word, `central`. Those who are told no add there, whenever they
-//! come to it: `central` is theirs at all times. So nobody waits for whoever folds.
+//! Who folds takes the words out of their place and has sequences begin anew ([`percpu::barrier`]). After that
+//! every one of them has added, or has found nothing; so the words stand still, and are moved to the
+//! one word, `central`. Those who are told no add there, whenever they come to it: `central` is theirs at all times. So
+//! nobody waits for whoever folds.
 //!
 //! ```text
-//!   addition                               whoever folds, one at a time
-//!   sequence, or a fallback section:       place = null
-//!     words = place                        grace period             [FD-1]
-//!     if words:                            for each processor: central += word, word = 0
-//!       words[this processor] += n           ... `central` is exact ...
-//!       done                               place = words (Release) [FD-2]
-//!   central += n (or what else is right)
+//!   addition, a sequence                   whoever folds, one at a time
+//!     words = place; null: no              place = null
+//!     words[this processor] += n           barrier                  [FD-1]
+//!   told no:                               for each processor: central += word, word = 0
+//!     central += n (or what else is right)   ... `central` is exact ...
+//!                                          place = words (Release)  [FD-2]
+//! ```
+//!
+//! Where the process has no sequences an addition is an atomic exchange, and each word says itself that it is gone:
+//!
+//! ```text
+//!     words = place; null: no              place = null
+//!     word = words[this processor]         for each processor: central += swap(word, GONE)  [FD-1]
+//!     GONE: no                               ...
+//!     word: from what it was to + n        for each processor: word = 0;  place = words     [FD-2]
 //! ```
 //!
 //! The words are those of [`Cells`] for the processors; the counters beside them stay zero. Words are written here by
@@ -28,7 +36,9 @@ use crate::cells::Cells;
 use crate::chaos::{self, Mutant};
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
 use crate::os::sync;
-use crate::restart;
+
+/// What a word is that must not be added to, where words are written by atomic instructions. No count gets there.
+const GONE: u64 = 1 << 63;
 
 /// Uses of the one word between two attempts to get words for every processor.
 const GROWS_EVERY: u32 = 64;
@@ -90,23 +100,18 @@ impl<const W: usize> Folding<W> {
     #[cold]
     #[inline(never)]
     fn add_slow(&self, word: usize, amount: u64) -> bool {
-        self.portably(word, |count| {
-            count.fetch_add(amount, Relaxed);
-            true
-        })
+        self.portably(word, |count| Some(count.wrapping_add(amount)))
     }
 
     #[cold]
     #[inline(never)]
     fn take_slow(&self, amount: u64) -> bool {
-        self.portably(0, |count| {
-            count.fetch_update(Relaxed, Relaxed, |count| count.checked_sub(amount)).is_ok()
-        })
+        self.portably(0, |count| count.checked_sub(amount))
     }
 
-    /// The twin of a sequence where there are none in the whole process: an atomic instruction on the word of a
-    /// processor, in a fallback section. Where others use sequences the word is not for us [PC-1].
-    fn portably(&self, word: usize, f: impl FnOnce(&AtomicU64) -> bool) -> bool {
+    /// The twin of a sequence where there are none in the whole process. Where others use sequences the word is
+    /// not for us [PC-1].
+    fn portably(&self, word: usize, change: impl Fn(u64) -> Option<u64>) -> bool {
         if !self.has_words() {
             self.note_use();
             return false;
@@ -114,11 +119,16 @@ impl<const W: usize> Folding<W> {
         if percpu::path() != Some(PerCpuPath::Portable) {
             return false;
         }
-        let _section = restart::section();
-        // In the section, so that the grace period waits for what we do [FD-1]. Acquire: pairs with the Release in
-        // `publish` [FD-2].
+        // Acquire: pairs with the Release in `publish`.
         let first = self.place.load(Acquire);
-        !first.is_null() && f(self.word(first, percpu::slot(), word))
+        if first.is_null() {
+            return false;
+        }
+        let change = |count| if count == GONE { None } else { change(count) };
+        // AcqRel: with the exchange in `gather` [FD-1] and the zero in `go_on` [FD-2].
+        self.word(first, percpu::slot(), word)
+            .fetch_update(AcqRel, Acquire, |count| change(count).filter(|count| *count != GONE))
+            .is_ok()
     }
 
     fn note_use(&self) {
@@ -153,7 +163,7 @@ impl<const W: usize> Folding<W> {
 
     /// Whether it is stopped: what somebody says who holds the owner's lock, or a guess.
     pub(super) fn is_stopped(&self) -> bool {
-        // Acquire: pairs with the Release in `go_on` [FD-2], for those who rely on its being 0.
+        // Acquire: pairs with the Release in `go_on`, for those who rely on its being 0.
         self.stopped.load(Acquire) != 0
     }
 
@@ -167,24 +177,28 @@ impl<const W: usize> Folding<W> {
         self.stopped.swap(1, Relaxed) == 0
     }
 
-    /// After [`stop`](Self::stop), by one thread at a time: waits until the words stand still, and moves what is in
+    /// After [`stop`](Self::stop), by the same thread: waits until the words stand still, and moves what is in
     /// them to the one word, and `more`. Answers what that has become.
     pub(super) fn gather(&self, more: u64) -> u64 {
-        if !chaos::mutant(Mutant::NoStallBarrier) {
-            restart::grace_period(); // [FD-1]
-        }
         let mut sum = more;
-        // Asked anew: words that were made before the grace period are seen after it; those made later stay zero.
-        let first = self.words.first();
-        if !first.is_null() {
-            for slot in 0..percpu::slots() {
-                for word in 0..W {
-                    let word = self.word(first, slot, word);
-                    // Relaxed: nobody else writes it; [FD-2] tells of the zero.
-                    sum = sum.wrapping_add(word.load(Relaxed));
-                    word.store(0, Relaxed);
-                }
+        // Words that were ever in their place were put there before `stop` had the lock; those that come do not
+        // get there. So where there are none nobody has added to any.
+        if self.has_words() {
+            let restartable = percpu::path() == Some(PerCpuPath::Restartable);
+            if restartable && !chaos::mutant(Mutant::NoStallBarrier) {
+                percpu::barrier(); // [FD-1]
             }
+            self.each(|word| {
+                sum = sum.wrapping_add(if restartable {
+                    // Relaxed, both: nobody else writes it; [FD-2] tells of the zero.
+                    let count = word.load(Relaxed);
+                    word.store(0, Relaxed);
+                    count
+                } else {
+                    // AcqRel: who has added is in it with all that he did before, and who comes finds it [FD-1].
+                    word.swap(if chaos::mutant(Mutant::NoStallFlag) { 0 } else { GONE }, AcqRel)
+                });
+            });
         }
         // AcqRel: with those who have come to `central` before, or will.
         self.central.fetch_add(sum, AcqRel).wrapping_add(sum)
@@ -193,9 +207,22 @@ impl<const W: usize> Folding<W> {
     /// Lets the words be used again.
     pub(super) fn go_on(&self) {
         let _changes = sync::lock(&self.changes);
-        // Release: pairs with the Acquire in `is_stopped` [FD-2].
+        // Release: for those who still know the words' place [FD-2]. (With sequences they are zero already, and nobody
+        // does.)
+        if self.has_words() && percpu::path() == Some(PerCpuPath::Portable) {
+            self.each(|word| word.store(0, Release));
+        }
+        // Release: pairs with the Acquire in `is_stopped`.
         self.stopped.store(0, Release);
         self.publish();
+    }
+
+    /// Hands over the words of all processors.
+    fn each(&self, mut f: impl FnMut(&AtomicU64)) {
+        let first = self.words.first();
+        for slot in 0..percpu::slots() {
+            (0..W).for_each(|word| f(self.word(first, slot, word)));
+        }
     }
 
     /// Puts the words in their place, by whoever holds `changes`.
@@ -208,8 +235,11 @@ impl<const W: usize> Folding<W> {
     /// The sum of all words, while additions go on. It may be torn.
     pub(super) fn guess(&self) -> u64 {
         let mut sum = self.central.load(Relaxed);
-        for word in 0..W {
-            self.words.each(word, |_, count| sum = sum.wrapping_add(count));
+        if self.has_words() {
+            self.each(|word| {
+                let count = word.load(Relaxed);
+                sum = sum.wrapping_add(if count == GONE { 0 } else { count });
+            });
         }
         sum
     }

@@ -2,16 +2,17 @@
 //!
 //! A reader adds one to a word of its processor; at its end it takes one away, on whatever processor that is. A writer
 //! folds the words into one: then that is the number of readers, new ones wait, and the last of the old ones finds
-//! that it brings the number to zero, and wakes the writer.
+//! that it leaves nobody behind, and wakes the writer.
 //!
 //! ```text
 //!   read                                      write, one at a time
-//!   sequence: if not stopped, word 0 += 1     stopped = 1; grace period
-//!   else: wait for our turn                   readers += sum of the words     [FD-1]
-//!     ... reads ...                  [LG-1]   sleep until readers = 0         [LG-2] [LG-3]
-//!   sequence: if not stopped, word 1 -= 1       ... writes ...
-//!   else: readers -= 1; at 0: wake            readers += those who wait
-//!                                             stopped = 0, unless another writer waits
+//!   word 0 += 1                      [FD-1]   readers |= STOPPED; words gone
+//!   told no: readers += 1, unless STOPPED:    readers += sum of the words     [FD-1]
+//!            wait for our turn                sleep until nobody reads        [LG-2] [LG-3]
+//!     ... reads ...                  [LG-1]     ... writes ...
+//!   word 1 -= 1                               readers += those who wait
+//!   told no: readers -= 1;                    unless another writer waits:
+//!            the last wakes                     readers &= !STOPPED; words back  [LG-1]
 //! ```
 //!
 //! Whoever ends writing counts the readers that wait as readers, before the next writer may begin: so they
@@ -27,12 +28,18 @@ use std::sync::{Condvar, Mutex};
 use super::folding::Folding;
 use crate::chaos::{self, Mutant};
 use crate::os::{futex, sync};
-use crate::restart;
 
 /// Looks of a writer before it sleeps: readers are mostly short.
 const LOOKS: u32 = 100;
 
 const MINUS_ONE: u64 = 1_u64.wrapping_neg();
+
+/// In the number of readers while none may begin.
+const STOPPED: u64 = 1 << 63;
+
+/// The number of readers when there is none: so that it stays below [`STOPPED`], and above zero, if more of them end there
+/// than have begun there.
+const NOBODY: u64 = 1 << 62;
 
 /// A reader-writer lock for what is read all the time and written seldom: readers cost a few plain instructions, on
 /// their own processor's words; a writer costs a `membarrier(2)` and the wait for the readers.
@@ -93,7 +100,7 @@ impl<T> LocalGlobalLock<T> {
     pub const fn new(value: T) -> Self {
         let turns = Turns { writers_came: 0, writers_left: 0, readers_waiting: 0, read_turns: 0 };
         Self {
-            readers: Folding::new(0, false),
+            readers: Folding::new(NOBODY, false),
             drained: AtomicU32::new(0),
             turns: Mutex::new(turns),
             read_turn: Condvar::new(),
@@ -139,13 +146,9 @@ impl<T: ?Sized> LocalGlobalLock<T> {
 
     /// Begins to read where this processor has no word for us, unless stopped.
     fn begin_at_once(&self) -> bool {
-        let _section = restart::section();
-        let goes = !self.readers.is_stopped();
-        if goes {
-            // In the section, so that a writer that stops us later counts it [FD-1].
-            self.readers.central().fetch_add(1, Relaxed);
-        }
-        goes
+        let begin = |readers: u64| (readers & STOPPED == 0).then_some(readers + 1);
+        // Acquire: pairs with the Release in `end_write` [LG-1].
+        self.readers.central().fetch_update(Acquire, Acquire, begin).is_ok()
     }
 
     #[cold]
@@ -155,9 +158,8 @@ impl<T: ?Sized> LocalGlobalLock<T> {
             return;
         }
         let mut turns = sync::lock(&self.turns);
-        if !self.readers.is_stopped() {
-            // Whoever stops us has to take this lock before.
-            self.readers.central().fetch_add(1, Relaxed);
+        // Whoever stops us has to take this lock before.
+        if self.begin_at_once() {
             return;
         }
         turns.readers_waiting += 1;
@@ -165,16 +167,16 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         while turns.read_turns == turn {
             turns = sync::wait(&self.read_turn, turns);
         }
-        // We have been counted by the writer that is through [LG-1].
+        // We have been counted by the writer that is through, and have taken the lock after it [LG-1].
     }
 
     #[cold]
     #[inline(never)]
     fn end_slow(&self) {
-        // AcqRel: what we have read happens before what the writer writes [LG-2]; and whoever comes to zero after
-        // the words have been folded sees that it was stopped before.
+        // AcqRel: what we have read happens before what the writer writes [LG-2].
         let before = self.readers.central().fetch_sub(1, AcqRel);
-        if before == 1 && self.readers.is_stopped() && !chaos::mutant(Mutant::NoWriterWakeUp) {
+        // (Before all words are in it, this number may come by chance, and wakes for nothing.)
+        if before == (NOBODY | STOPPED) + 1 && !chaos::mutant(Mutant::NoWriterWakeUp) {
             self.drained.fetch_add(1, Release); // [LG-3]
             futex::wake_all(&self.drained);
         }
@@ -188,8 +190,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         while turns.writers_left != number {
             turns = sync::wait(&self.write_turn, turns);
         }
-        // With the lock, for the sake of `read_slow`.
-        let stopped = self.readers.stop();
+        let stopped = self.stop(&turns);
         drop(turns);
         if stopped {
             self.readers.gather(0);
@@ -202,7 +203,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
     /// some microseconds.
     pub fn try_write(&self) -> Option<LocalGlobalWriteGuard<'_, T>> {
         // It may be torn; then somebody has read in this moment.
-        if self.readers.guess() != 0 {
+        if self.readers.guess() != NOBODY {
             return None;
         }
         let mut turns = sync::lock(&self.turns);
@@ -210,18 +211,25 @@ impl<T: ?Sized> LocalGlobalLock<T> {
             return None;
         }
         turns.writers_came += 1;
-        self.readers.stop();
+        self.stop(&turns);
         drop(turns);
         let readers = self.readers.gather(0);
         let guard = LocalGlobalWriteGuard { lock: self };
         // Acquire, in `gather`: pairs with the last reader's end [LG-2].
-        (readers == 0).then_some(guard) // else dropped, and that lets others go on
+        (readers == NOBODY | STOPPED).then_some(guard) // else dropped, and that lets others go on
+    }
+
+    /// Has no reader begin from soon on. Answers `false` if that is so already, and all words are folded.
+    fn stop(&self, _turns: &Turns) -> bool {
+        // Relaxed: a word's own order is enough for who comes to it, and `gather` is for the others.
+        self.readers.central().fetch_or(STOPPED, Relaxed);
+        self.readers.stop()
     }
 
     /// Sleeps until there is no reader.
     fn until_drained(&self) {
         // Acquire: pairs with the end of the last reader [LG-2].
-        let is_drained = || self.readers.central().load(Acquire) == 0;
+        let is_drained = || self.readers.central().load(Acquire) == NOBODY | STOPPED;
         for _ in 0..LOOKS {
             if is_drained() {
                 return;
@@ -250,7 +258,9 @@ impl<T: ?Sized> LocalGlobalLock<T> {
             self.readers.central().fetch_add(readers, Relaxed);
         }
         if !writer {
-            self.readers.go_on(); // [LG-1]
+            // Release: pairs with the Acquire in `begin_at_once`, and with those who find the words again [LG-1].
+            self.readers.central().fetch_and(!STOPPED, Release);
+            self.readers.go_on();
         }
         drop(turns);
         if readers != 0 {

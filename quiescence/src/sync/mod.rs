@@ -2,8 +2,8 @@
 //!
 //! All rest on one idea: what many threads do often is done on words of the processor they run on, without an
 //! atomic instruction; and who does what is seldom first *folds* those words into one. To that end he takes them out
-//! of their place and waits for a grace period; until they are put back everybody uses the one word, which is exact, as
-//! any atomic is. Nobody waits for that.
+//! of their place and interrupts those who are at it; until they are put back everybody uses the one word, which is
+//! exact, as any atomic is. Nobody waits for that.
 //!
 //! | | while nobody folds | folds | promise |
 //! |---|---|---|---|
@@ -20,9 +20,9 @@
 //! # Cost
 //! Each tool starts as one word that all share, and has words for each processor (8 or 16 bytes of each) once it
 //! has been used some 64 times. With restartable sequences ([`PerCpuPath::Restartable`](crate::PerCpuPath)) an
-//! operation is then a few plain instructions; on the portable path it is an atomic instruction on the processor's
-//! own word, in a short section. Folding costs one `membarrier(2)`, some microseconds beside running threads, and
-//! a look at every processor's word.
+//! operation is then a few plain instructions; on the portable path it is one atomic instruction on the processor's
+//! own word. Folding costs one `membarrier(2)`, some microseconds beside running threads, and a look at every
+//! processor's word; nothing of the kind as long as there is one word only.
 //!
 //! What is looked at all the time (where the words are) stands in the tool itself: best beside what is seldom
 //! written, as in a static or a structure of its own.
