@@ -43,6 +43,7 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
         programs,
         shared_cpus: 0,
         disturbances_max: None,
+        faults: 0,
         initial: Vec::new(),
         objects: 0,
         handler: Some((1, WORDS)),

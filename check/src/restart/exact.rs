@@ -35,6 +35,7 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
         programs: programs(scenario, ("thread", count(mutant)), reader),
         shared_cpus: 0,
         disturbances_max: None,
+        faults: 0,
         initial: Vec::new(),
         objects: 0,
         handler: None,

@@ -23,6 +23,8 @@ mutants! {
     NoAbortAtPreemption,
     /// A kernel that does not abort a section when a signal is delivered.
     NoAbortBySignal,
+    /// An allocator that unmaps what is freed at once.
+    UnmappedAtOnce,
     /// The writer executes no barrier.
     NoBarrier,
     /// The writer's barrier is `membarrier(PRIVATE_EXPEDITED)`, which aborts nothing.
@@ -168,6 +170,8 @@ faults! {
         "what the handler adds between the load and the store is lost";
     NoAbortBySignal Harmless Neither ["counts" "snapshot"]
         "a handler that returns to the same instruction has not let anybody else run there";
+    UnmappedAtOnce Unsafe Both ["snapshot-page-fault" "arc-cell-page-fault"]
+        "a page fault outlasts the barrier: the kernel looks for the mapping before it aborts";
     NoBarrier Unsafe Both ["snapshot" "arc-cell" "guard" "growing-small" "local-global" "exact" "big-ref"]
         "nobody is stopped, and nothing is ordered";
     PlainBarrier Unsafe Both ["snapshot" "arc-cell" "guard" "local-global" "exact" "big-ref"]

@@ -19,8 +19,12 @@
 //! # What it confirms
 //!
 //! **A section that began before the barrier touches nothing after it.** Every touch of a freed object
-//! counts, also one that would be aborted a moment later. So readers need no memory that stays mapped:
-//! what is freed after the barrier may be unmapped at once.
+//! counts, also one that would be aborted a moment later. So what is freed after the barrier may be written to,
+//! and used again, at once.
+//!
+//! **It may be unmapped at once but for page faults** ([`Mutant::UnmappedAtOnce`]): one that began before the
+//! barrier may look for the mapping after it, and only then would the kernel abort the section. So memory
+//! that may be paged out, or shared after a fork, must stay mapped.
 //!
 //! **The section is as long as its protection.** It begins with the instruction after the store to
 //! `rseq_cs` ([`Mutant::PointerBeforeStart`]: before that the kernel only clears `rseq_cs`), and an

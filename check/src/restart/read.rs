@@ -44,6 +44,7 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
         programs: programs(scenario, ("reader", reader), ("writer", store(mutant, is_arc))),
         shared_cpus: 0,
         disturbances_max: None,
+        faults: scenario.faults,
         initial,
         objects: 1,
         handler: None,

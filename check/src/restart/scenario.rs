@@ -47,6 +47,8 @@ pub struct Scenario {
     pub updates: u8,
     /// Threads that do what readers do, but have no rseq, each on a processor of its own.
     pub strangers: u8,
+    /// Page faults in touches of objects, at most.
+    pub faults: u8,
     /// Whether readers stay where they are, each on a processor of its own, and are not preempted.
     pub readers_stay: bool,
     /// Whether the one writer there is shares the processors with the one reader.
@@ -85,6 +87,7 @@ const BASE: Scenario = Scenario {
     writers: 1,
     updates: 1,
     strangers: 0,
+    faults: 0,
     readers_stay: false,
     writer_moves: false,
     straggles: false,
@@ -131,9 +134,21 @@ fn reads() -> Vec<Scenario> {
             name: "snapshot-two-writers",
             about: "two writers, each of which frees what it has replaced",
             writers: 2,
-            ..snapshot
+            ..snapshot.clone()
+        },
+        Scenario {
+            name: "snapshot-page-fault",
+            about: "a read that runs into a page fault; what is freed stays mapped",
+            faults: 1,
+            ..snapshot.clone()
         },
         arc.clone(),
+        Scenario {
+            name: "arc-cell-page-fault",
+            about: "a load that runs into a page fault; what is freed stays mapped",
+            faults: 1,
+            ..arc.clone()
+        },
         Scenario {
             name: "arc-cell-two-updates",
             about: "two loads against two updates",

@@ -31,6 +31,9 @@ impl<M: Memory> World<M> {
         let Some(op) = program.code.at(me.pc) else { return Outcome::Blocked };
         let name = program.name;
         turn.tell(|| format!("{name} {thread} on cpu {cpu}: "));
+        if me.fault.is_some() {
+            return self.fault_ends(thread, turn);
+        }
         turn.next = me.pc + 1;
         let outcome = self.execute(thread, cpu, op, turn);
         if outcome == Outcome::Moved {

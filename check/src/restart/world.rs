@@ -14,9 +14,12 @@
 //! barrier of a context switch, and one that has gone has executed it. Memory barriers of several
 //! callers come one after the other (the kernel's `membarrier_ipi_mutex`).
 //!
-//! **Objects.** A load from memory that the allocator has given back may fault, and the kernel sends
-//! nobody back for that. So every touch of a freed object is a violation, also one in a section that
-//! would be aborted a moment later.
+//! **Objects.** Every touch of a freed object is a violation, also one in a section that would be aborted a
+//! moment later: an access to memory that is not mapped is a signal, not an abort.
+//!
+//! **Page faults.** A touch may find the page missing (swapped out, say, or not copied since a fork). Then the
+//! thread is in the kernel, on behalf of an access that has not happened; an abort waits until it comes
+//! back. By then the object may be freed; what matters is whether its memory is still mapped.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -89,6 +92,8 @@ pub(super) struct Plan {
     pub(super) objects: u8,
     /// Signals whose handler adds 1 to this word of its processor; others only abort.
     pub(super) handler: Option<(u8, [Location; CPUS])>,
+    /// Page faults, at most, in touches of objects.
+    pub(super) faults: u8,
     /// How often the kernel aborts a thread's section without anybody asking it to, at most; and how
     /// often it moves it elsewhere, though nobody else is to run.
     pub(super) disturbances_max: Option<u8>,
@@ -150,10 +155,19 @@ pub(super) struct Thread {
     pub(super) cpu: Option<u8>,
     pub(super) armed: Option<Armed>,
     pub(super) is_asleep: bool,
+    /// It is in a page fault: in the kernel, on behalf of its next instruction.
+    pub(super) fault: Option<Fault>,
     /// How often its section was aborted without anybody asking, if that has a limit.
     aborts: u8,
     /// How often it was moved, if that has a limit.
     migrations: u8,
+}
+
+/// A page fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Fault {
+    /// Whether the section is to be aborted once the kernel comes back from it.
+    is_aborted: bool,
 }
 
 /// The machine as it is: nothing is left out of it here.
@@ -185,6 +199,7 @@ pub(super) struct World<M> {
     /// What has been counted, whatever memory says.
     pub(super) counted: u8,
     handlers: u8,
+    faults: u8,
 }
 
 /// Whose step it is.
@@ -194,6 +209,7 @@ pub(super) enum Move {
     Preempt(u8),
     Resume(u8, u8),
     Signal(u8),
+    Fault(u8),
     Drain(u8),
 }
 
@@ -203,6 +219,9 @@ impl Move {
         let mut moves = Vec::new();
         for thread in 0..plan.programs.len() as u8 {
             moves.extend([Self::Run(thread), Self::Signal(thread)]);
+            if plan.faults > 0 {
+                moves.push(Self::Fault(thread));
+            }
             if plan.programs[usize::from(thread)].moves {
                 moves.push(Self::Preempt(thread));
                 moves.extend((0..plan.shared_cpus as u8).map(|cpu| Self::Resume(thread, cpu)));
@@ -245,6 +264,7 @@ impl<M: Memory> World<M> {
                 cpu,
                 armed: None,
                 is_asleep: false,
+                fault: None,
                 aborts: 0,
                 migrations: 0,
             }
@@ -258,6 +278,7 @@ impl<M: Memory> World<M> {
             objects: plan.objects,
             freed: [false; OBJECTS],
             counted: 0,
+            faults: plan.faults,
             handlers: plan.handler.map_or(0, |(times, _)| times),
         };
         (0..plan.programs.len()).for_each(|thread| world.go_on(thread, 0, plan));
@@ -288,9 +309,10 @@ impl<M: Memory> World<M> {
     /// Whether a step may be possible.
     pub(super) fn can(&self, step: Move, plan: &Plan) -> bool {
         match step {
-            Move::Run(thread) | Move::Preempt(thread) | Move::Signal(thread) => {
-                self.threads[usize::from(thread)].cpu.is_some()
-            }
+            Move::Run(thread)
+            | Move::Preempt(thread)
+            | Move::Signal(thread)
+            | Move::Fault(thread) => self.threads[usize::from(thread)].cpu.is_some(),
             Move::Resume(thread, _) => {
                 let thread = usize::from(thread);
                 self.threads[thread].cpu.is_none() && !self.is_done(thread, plan)
@@ -313,6 +335,7 @@ impl<M: Memory> World<M> {
             Move::Preempt(thread) => self.preempt(usize::from(thread), turn),
             Move::Resume(thread, cpu) => self.resume(usize::from(thread), cpu, turn),
             Move::Signal(thread) => self.signal(usize::from(thread), turn),
+            Move::Fault(thread) => self.fault_begins(usize::from(thread), turn),
             Move::Drain(cpu) => match self.memory.drain(usize::from(cpu)) {
                 None => Outcome::Blocked,
                 Some((at, value)) => {
@@ -380,6 +403,10 @@ impl<M: Memory> World<M> {
 
     /// What the kernel does to the section of a thread on its way back to it.
     pub(super) fn abort(&mut self, thread: usize, turn: &mut Turn<'_>) {
+        if let Some(fault) = &mut self.threads[thread].fault {
+            fault.is_aborted = true;
+            return;
+        }
         let pc = self.threads[thread].pc;
         let Some(armed) = self.threads[thread].armed.take() else { return };
         if armed.start <= pc && pc < armed.end {
@@ -403,6 +430,36 @@ impl<M: Memory> World<M> {
         };
         *count += 1;
         *count <= limit
+    }
+
+    /// The page of what the next instruction touches is not there: the kernel is entered.
+    fn fault_begins(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
+        let Thread { pc, cpu, fault, .. } = self.threads[thread];
+        let program = &turn.plan.programs[thread];
+        let touches = matches!(program.code.at(pc), Some(Op::Touch(_) | Op::Count { .. }));
+        if self.faults == 0 || !touches || fault.is_some() || cpu.is_none() {
+            return Outcome::Blocked;
+        }
+        turn.tell(|| format!("{} {thread}: a page fault", program.name));
+        self.faults -= 1;
+        self.threads[thread].fault = Some(Fault { is_aborted: false });
+        Outcome::Moved
+    }
+
+    /// The kernel looks for the mapping, brings the page, and goes back. Where there is no mapping, it
+    /// sends a signal, whatever is to be aborted.
+    pub(super) fn fault_ends(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
+        let me = &mut self.threads[thread];
+        let object = me.regs[Reg::Object as usize] as usize;
+        let is_aborted = me.fault.take().is_some_and(|fault| fault.is_aborted);
+        turn.tell(|| format!("page of object {object} is looked for"));
+        if self.freed[object] && turn.is(Mutant::UnmappedAtOnce) {
+            return Outcome::Violation(format!("object {object} is unmapped in a page fault"));
+        }
+        if is_aborted {
+            self.abort(thread, turn);
+        }
+        Outcome::Moved
     }
 
     fn lock_of(thread: usize) -> Lock {
@@ -453,6 +510,10 @@ impl<M: Memory> World<M> {
     fn signal(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
         let Some(cpu) = self.threads[thread].cpu else { return Outcome::Blocked };
         if self.is_in_barrier(thread) || self.is_done(thread, turn.plan) {
+            return Outcome::Blocked;
+        }
+        // (In a page fault it waits until the kernel goes back, where it makes no difference.)
+        if self.threads[thread].fault.is_some() {
             return Outcome::Blocked;
         }
         let matters = match turn.plan.handler {
