@@ -41,7 +41,7 @@ impl<T> Place<T> {
     /// One more reference to what is there.
     #[inline(always)]
     fn load(&self) -> Option<Arc<T>> {
-        if count::is_known::<T>() {
+        if count::is_countable::<T>() {
             // SAFETY: what is in the place keeps a reference until a grace period after it was taken out, and its
             // count is so far in front of it.
             let loaded = unsafe { percpu::load_counted(&self.pointer, count::before::<T>()) };
@@ -182,9 +182,9 @@ unsafe fn from_raw<T>(pointer: *const T) -> Option<Arc<T>> {
 ///
 /// # Memory
 /// One pointer. Nothing waits to be freed: what a store replaces is dropped before it returns, unless somebody has
-/// it. A load in a sequence writes to the count even if it is then begun anew, so what an updater has taken out must stay
-/// *mapped* if a page fault is in progress there; see "Restartable reads" in `docs/DESIGN.md`, which says when that
-/// can matter.
+/// it. Values above 64 KiB (by `size_of::<T>()`, not what they own) are always loaded in sections: an allocator may unmap
+/// them at once, which "Restartable reads" in `docs/DESIGN.md` says why a sequence could not stand. Put them into a
+/// `Box`, as `ArcCell<Box<T>>`.
 ///
 /// Source of the idea: Mathieu Desnoyers's `membarrier` for restartable sequences (Linux 5.10); the vocabulary:
 /// Michal Vaner's `arc-swap`.
@@ -199,6 +199,12 @@ unsafe fn from_raw<T>(pointer: *const T) -> Option<Arc<T>> {
 /// assert_eq!(*seen, "first");
 /// assert_eq!(*config.load(), "second");
 /// assert_eq!(Arc::strong_count(&seen), 1, "the place has let go of it");
+/// ```
+///
+/// It can be shared where an `Arc<T>` can:
+/// ```compile_fail,E0277
+/// fn shared<T: Sync>() {}
+/// shared::<quiescence::ArcCell<std::cell::Cell<u8>>>();
 /// ```
 pub struct ArcCell<T> {
     // Never empty.

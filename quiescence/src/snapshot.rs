@@ -12,6 +12,7 @@ mod buffer;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
@@ -63,6 +64,14 @@ use crate::restart;
 /// let Clock { base_ns, mult, shift } = clock.load();
 /// assert_eq!((base_ns, mult, shift), (1_000, 1, 0));
 /// ```
+///
+/// A value that is too big, or may not go to another thread, does not compile:
+/// ```compile_fail,E0080
+/// quiescence::Snapshot::new([0_u8; 8_193]).load();
+/// ```
+/// ```compile_fail,E0277
+/// quiescence::Snapshot::new(std::ptr::null::<u8>());
+/// ```
 pub struct Snapshot<T: Copy + Send> {
     /// The memory of a [`Buffer`]; never null.
     current: AtomicPtr<buffer::Word>,
@@ -95,11 +104,13 @@ impl<T: Copy + Send> Snapshot<T> {
     /// Wait-free; for signal handlers too. Costs two instructions a word and some ten more.
     #[inline]
     pub fn load(&self) -> T {
+        let mut value = MaybeUninit::uninit();
         // SAFETY: a buffer of a `T`, which nobody writes to until a grace period after it was taken out of this place.
-        match unsafe { buffer::read_restartable(&self.current) } {
-            Some(value) => value,
-            None => self.load_in_section(),
+        if unsafe { buffer::read_restartable(&self.current, &mut value) } {
+            // SAFETY: it was written.
+            return unsafe { value.assume_init() };
         }
+        self.load_in_section()
     }
 
     #[cold]

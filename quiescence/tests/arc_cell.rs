@@ -149,6 +149,10 @@ fn values_of_every_alignment_are_counted_right() {
     }
     // The last is bigger than any whose count has been looked for.
     aligned!(1 2 4 8 16 32 64 128 256 512 1024 2048 4096 8192);
+    let big = ArcCell::from_pointee([7_u8; 1 << 17]); // loaded in sections
+    assert_eq!((Arc::strong_count(&big.load()), big.load()[1 << 16]), (2, 7));
+    big.store(Arc::new([8; 1 << 17]));
+    assert_eq!(big.load()[0], 8);
     let nothing = ArcCell::from_pointee(());
     assert_eq!(Arc::strong_count(&nothing.load()), 2);
     assert!(!Arc::ptr_eq(&nothing.swap(Arc::new(())), &nothing.load()));

@@ -16,6 +16,10 @@ use crate::restart;
 /// The biggest alignment that has been looked at.
 const ALIGN_MAX: usize = 4096;
 
+/// The biggest value whose count is added to in a sequence: allocators unmap what is much bigger as soon as it is freed,
+/// perhaps while a load is in a page fault there ("Restartable reads" in `docs/DESIGN.md`).
+const SIZE_MAX: usize = 1 << 16;
+
 /// The two counts.
 const HEADER: usize = 2 * size_of::<usize>();
 
@@ -30,11 +34,11 @@ pub(super) const fn before<T>() -> usize {
     HEADER.next_multiple_of(align_of::<T>())
 }
 
-/// Whether the count is known to be there. Until [`learn`] has been called it is not.
+/// Whether the count is known to be there, and may be added to in a sequence. Until [`learn`] has been called it is not.
 #[inline(always)]
-pub(super) fn is_known<T>() -> bool {
+pub(super) fn is_countable<T>() -> bool {
     // Relaxed: whoever learns it late reads in a fallback section.
-    align_of::<T>() <= ALIGN_MAX && WHERE.load(Relaxed) == EXPECTED
+    align_of::<T>() <= ALIGN_MAX && size_of::<T>() <= SIZE_MAX && WHERE.load(Relaxed) == EXPECTED
 }
 
 /// Looks where the count is, unless that is known. To be called before an `Arc` comes into a place.
@@ -105,10 +109,11 @@ mod tests {
     fn the_count_is_where_it_is_expected() {
         learn();
         assert_eq!(WHERE.load(Relaxed), EXPECTED, "reads would work, but in fallback sections");
-        assert!(is_known::<u8>() && is_known::<Aligned4096>());
+        assert!(is_countable::<u8>() && is_countable::<Aligned4096>());
         #[repr(align(8192))]
         struct Aligned8192;
-        assert!(!is_known::<Aligned8192>(), "nobody has looked");
+        assert!(!is_countable::<Aligned8192>(), "nobody has looked");
+        assert!(!is_countable::<[u8; SIZE_MAX + 1]>(), "it may be unmapped at once");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The memory of a [`Snapshot`](super::Snapshot)'s value: whole words, as many as a sequence copies.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicPtr;
 
@@ -100,21 +101,25 @@ pub(super) unsafe fn read<T: Copy>(memory: *const Word) -> T {
     unsafe { memory.cast::<T>().read() }
 }
 
-/// Reads the value of the buffer that is in this place, in one restartable sequence. `None` if that cannot be done.
+/// Reads the value of the buffer that is in this place to where it is wanted, in one restartable sequence, and answers
+/// whether that could be done.
 ///
 /// # Safety
 /// The memory of a buffer with a `T`, which nobody writes to until a grace period of restartable reads after it
 /// was taken out of the place.
 #[inline(always)]
-pub(super) unsafe fn read_restartable<T: Copy>(place: &AtomicPtr<Word>) -> Option<T> {
+pub(super) unsafe fn read_restartable<T: Copy>(
+    place: &AtomicPtr<Word>,
+    to: &mut MaybeUninit<T>,
+) -> bool {
     /// One arm for each class; only that of `T` is compiled.
     macro_rules! by_class {
         ($($inline:literal)*; $($call:literal)*) => {
             match const { words::<T>() } {
                 // SAFETY: by the contract.
-                $($inline => unsafe { copy::<T, $inline>(place) },)*
+                $($inline => unsafe { copy::<T, $inline>(place, to) },)*
                 // SAFETY: by the contract.
-                $($call => unsafe { copy_far::<T, $call>(place) },)*
+                $($call => unsafe { copy_far::<T, $call>(place, to) },)*
                 _ => unreachable!("a class without an arm"),
             }
         };
@@ -129,11 +134,15 @@ pub(super) unsafe fn read_restartable<T: Copy>(place: &AtomicPtr<Word>) -> Optio
 /// # Safety
 /// As [`read_restartable`], whose `T` needs so many words.
 #[inline(always)]
-unsafe fn copy<T: Copy, const WORDS: usize>(place: &AtomicPtr<Word>) -> Option<T> {
+unsafe fn copy<T: Copy, const WORDS: usize>(
+    place: &AtomicPtr<Word>,
+    to: &mut MaybeUninit<T>,
+) -> bool {
     // SAFETY: by the contract; a buffer has all words of its class.
-    let words = unsafe { percpu::load_words::<WORDS>(place) }?;
+    let Some(words) = (unsafe { percpu::load_words::<WORDS>(place) }) else { return false };
     // SAFETY: the bytes of a `T` are the first ones; padding was copied as such.
-    Some(unsafe { std::mem::transmute_copy::<[Word; WORDS], T>(&words) })
+    to.write(unsafe { std::mem::transmute_copy::<[Word; WORDS], T>(&words) });
+    true
 }
 
 /// The same, and not inlined: hundreds of instructions.
@@ -141,9 +150,12 @@ unsafe fn copy<T: Copy, const WORDS: usize>(place: &AtomicPtr<Word>) -> Option<T
 /// # Safety
 /// As [`copy`].
 #[inline(never)]
-unsafe fn copy_far<T: Copy, const WORDS: usize>(place: &AtomicPtr<Word>) -> Option<T> {
+unsafe fn copy_far<T: Copy, const WORDS: usize>(
+    place: &AtomicPtr<Word>,
+    to: &mut MaybeUninit<T>,
+) -> bool {
     // SAFETY: by the contract.
-    unsafe { copy::<T, WORDS>(place) }
+    unsafe { copy::<T, WORDS>(place, to) }
 }
 
 #[cfg(test)]
