@@ -129,6 +129,15 @@ pub(super) enum Op {
         before: Reg,
         order: Ordering,
     },
+    /// Adds 1, locked, unless the word has this bit; the value before goes into a register.
+    LockedAddUnless {
+        at: Location,
+        bit: u64,
+        before: Reg,
+        order: Ordering,
+    },
+    /// Adds `Reg::Sum`, locked: for whoever looks on, the word must now be what has been counted.
+    ReadOut(Location),
     /// An exchange; the value before goes into a register.
     Swap {
         at: At,
@@ -159,6 +168,8 @@ pub(super) enum Op {
     Unlock(Location),
     /// Sleeps, if the word is still what the register says.
     Sleep(Location, Reg),
+    /// Waits until the word is not any more what the register says: a condition variable.
+    Await(Location, Reg),
     /// Wakes who sleeps.
     Wake,
     /// Asks for a grace period of the two banks.
@@ -184,6 +195,8 @@ pub(super) enum Op {
     PlusReg(Reg, Reg),
     IfIs(Reg, u64, Label),
     IfNot(Reg, u64, Label),
+    /// Whether a register has none of these bits.
+    IfBitless(Reg, u64, Label),
     Goto(Label),
 }
 

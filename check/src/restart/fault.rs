@@ -127,6 +127,16 @@ mutants! {
     RelaxedKill,
     /// A thread without rseq counts on a shared word, looks, and takes back what it has counted.
     CountThenLook,
+    /// The words keep what they have when they are summed.
+    WordsKept,
+    /// The words are taken out of their place before the lock says that it is stopped.
+    StoppedLate,
+    /// A reader that was told to wait does not look once more under the mutex.
+    NoSecondTry,
+    /// Readers that wait are let go on without being counted.
+    WaitersNotCounted,
+    /// A reader that finds the words gone counts itself by a relaxed instruction.
+    RelaxedBegin,
     /// A put does not ask whether it was killed.
     PutUnchecked,
 }
@@ -284,4 +294,46 @@ faults! {
         "the sum falls between what was counted and its taking back: one too many, or too few, for ever";
     PutUnchecked Unsafe Both ["big-ref"]
         "it is put where nobody counts any more: never released";
+    NoBarrier Unsafe Both ["fold" "fold-lock"]
+        "a section adds after the words were summed";
+    PlainBarrier Unsafe Both ["fold" "fold-lock"]
+        "the same";
+    BarrierFirst Unsafe Both ["fold" "fold-lock"]
+        "the same";
+    SumFirst Unsafe Both ["fold" "fold-lock"]
+        "the same";
+    FlagBeforeSection Unsafe Both ["fold" "fold-lock"]
+        "the same";
+    NoAbortAtPreemption Unsafe Both ["fold" "fold-lock"]
+        "the same";
+    WordsKept Unsafe Both ["fold-twice"]
+        "what is in them is summed again";
+    RelaxedFlagLoad Unsafe WeakOnly ["fold-lock-again"]
+        "a reader finds the words again, and not what the writer has written";
+    RelaxedFlagClear Unsafe WeakOnly ["fold-lock-again"]
+        "the same";
+    RelaxedFlagLoad Unsafe WeakOnly ["fold-twice"]
+        "a thread finds the words again, and not that they are zero";
+    RelaxedFlagClear Unsafe WeakOnly ["fold-twice"]
+        "the same";
+    RelaxedBegin Unsafe WeakOnly ["fold-lock-again"]
+        "a reader sees that the writer has gone, and not what it has written";
+    StoppedLate Harmless Neither ["fold-lock"]
+        "a reader that finds the words gone counts on the word, which is looked at afterwards";
+    NoSecondTry Stuck Both ["fold-lock"]
+        "the writer has gone between the look and the mutex: nobody lets the reader go on";
+    WaitersNotCounted Unsafe Both ["fold-lock"]
+        "a reader goes in that nobody knows of, and takes away what it has not added";
+    RelaxedDrop Unsafe WeakOnly ["fold-lock"]
+        "the reads may come after it";
+    RelaxedScan Unsafe WeakOnly ["fold-lock"]
+        "the writer does not see that the reads are over";
+    EpochAfterSums Stuck Both ["fold-lock"]
+        "the wake-up came between the look and the load";
+    EpochKept Stuck Both ["fold-lock"]
+        "the wake-up came between the look and the sleep";
+    RelaxedEpoch Stuck WeakOnly ["fold-lock"]
+        "the writer sees the new epoch, and not the end before it";
+    NoWake Stuck Both ["fold-lock"]
+        "nobody wakes the writer";
 }

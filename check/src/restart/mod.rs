@@ -62,6 +62,7 @@ mod count;
 mod exact;
 mod explore;
 mod fault;
+mod fold;
 mod grow;
 mod guard;
 mod lock;

@@ -1,7 +1,7 @@
 //! Who does what: which tool, and how many of each.
 
 use super::world::Plan;
-use super::{count, exact, grow, guard, lock, read, reference};
+use super::{count, exact, fold, grow, guard, lock, read, reference};
 
 /// What is explored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,6 +22,10 @@ pub enum Subject {
     LocalGlobal,
     /// `ExactCounter`: its read-out stops those who count.
     ExactCounter,
+    /// `ExactCounter` on words that are folded into one.
+    FoldingCounter,
+    /// `LocalGlobalLock` on words that are folded into one.
+    FoldingLock,
     /// `BigRef`.
     BigRef,
 }
@@ -70,6 +74,7 @@ impl Scenario {
             Subject::Growing => grow::plan(self, mutant),
             Subject::LocalGlobal => lock::plan(self, mutant),
             Subject::ExactCounter => exact::plan(self, mutant),
+            Subject::FoldingCounter | Subject::FoldingLock => fold::plan(self, mutant),
             Subject::BigRef => reference::plan(self, mutant),
         };
         Plan { mutant, shared_cpus: usize::from(self.cpus), ..plan }
@@ -101,7 +106,7 @@ const fn named_as(name: &'static str, subject: Subject, about: &'static str) -> 
 
 /// All scenarios.
 pub fn scenarios() -> Vec<Scenario> {
-    [reads(), guards(), counts(), tools()].concat()
+    [reads(), guards(), counts(), tools(), folding()].concat()
 }
 
 fn reads() -> Vec<Scenario> {
@@ -395,6 +400,55 @@ fn tools() -> Vec<Scenario> {
             writer_moves: true,
             rounds: 2,
             ..big
+        },
+    ]
+}
+
+fn folding() -> Vec<Scenario> {
+    let count = Scenario {
+        rounds: 2,
+        ..named_as("fold", Subject::FoldingCounter, "two increments, and a sum")
+    };
+    let lock = named_as("fold-lock", Subject::FoldingLock, "a reader against a writer");
+    vec![
+        count.clone(),
+        Scenario {
+            name: "fold-twice",
+            about: "and two sums",
+            updates: 2,
+            cpus: 1,
+            ..count.clone()
+        },
+        Scenario {
+            name: "fold-two-threads",
+            about: "two threads on two processors",
+            readers: 2,
+            rounds: 1,
+            ..count
+        },
+        lock.clone(),
+        Scenario {
+            name: "fold-lock-again",
+            about: "a reader that comes twice, and a writer that comes twice",
+            rounds: 2,
+            updates: 2,
+            cpus: 1,
+            ..lock.clone()
+        },
+        Scenario {
+            name: "fold-lock-two-readers",
+            about: "two readers, on one processor",
+            readers: 2,
+            cpus: 1,
+            ..lock.clone()
+        },
+        Scenario {
+            name: "fold-lock-one-processor",
+            about: "reader and writer share a processor",
+            cpus: 1,
+            writer_moves: true,
+            updates: 2,
+            ..lock
         },
     ]
 }

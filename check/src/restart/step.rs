@@ -60,6 +60,7 @@ impl<M: Memory> World<M> {
             | Op::Store { .. }
             | Op::Add { .. }
             | Op::LockedAdd { .. }
+            | Op::LockedAddUnless { .. }
             | Op::Swap { .. } => self.access(thread, cpu, op, turn),
             Op::Count { .. } | Op::New(_) | Op::NewAt(_) | Op::Touch(_) | Op::Free(_) => {
                 return self.handle(thread, cpu, op, turn);
@@ -73,11 +74,26 @@ impl<M: Memory> World<M> {
                 None => return Outcome::Blocked,
                 Some(is_over) => turn.next -= u8::from(!is_over),
             },
-            Op::Lock(_) | Op::Unlock(_) | Op::Sleep(..) | Op::Wake => {
+            Op::Lock(_) | Op::Unlock(_) | Op::Sleep(..) | Op::Await(..) | Op::Wake => {
                 return self.synchronise(thread, cpu, op, turn);
             }
             Op::Request | Op::Drive { .. } | Op::Checked | Op::Flipped => {
                 self.drive(thread, op, turn);
+            }
+            Op::ReadOut(at) => {
+                let by = self.threads[thread].regs[Reg::Sum as usize];
+                let found = self.memory.update(
+                    usize::from(cpu),
+                    at,
+                    Ordering::AcqRel,
+                    u64::wrapping_add,
+                    by,
+                );
+                let (sum, counted) = (found.wrapping_add(by), u64::from(self.counted));
+                turn.tell(|| format!("reads out {sum}"));
+                if sum != counted {
+                    return Outcome::Violation(format!("{sum} is read out, and is {counted}"));
+                }
             }
             Op::IsExact(reg) => {
                 let (found, counted) = (self.threads[thread].regs[reg as usize], self.counted);
@@ -92,6 +108,7 @@ impl<M: Memory> World<M> {
             | Op::PlusReg(..)
             | Op::IfIs(..)
             | Op::IfNot(..)
+            | Op::IfBitless(..)
             | Op::Goto(_) => {
                 return Outcome::Violation("not an instruction of its own".into());
             }
@@ -155,6 +172,14 @@ impl<M: Memory> World<M> {
                 let (at, by) = (self.find(thread, at, cpu), value_of(by, &regs));
                 turn.tell(|| format!("{} += {}, locked", name(at), signed(by)));
                 let found = self.memory.update(me, at, order, u64::wrapping_add, by);
+                self.set(thread, before, found);
+            }
+            Op::LockedAddUnless { at, bit, before, order } => {
+                // One that does not add is a load; as an update it is stronger under TSO only.
+                let unless: fn(u64, u64) -> u64 =
+                    |found, bit| if found & bit == 0 { found + 1 } else { found };
+                let found = self.memory.update(me, at, order, unless, bit);
+                turn.tell(|| format!("{} += 1, locked, unless it has a bit: {found}", name(at)));
                 self.set(thread, before, found);
             }
             Op::Swap { at, value, before, order } => {
@@ -240,6 +265,12 @@ impl<M: Memory> World<M> {
                 if is_same && turn.plan.programs[thread].moves {
                     self.switch_out(thread);
                 }
+            }
+            Op::Await(at, reg) => {
+                if self.memory.newest(at) == self.threads[thread].regs[reg as usize] {
+                    return Outcome::Blocked;
+                }
+                turn.tell(|| "is told to go on".into());
             }
             Op::Wake => {
                 turn.tell(|| "wakes who sleeps".into());

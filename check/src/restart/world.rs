@@ -386,6 +386,7 @@ impl<M: Memory> World<M> {
                 }
                 Op::IfIs(reg, value, to) => (me.regs[reg as usize] == value).then_some(to),
                 Op::IfNot(reg, value, to) => (me.regs[reg as usize] != value).then_some(to),
+                Op::IfBitless(reg, bits, to) => (me.regs[reg as usize] & bits == 0).then_some(to),
                 Op::Goto(to) => Some(to),
                 _ => break,
             };
