@@ -1,5 +1,6 @@
 //! Restartable sequences in the instructions of aarch64: built with `--cfg quiescence_rseq_aarch64` only, since
-//! it has been compiled and assembled, and not run.
+//! they have run in an emulator (qemu, two processors, Linux 6.1, glibc 2.36), whose memory is ordered as its host's,
+//! and never on the hardware.
 //!
 //! What the kernel does, what a sequence is made of, and why, is said in `x86_64.rs`; it is the same here, but
 //! for this:
