@@ -42,8 +42,8 @@ impl<T> Place<T> {
     #[inline(always)]
     fn load(&self) -> Option<Arc<T>> {
         if count::is_countable::<T>() {
-            // SAFETY: what is in the place keeps a reference until a grace period after it was taken out, and its
-            // count is so far in front of it.
+            // SAFETY: what is in the place keeps a reference until a grace period after it was taken out [RR-1], and
+            // its count is so far in front of it.
             let loaded = unsafe { percpu::load_counted(&self.pointer, count::before::<T>()) };
             if let Some(pointer) = loaded {
                 // SAFETY: from `into_raw`, and the reference that was just counted is ours. The count cannot
@@ -61,7 +61,7 @@ impl<T> Place<T> {
         // Acquire: pairs with the AcqRel of who put it there; the object is whole.
         let pointer = self.pointer.load(Acquire);
         if !pointer.is_null() {
-            // SAFETY: from `into_raw`; it keeps a reference until this section has ended.
+            // SAFETY: from `into_raw`; it keeps a reference until this section has ended [RR-2].
             unsafe { Arc::increment_strong_count(pointer) };
         }
         drop(section);

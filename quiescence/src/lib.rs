@@ -32,6 +32,8 @@
 //! - [`synchronize`], [`start`]/[`poll`]/[`wait`]: grace periods, waited for or asked about.
 //! - [`retire`], [`call`], [`barrier`]: work that is done after a grace period; [`Tuning`]: how much of it may
 //!   wait, and how long; [`Retire`]: types of one's own.
+//! - [`Snapshot`]: a few words, read whole; [`ArcCell`] and [`ArcCellOption`]: an `Arc` that is loaded and replaced. No updater
+//!   waits for their readers.
 //! - [`Domain`]: readers that hold up their own grace periods only. What the free functions do in the global
 //!   domain its methods do in any.
 //! - [`statistics`]: what goes on. [`set_stall_hook`]: who holds a grace period up that does not end, where,

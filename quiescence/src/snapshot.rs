@@ -105,7 +105,8 @@ impl<T: Copy + Send> Snapshot<T> {
     #[inline]
     pub fn load(&self) -> T {
         let mut value = MaybeUninit::uninit();
-        // SAFETY: a buffer of a `T`, which nobody writes to until a grace period after it was taken out of this place.
+        // SAFETY: a buffer of a `T`, which nobody writes to until a grace period after it was taken out of this place
+        // [RR-1].
         if unsafe { buffer::read_restartable(&self.current, &mut value) } {
             // SAFETY: it was written.
             return unsafe { value.assume_init() };
@@ -119,7 +120,7 @@ impl<T: Copy + Send> Snapshot<T> {
         let section = restart::section();
         // Acquire: pairs with the AcqRel in `publish`; the buffer is filled.
         let current = self.current.load(Acquire);
-        // SAFETY: a buffer of a `T`, which nobody writes to until this section has ended.
+        // SAFETY: a buffer of a `T`, which nobody writes to until this section has ended [RR-2].
         let value = unsafe { buffer::read(current) };
         drop(section);
         value
