@@ -164,6 +164,12 @@ impl Free {
     }
 
     fn pop(&self) -> Option<*mut u64> {
+        self.pop_meanwhile(|| ())
+    }
+
+    /// The same, where something may come in between: for a test.
+    #[inline(always)]
+    fn pop_meanwhile(&self, mut meanwhile: impl FnMut()) -> Option<*mut u64> {
         // Relaxed: just a look.
         if self.top.load(Relaxed).is_null() {
             return None;
@@ -180,6 +186,7 @@ impl Free {
         let mut top = self.top.load(Acquire);
         while !top.is_null() {
             let next = Self::link(top).load(Relaxed);
+            meanwhile();
             match self.top.compare_exchange_weak(top, next, Acquire, Acquire) {
                 Ok(_) => break,
                 Err(now) => top = now,
@@ -386,6 +393,34 @@ mod tests {
         assert!(
             highest.iter().all(|place| place.abs_diff(chunk) < 1 << 20),
             "places are used again"
+        );
+    }
+
+    /// Who takes a place and puts it back in the midst of another's taking (a handler, or a thread) does not make that
+    /// one take it with a link to a place that is in use.
+    #[test]
+    fn what_happens_between_a_look_and_the_exchange_does_no_harm() {
+        let free = Free::new();
+        let mut places = [0_u64; 3];
+        places.iter_mut().for_each(|place| free.push(place));
+        let (mut in_use, mut once) = (None, true);
+        let taken = free.pop_meanwhile(|| {
+            if std::mem::take(&mut once) {
+                let top = free.pop();
+                in_use = free.pop();
+                // On top again, as if nothing had happened; but what was under it is in use.
+                top.into_iter().for_each(|place| free.push(place));
+            }
+        });
+        let rest = std::iter::from_fn(|| free.pop());
+        let mut all: Vec<_> = taken.into_iter().chain(in_use).chain(rest).collect();
+        let owners = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!((owners, all.len()), (3, 3), "each place has one owner");
+        assert!(
+            taken.is_some() && in_use.is_none(),
+            "nobody takes in the midst of another's taking"
         );
     }
 
