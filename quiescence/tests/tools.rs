@@ -210,6 +210,61 @@ fn threads_without_rseq_count_beside_those_with() {
     assert!(shared.kill());
 }
 
+#[test]
+fn counting_in_a_signal_handler_that_interrupts_counting_is_exact() {
+    static FUZZY: Counter = Counter::new();
+    static EXACT: ExactCounter = ExactCounter::new();
+    static HANDLED: AtomicU64 = AtomicU64::new(0);
+    static LOCK: LocalGlobalLock<u64> = LocalGlobalLock::new(7);
+    extern "C" fn handle(_: libc::c_int) {
+        FUZZY.increment();
+        EXACT.add(2);
+        if let Some(guard) = LOCK.try_read() {
+            HANDLED.fetch_add(*guard / 7, Relaxed);
+        } else {
+            HANDLED.fetch_add(1, Relaxed);
+        }
+    }
+    const SIGNAL: libc::c_int = libc::SIGUSR2;
+    let handler: extern "C" fn(libc::c_int) = handle;
+    // SAFETY: the handler counts only.
+    let before = unsafe { libc::signal(SIGNAL, handler as libc::sighandler_t) };
+    assert_ne!(before, libc::SIG_ERR);
+
+    let (sender, receiver) = mpsc::channel();
+    let counted = thread::scope(|scope| {
+        let counting = scope.spawn(move || {
+            // SAFETY: asks who this is.
+            sender.send(unsafe { libc::pthread_self() }).expect("somebody receives");
+            let mut counted = 0;
+            // The first use of all of them, too, is perhaps interrupted.
+            while HANDLED.load(Relaxed) < 2_000 {
+                FUZZY.increment();
+                EXACT.add(2);
+                drop(LOCK.read());
+                if counted % 1_000 == 0 {
+                    *LOCK.write() += 0;
+                }
+                counted += 1;
+            }
+            counted
+        });
+        let thread = receiver.recv().expect("it says who it is");
+        let mut sent = 0;
+        while !counting.is_finished() {
+            // SAFETY: it has not been joined.
+            sent += u64::from(unsafe { libc::pthread_kill(thread, SIGNAL) } == 0);
+            if sent.is_multiple_of(100) {
+                assert!(EXACT.sum() % 2 == 0);
+            }
+        }
+        counting.join().expect("no panic")
+    });
+    let all = counted + HANDLED.load(Relaxed) as i64;
+    assert_eq!((FUZZY.sum(), EXACT.sum()), (all, 2 * all));
+    assert!(LOCK.try_write().is_some(), "all readers have ended");
+}
+
 /// Threads that together hold the limit at most are never refused, and those that want more never get it.
 fn limits(limit: u64, amount_max: u64) {
     let counter = LimitCounter::new(limit);

@@ -105,6 +105,7 @@ impl<T> BigRef<T> {
     }
 
     fn make(value: T, release: Option<Release<T>>) -> Self {
+        // The bias, and the first reference [BR-1].
         let bias = if chaos::mutant(Mutant::EarlyRelease) { 0 } else { BIAS };
         let shared = Box::new(Shared {
             count: Folding::new(bias + 1, false),
@@ -257,7 +258,8 @@ impl<T> Clone for BigRefHandle<T> {
 impl<T> Drop for BigRefHandle<T> {
     #[inline]
     fn drop(&mut self) {
-        // After either the reference is gone, and perhaps the memory: nothing is touched any more.
+        // The fold in `kill` has what we did with the value before it, as it has this [BR-2]. After either of the two the
+        // reference is gone, and perhaps the memory: nothing is touched any more.
         if !self.shared().count.add_second(1_u64.wrapping_neg()) {
             put_counted(self.shared);
         }
