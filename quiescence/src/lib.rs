@@ -36,6 +36,7 @@
 //!   waits for their readers.
 //! - [`Domain`]: readers that hold up their own grace periods only. What the free functions do in the global
 //!   domain its methods do in any.
+//! - [`sync`]: counters, a reference count and a lock, on words of each processor.
 //! - [`statistics`]: what goes on. [`set_stall_hook`]: who holds a grace period up that does not end, where,
 //!   and with what stack.
 //! - [`raw`]: sections and callbacks without guards and boxes, for foreign code.
