@@ -53,6 +53,11 @@
 //! but sections, and lose no room: nine scenarios of up to some 110,000 states. Of 26 rules that are left
 //! out three do no harm.
 //!
+//! **Restartable sequences** ([`restart`]), with an abort as an event: no read touches what is freed after one
+//! barrier, its fallback included; counts are exact; sums find everybody; nobody enters a lock
+//! beside its writer or sleeps for ever; a reference is released once: 54 scenarios, each of up to some
+//! 440,000 states under TSO. Of 146 faults (a mutant in a scenario; 63 mutants) all but 16 are found.
+//!
 //! # What it does not do
 //!
 //! Calls into an engine are atomic here, and processors' memory is sequentially consistent: who
@@ -79,7 +84,8 @@
 //! ```
 //!
 //! Reading order: `memory` (what a step may see), `scenario` (who does what), `world` (the
-//! transcriptions), `system` and `explore`, `mutant`, [`scenarios`], [`litmus`]; then [`engines`], [`limit`].
+//! transcriptions), `system` and `explore`, `mutant`, [`scenarios`], [`litmus`]; then [`engines`], [`limit`],
+//! [`two_bank`], [`restart`].
 #![forbid(unsafe_code)]
 
 mod choice;

@@ -129,10 +129,11 @@ pub(super) enum Op {
         before: Reg,
         order: Ordering,
     },
-    /// Adds 1, locked, unless the word has this bit; the value before goes into a register.
-    LockedAddUnless {
-        at: Location,
-        bit: u64,
+    /// A locked change that may leave the word as it is; the value before goes into a register.
+    LockedChange {
+        at: At,
+        how: fn(u64, u64) -> u64,
+        by: u64,
         before: Reg,
         order: Ordering,
     },

@@ -129,6 +129,12 @@ mutants! {
     CountThenLook,
     /// The words keep what they have when they are summed.
     WordsKept,
+    /// On the portable path words are summed and set to zero, not exchanged for the mark that they are gone.
+    NotGone,
+    /// On the portable path additions and exchanges are relaxed.
+    RelaxedExchange,
+    /// On the portable path the words are put back into their place before they are zero.
+    PlaceBeforeZero,
     /// The words are taken out of their place before the lock says that it is stopped.
     StoppedLate,
     /// A reader that was told to wait does not look once more under the mutex.
@@ -336,4 +342,12 @@ faults! {
         "the writer sees the new epoch, and not the end before it";
     NoWake Stuck Both ["fold-lock"]
         "nobody wakes the writer";
+    NotGone Unsafe Both ["fold-portable" "fold-lock-portable"]
+        "who has found the words already adds after they were summed";
+    RelaxedExchange Unsafe WeakOnly ["fold-lock-portable"]
+        "nothing orders what readers read before what the writer writes, or the other way round";
+    RelaxedExchange Harmless Neither ["fold-portable"]
+        "a sum needs no more than each word's own order";
+    PlaceBeforeZero Harmless Neither ["fold-portable" "fold-lock-portable"]
+        "a word that is gone still sends those who find it to the one word";
 }

@@ -30,6 +30,15 @@
 //!          central &= !STOPPED (Release, locked); go on; let go of the mutex
 //! ```
 //!
+//! Without restartable sequences an addition is a locked one that each word may refuse:
+//!
+//! ```text
+//! add n:   p = place (Acquire); null: no
+//!          p[this cpu] += n unless it is GONE (AcqRel, locked); GONE: no
+//! gather:  for each word: s += swap word, GONE (AcqRel)
+//! go on:   for each word: word = 0 (Release); place = words (Release)
+//! ```
+//!
 //! `lock` and `exact` are the designs without folding, with a flag beside the words.
 
 use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
@@ -53,6 +62,8 @@ const WORDS: [Location; 2 * CPUS] =
 const FIRST: At = At::Of { pick: |_, cpu| WORDS[usize::from(cpu)], among: &WORDS };
 const SECOND: At = At::Of { pick: |_, cpu| WORDS[CPUS + usize::from(cpu)], among: &WORDS };
 
+/// In a word, on the portable path: it is not counted here now.
+const GONE: u64 = 1 << 30;
 /// More than there are readers.
 const NOBODY: u64 = 1 << 10;
 const STOPPED: u64 = 1 << 20;
@@ -60,9 +71,9 @@ const STOPPED: u64 = 1 << 20;
 pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     let is_lock = scenario.subject == Subject::FoldingLock;
     let (reader, writer) = if is_lock {
-        (("reader", read(mutant)), ("writer", write(scenario, mutant)))
+        (("reader", read(scenario, mutant)), ("writer", write(scenario, mutant)))
     } else {
-        (("thread", count(mutant)), ("reader", sum(scenario, mutant)))
+        (("thread", count(scenario, mutant)), ("reader", sum(scenario, mutant)))
     };
     Plan {
         programs: programs(scenario, reader, writer),
@@ -88,8 +99,28 @@ fn nobody_reads(end: &End<'_>) -> Option<String> {
     (sum != NOBODY).then(|| "a reader that has left is still counted".into())
 }
 
-/// Adds to a word of this processor in a section; goes on at `no` if there are none.
-fn add(code: &mut Code, at: At, by: u64, mutant: Option<Mutant>, no: Label) {
+/// Adds to a word of this processor, without sections.
+fn add_portably(code: &mut Code, (at, by): (At, u64), mutant: Option<Mutant>, no: Label) {
+    code.load(Reg::Flag, At::Is(PLACE), Acquire);
+    code.op(Op::IfIs(Reg::Flag, 0, no));
+    let how = |count: u64, by| if count == GONE { count } else { count.wrapping_add(by) };
+    let order = if mutant == Some(Mutant::RelaxedExchange) { Relaxed } else { AcqRel };
+    code.op(Op::LockedChange { at, how, by, before: Reg::Flag, order });
+    code.op(Op::IfIs(Reg::Flag, GONE, no));
+    code.op(Op::Set(Reg::Flag, Value::Is(0)));
+}
+
+/// Adds to a word of this processor; goes on at `no` if there are none.
+fn add(
+    code: &mut Code,
+    scenario: &Scenario,
+    (at, by): (At, u64),
+    mutant: Option<Mutant>,
+    no: Label,
+) {
+    if scenario.is_portable {
+        return add_portably(code, (at, by), mutant, no);
+    }
     let order = if mutant == Some(Mutant::RelaxedFlagLoad) { Relaxed } else { Acquire };
     let look = |code: &mut Code| {
         code.load(Reg::Flag, At::Is(PLACE), order);
@@ -119,44 +150,67 @@ fn stop(code: &mut Code) {
     code.store(PLACE, Value::Is(0), Relaxed);
 }
 
-/// The words' sum, in `Reg::Sum`; they are zero afterwards.
+/// The words that are in use.
+fn words(scenario: &Scenario) -> impl Iterator<Item = Location> {
+    let has_two = scenario.subject == Subject::FoldingLock;
+    let cpus = 0..usize::from(scenario.cpus);
+    let of_cpu = move |cpu| [Some(WORDS[cpu]), has_two.then_some(WORDS[CPUS + cpu])];
+    cpus.flat_map(of_cpu).flatten()
+}
+
+/// The words' sum, in `Reg::Sum`; they are zero afterwards, or gone.
 fn gather(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
-    let words = |code: &mut Code| {
-        for cpu in 0..usize::from(scenario.cpus) {
-            for at in [WORDS[cpu], WORDS[CPUS + cpu]] {
-                // An ExactCounter has one word.
-                if at == WORDS[cpu] || scenario.subject == Subject::FoldingLock {
-                    code.sum(How::Add, &[at], Relaxed);
-                    if mutant != Some(Mutant::WordsKept) {
-                        code.store(at, Value::Is(0), Relaxed);
-                    }
-                }
+    let sum = |code: &mut Code| {
+        for at in words(scenario) {
+            if scenario.is_portable && mutant != Some(Mutant::NotGone) {
+                let order = if mutant == Some(Mutant::RelaxedExchange) { Relaxed } else { AcqRel };
+                let (at, value) = (At::Is(at), Value::Is(GONE));
+                code.op(Op::Swap { at, value, before: Reg::Flag, order });
+                code.op(Op::PlusReg(Reg::Sum, Reg::Flag));
+                code.op(Op::Set(Reg::Flag, Value::Is(0)));
+                continue;
+            }
+            code.sum(How::Add, &[at], Relaxed);
+            if mutant != Some(Mutant::WordsKept) {
+                code.store(at, Value::Is(0), Relaxed);
             }
         }
     };
+    if scenario.is_portable {
+        return sum(code);
+    }
     if mutant == Some(Mutant::SumFirst) {
-        words(code);
+        sum(code);
         code.op(barrier(None));
-    } else {
-        code.op(barrier(if mutant == Some(Mutant::BarrierFirst) {
-            Some(Mutant::NoBarrier) // it has been
-        } else {
-            mutant
-        }));
-        words(code);
+        return;
+    }
+    if mutant != Some(Mutant::BarrierFirst) {
+        code.op(barrier(mutant));
+    }
+    sum(code);
+}
+
+fn go_on(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
+    let order = if mutant == Some(Mutant::RelaxedFlagClear) { Relaxed } else { Release };
+    let zero = |code: &mut Code| {
+        let stores = words(scenario).filter(|_| scenario.is_portable);
+        stores.for_each(|at| code.store(at, Value::Is(0), order));
+    };
+    let is_early = mutant == Some(Mutant::PlaceBeforeZero);
+    if !is_early {
+        zero(code);
+    }
+    code.store(PLACE, Value::Is(1), order);
+    if is_early {
+        zero(code);
     }
 }
 
-fn go_on(code: &mut Code, mutant: Option<Mutant>) {
-    let order = if mutant == Some(Mutant::RelaxedFlagClear) { Relaxed } else { Release };
-    code.store(PLACE, Value::Is(1), order);
-}
-
-fn count(mutant: Option<Mutant>) -> Code {
+fn count(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
     let mut code = Code::new();
     let begin = code.here();
     let (no, done) = (code.label(), code.label());
-    add(&mut code, FIRST, 1, mutant, no);
+    add(&mut code, scenario, (FIRST, 1), mutant, no);
     code.op(Op::Counted);
     code.op(Op::Goto(done));
     code.place(no);
@@ -179,7 +233,7 @@ fn sum(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
     gather(&mut code, scenario, mutant);
     code.op(Op::ReadOut(CENTRAL));
     code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    go_on(&mut code, mutant);
+    go_on(&mut code, scenario, mutant);
     code.op(Op::Unlock(MUTEX));
     repeat(&mut code, begin);
     code
@@ -187,17 +241,18 @@ fn sum(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
 
 fn begin_at_once(code: &mut Code, mutant: Option<Mutant>, inside: Label) {
     let order = if mutant == Some(Mutant::RelaxedBegin) { Relaxed } else { Acquire };
-    code.op(Op::LockedAddUnless { at: CENTRAL, bit: STOPPED, before: Reg::Sum, order });
+    let how = |readers, _| if readers & STOPPED == 0 { readers + 1 } else { readers };
+    code.op(Op::LockedChange { at: At::Is(CENTRAL), how, by: 1, before: Reg::Sum, order });
     code.op(Op::IfBitless(Reg::Sum, STOPPED, inside));
     code.op(Op::Set(Reg::Sum, Value::Is(0)));
 }
 
-fn read(mutant: Option<Mutant>) -> Code {
+fn read(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
     let mut code = Code::new();
     let begin = code.here();
     let (no, slept, unlock, inside, ended) =
         (code.label(), code.label(), code.label(), code.label(), code.label());
-    add(&mut code, FIRST, 1, mutant, no);
+    add(&mut code, scenario, (FIRST, 1), mutant, no);
     code.op(Op::Goto(inside));
     code.place(no);
     begin_at_once(&mut code, mutant, inside);
@@ -224,7 +279,7 @@ fn read(mutant: Option<Mutant>) -> Code {
     code.op(Op::Touch(Reg::Object));
     code.op(Op::Set(Reg::Object, Value::Is(0)));
     let no = code.label();
-    add(&mut code, SECOND, MINUS_ONE, mutant, no);
+    add(&mut code, scenario, (SECOND, MINUS_ONE), mutant, no);
     code.op(Op::Goto(ended));
     code.place(no);
     let order = if mutant == Some(Mutant::RelaxedDrop) { Relaxed } else { AcqRel };
@@ -286,12 +341,12 @@ fn write(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
     code.op(Op::New(Reg::Object));
     code.store(Location::Pointer, Value::In(Reg::Object), Relaxed);
     code.op(Op::Set(Reg::Object, Value::Is(0)));
-    end_write(&mut code, mutant);
+    end_write(&mut code, scenario, mutant);
     repeat(&mut code, begin);
     code
 }
 
-fn end_write(code: &mut Code, mutant: Option<Mutant>) {
+fn end_write(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
     let nobody = code.label();
     code.op(Op::Lock(MUTEX));
     code.load(Reg::Epoch, At::Is(WAITING), Relaxed);
@@ -306,7 +361,7 @@ fn end_write(code: &mut Code, mutant: Option<Mutant>) {
     let order = if mutant == Some(Mutant::RelaxedFlagClear) { Relaxed } else { Release };
     add_to_central(code, Value::Is(STOPPED.wrapping_neg()), order);
     code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    go_on(code, mutant);
+    go_on(code, scenario, mutant);
     code.op(Op::Unlock(MUTEX));
 }
 

@@ -10,8 +10,10 @@
 //! - [`Subject::Guard`] (`guard`): a read that falls back to a guard after some aborts;
 //! - [`Subject::Counts`], [`Subject::Growing`] (`count`, `grow`): increments without a locked
 //!   instruction, and counts that are small until used;
-//! - [`Subject::LocalGlobal`], [`Subject::BigRef`] (`lock`, `reference`): updaters that are stopped
-//!   by a flag and a barrier.
+//! - [`Subject::ExactCounter`], [`Subject::LocalGlobal`], [`Subject::BigRef`] (`exact`, `lock`,
+//!   `reference`): updaters that are stopped by a flag and a barrier;
+//! - [`Subject::FoldingCounter`], [`Subject::FoldingLock`] (`fold`): what the library has in place of the
+//!   first two: the words themselves are taken out of their place, and nobody is stopped.
 //!
 //! [`FAULTS`] lists each step with what comes of leaving it out, and what comes of a kernel that does not
 //! abort.
@@ -49,9 +51,17 @@
 //! instruction ([`Mutant::LockedAddFromElsewhere`]); and it counts the references of a `BigRef` on
 //! the atomic word at all times.
 //!
+//! **Folding** needs the barrier between taking the words out of their place and summing them, and release
+//! and acquire of that place ([`Mutant::RelaxedFlagLoad`]: else a thread finds the words again, and not that
+//! they are zero). Its lock may say that it is stopped before or after ([`Mutant::StoppedLate`]), but
+//! a reader that is to wait must look once more under the mutex. Without sections the mark in
+//! each word is needed ([`Mutant::NotGone`]); whether words or their place come back first is not
+//! ([`Mutant::PlaceBeforeZero`]).
+//!
 //! # What it does not do
 //!
-//! Under the weak model aborts that nobody asks for have a limit, one a thread in most scenarios (clocks
+//! `compare_and_swap`, a writer that leaves the lock to the next one, `LimitCounter`, and words of a
+//! `Folding` that are made while it is used have no transcription. Under the weak model aborts that nobody asks for have a limit, one a thread in most scenarios (clocks
 //! would grow without bound); under TSO they have none. `rseq_cs` that outlives the code it
 //! points to (a library that is unloaded), and the kernel's own correctness, are out of scope.
 //! That a locked instruction of a section is one that cannot be interrupted is x86's; elsewhere the commit

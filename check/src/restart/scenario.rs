@@ -424,9 +424,24 @@ fn folding() -> Vec<Scenario> {
             about: "two threads on two processors",
             readers: 2,
             rounds: 1,
-            ..count
+            ..count.clone()
+        },
+        Scenario {
+            name: "fold-portable",
+            about: "two sums, without sections",
+            updates: 2,
+            is_portable: true,
+            ..count.clone()
         },
         lock.clone(),
+        Scenario {
+            name: "fold-lock-portable",
+            about: "without sections",
+            rounds: 2,
+            cpus: 1,
+            is_portable: true,
+            ..lock.clone()
+        },
         Scenario {
             name: "fold-lock-again",
             about: "a reader that comes twice, and a writer that comes twice",

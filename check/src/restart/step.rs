@@ -60,7 +60,7 @@ impl<M: Memory> World<M> {
             | Op::Store { .. }
             | Op::Add { .. }
             | Op::LockedAdd { .. }
-            | Op::LockedAddUnless { .. }
+            | Op::LockedChange { .. }
             | Op::Swap { .. } => self.access(thread, cpu, op, turn),
             Op::Count { .. } | Op::New(_) | Op::NewAt(_) | Op::Touch(_) | Op::Free(_) => {
                 return self.handle(thread, cpu, op, turn);
@@ -174,12 +174,12 @@ impl<M: Memory> World<M> {
                 let found = self.memory.update(me, at, order, u64::wrapping_add, by);
                 self.set(thread, before, found);
             }
-            Op::LockedAddUnless { at, bit, before, order } => {
-                // One that does not add is a load; as an update it is stronger under TSO only.
-                let unless: fn(u64, u64) -> u64 =
-                    |found, bit| if found & bit == 0 { found + 1 } else { found };
-                let found = self.memory.update(me, at, order, unless, bit);
-                turn.tell(|| format!("{} += 1, locked, unless it has a bit: {found}", name(at)));
+            Op::LockedChange { at, how, by, before, order } => {
+                // One that changes nothing is a load; as an update it is stronger under TSO only.
+                let at = self.find(thread, at, cpu);
+                let found = self.memory.update(me, at, order, how, by);
+                let after = how(found, by);
+                turn.tell(|| format!("{} = {after}, which was {found}, locked", name(at)));
                 self.set(thread, before, found);
             }
             Op::Swap { at, value, before, order } => {
