@@ -105,7 +105,7 @@ fn values_with_padding_niches_and_pointers_come_back_as_they_were() {
     float.store(f64::NAN);
     assert!(float.load().is_nan());
     let text = Snapshot::new("first");
-    text.store(String::from("second").leak());
+    text.store("second");
     assert_eq!(text.load(), "second");
     let function = Snapshot::new(u64::wrapping_add as fn(u64, u64) -> u64);
     function.store(u64::wrapping_mul);
