@@ -18,7 +18,7 @@ use crate::slot::{NOT_READY, Slot};
 #[diagnostic::on_unimplemented(
     message = "this is no section of the domain `{K}`",
     label = "a guard of another domain, or none at all",
-    note = "the value is protected by sections of `{K}`: read with `Domain::of({K}).read()`, or with `quiescence::read()` if that is `Global`"
+    note = "the value is protected by sections of `{K}`: read in that domain: with `quiescence::read()` if it is `Global`, `Srcu::read` if it is `Sleepable`, else `Domain::of({K}).read()`"
 )]
 pub unsafe trait Section<K: AnyKind> {
     /// The domain that the section belongs to.

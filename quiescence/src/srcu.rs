@@ -184,7 +184,7 @@ impl Srcu {
         self.sleepable().synchronize();
     }
 
-    /// As [`synchronize`](Self::synchronize), which looks at once as well: whoever waits here is in a hurry. Counted in
+    /// As [`synchronize`](Self::synchronize), which looks at once as well; what differs is that it is counted in
     /// [`Statistics::grace_periods_expedited`].
     #[track_caller]
     pub fn synchronize_expedited(&self) {
@@ -527,7 +527,7 @@ impl fmt::Debug for SrcuOwnedGuard {
 }
 
 /// A grace period that a task waits for: [`Srcu::synchronize_async`].
-#[must_use = "a future does nothing unless it is awaited"]
+#[must_use = "the grace period has been asked for; whether it has ended is known once this has been awaited"]
 pub struct Synchronize<'s> {
     srcu: &'s Srcu,
     cookie: grace::Cookie,

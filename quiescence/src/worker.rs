@@ -226,7 +226,8 @@ fn tend(task: &mut Task<Handle>) {
     // Relaxed: the worker's own.
     let rests_until_ns = core.rests_until_ns.load(Relaxed);
     let rested = clock::monotonic_ns() >= rests_until_ns;
-    if rested || hurried || core.urgency() == Urgency::Expedited {
+    let waited_for = matches!(core.attention(), Attention::Within(_));
+    if rested || hurried || waited_for || core.urgency() == Urgency::Expedited {
         advance(core);
     }
     let began_ns = clock::thread_cpu_ns();

@@ -35,6 +35,17 @@ fn a_grace_period_does_not_wait_for_sections_that_began_later() {
 }
 
 #[test]
+fn only_what_was_called_expedited_is_counted_so() {
+    let domain = Srcu::new();
+    domain.synchronize();
+    block_on(domain.synchronize_async());
+    domain.wait(domain.start());
+    assert_eq!(domain.statistics().grace_periods_expedited, 0);
+    domain.synchronize_expedited();
+    assert_eq!(domain.statistics().grace_periods_expedited, 1);
+}
+
+#[test]
 fn domains_do_not_wait_for_each_other() {
     let (one, other) = (Srcu::new(), Srcu::new());
     let guard = one.read();

@@ -29,13 +29,27 @@ pub(crate) struct TwoBank {
     pub(super) ticked_ns: u64,
     /// The number of the grace period that was last told of as begun.
     pub(super) begun: u64,
+    /// The furthest that somebody asked for who said that it is urgent; the machine takes all who wait for that.
+    expedited: two_bank::Cookie,
 }
 
 #[cfg(not(loom))]
 impl TwoBank {
     pub(crate) const fn new(delay: Adaptive) -> Self {
-        let machine = two_bank::Machine::new(delay, two_bank::Sequence::after(0));
-        Self { machine, run_at_ns: 0, ticked_ns: 0, begun: 0 }
+        let start = two_bank::Sequence::after(0);
+        let machine = two_bank::Machine::new(delay, start);
+        let expedited = two_bank::Cookie::done_at(start);
+        Self { machine, run_at_ns: 0, ticked_ns: 0, begun: 0, expedited }
+    }
+
+    fn urgency(&self) -> Urgency {
+        if !self.machine.sequence().is_done(self.expedited) {
+            Urgency::Expedited
+        } else if self.machine.is_expedited() {
+            Urgency::Normal
+        } else {
+            Urgency::Background
+        }
     }
 
     pub(super) fn sequence(&self) -> Sequence {
@@ -45,6 +59,13 @@ impl TwoBank {
     /// Asks for what `cookie` stands for. If that makes the domain pressing which was not, the next run is due now: it
     /// was put off for as long as nobody was in a hurry. Answers whether it does.
     fn require(&mut self, cookie: two_bank::Cookie, urgency: Urgency) -> bool {
+        let furthest = self.machine.snapshot();
+        let is_later = cookie.is_at_or_after(self.expedited);
+        // A cookie that this domain cannot have given asks for what the machine takes it for.
+        let cookie = if cookie.is_at_or_after(furthest) { furthest } else { cookie };
+        if urgency == Urgency::Expedited && is_later {
+            self.expedited = cookie;
+        }
         let was_pressing = self.machine.is_expedited();
         self.machine.require(cookie, pressing(urgency));
         let hurries = !was_pressing && self.machine.is_expedited();
@@ -125,9 +146,7 @@ impl Protocol {
         match self {
             Self::Threads(machine) => machine.urgency(),
             #[cfg(not(loom))]
-            Self::TwoBank(banks) if banks.machine.is_expedited() => Urgency::Expedited,
-            #[cfg(not(loom))]
-            Self::TwoBank(_) => Urgency::Background,
+            Self::TwoBank(banks) => banks.urgency(),
         }
     }
 
