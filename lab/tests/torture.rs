@@ -51,10 +51,16 @@ fn clean(fences: &str) {
 
 /// A clean run about these themes, in which every one of these deeds was done. Answers its report.
 fn defers(themes: &str, seconds: u64, deeds: &[&str]) -> Value {
+    does("best", themes, seconds, deeds)
+}
+
+/// The same, on this path per processor.
+fn does(per_cpu: &str, themes: &str, seconds: u64, deeds: &[&str]) -> Value {
     let _alone = alone();
     let seconds = seconds.to_string();
     let args = ["torture", "--only", themes, "--seconds", &seconds, "--seed", "7", "--json", "-"];
-    let (stdout, _) = expect_code(&run(args), 0);
+    let output = rcu(args).env("QUIESCENCE_PERCPU", per_cpu).output().expect("the command starts");
+    let (stdout, _) = expect_code(&output, 0);
     let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
     assert_eq!(report["verdict"], "clean");
     let deferred = report["deferred"].as_array().expect("a list");
@@ -133,12 +139,100 @@ fn processes_that_are_stopped_and_that_fork_are_clean() {
     defers("forks", 2, &["fork in a storm"]);
 }
 
+/// What has threads that are moved and interrupted.
+const MOVED: [&str; 2] = ["thread moved to other processors", "signal to a thread"];
+
+/// A clean run about sleepable domains: everybody reads, every way is used, grace periods end.
+fn sleeps(per_cpu: &str) {
+    let deeds = [
+        "small domain that grew",
+        "grace period beside a section of another domain",
+        "future dropped half-way",
+    ];
+    let report = does(per_cpu, "sleepable", 3, &[&MOVED[..], &deeds].concat());
+    let each = |list: &str, count: &str, expected: usize| {
+        let list = report[list].as_array().expect("a list");
+        assert_eq!(list.len(), expected, "{list:?}");
+        for one in list {
+            assert!(one[count].as_u64().expect("a count") > 0, "none: {one}");
+        }
+    };
+    each("reads_by_kind", "count", 7);
+    each("updates", "count", 16);
+    each("domains", "grace_periods", 2);
+    assert_eq!(report["weak"], false);
+    assert_eq!(report["callbacks_queued"], report["callbacks_run"]);
+    if per_cpu == "portable" {
+        assert_eq!(report["per_cpu"], "portable");
+    }
+}
+
+#[test]
+fn sleepable_domains_are_clean() {
+    sleeps("best");
+}
+
+#[test]
+fn sleepable_domains_are_clean_without_sequences() {
+    sleeps("portable");
+}
+
+/// The same about what else counts per processor.
+fn counts(per_cpu: &str) {
+    let deeds = [
+        "Snapshot::load",
+        "Snapshot::store",
+        "Snapshot::swap",
+        "Snapshot::update",
+        "ArcCell::load",
+        "ArcCell::store",
+        "ArcCell::swap",
+        "ArcCell::compare_and_swap",
+        "ArcCell::rcu",
+        "ArcCellOption::swap",
+    ];
+    does(per_cpu, "restart", 2, &[&MOVED[..], &deeds].concat());
+    let deeds = [
+        "addition to counters",
+        "exact sum under load",
+        "LimitCounter::try_add",
+        "LimitCounter::try_add refused",
+        "BigRef::try_get",
+        "BigRef::kill",
+        "LocalGlobalLock::read",
+        "LocalGlobalLock::write",
+        "LocalGlobalLock guard that ended on another thread",
+    ];
+    does(per_cpu, "tools", 2, &[&MOVED[..], &deeds].concat());
+}
+
+#[test]
+fn restartable_reads_and_tools_are_clean() {
+    counts("best");
+}
+
+#[test]
+fn restartable_reads_and_tools_are_clean_without_sequences() {
+    counts("portable");
+}
+
+#[test]
+fn a_step_that_only_one_path_has_is_removed_there() {
+    let _alone = alone();
+    let args = "torture --mutant no-fallback-look --json -";
+    let output =
+        rcu(args.split(' ')).env_remove("QUIESCENCE_PERCPU").output().expect("the command starts");
+    let (stdout, _) = expect_code(&output, 0);
+    let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+    assert_eq!((&report["verdict"], &report["per_cpu"]), (&"caught".into(), &"portable".into()));
+}
+
 /// All at once. `RCU_TORTURE_SECONDS` says for how long.
 #[test]
 fn everything_at_once_is_clean() {
     let seconds = std::env::var("RCU_TORTURE_SECONDS")
         .map_or(20, |seconds| seconds.parse().expect("RCU_TORTURE_SECONDS is a number of seconds"));
-    let themes = "readers,floods,limits,quiet,stalls,churn,processes";
+    let themes = "readers,floods,limits,quiet,stalls,churn,processes,sleepable,restart,tools";
     let report = defers(themes, seconds, &[]);
     for updates in report["updates"].as_array().expect("a list") {
         assert!(updates["count"].as_u64() > Some(0), "{} was never used", updates["way"]);
@@ -188,7 +282,7 @@ fn seed_and_commit_come_first() {
 fn every_removed_step_is_caught() {
     let _alone = alone();
     let (names, _) = expect_code(&run(["torture", "--list-mutants"]), 0);
-    assert!(names.lines().count() >= 20, "{names}");
+    assert!(names.lines().count() >= 42, "{names}");
     for name in names.lines() {
         // A run ends by itself: when the fault is caught, or after 30 s.
         let output = run(["torture", "--mutant", name, "--seconds", "30"]);

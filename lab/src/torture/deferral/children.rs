@@ -15,7 +15,8 @@ use crate::torture::kinds::FaultKind;
 use crate::torture::random::Random;
 
 /// What a child is about.
-const ROLES: [&str; 3] = ["floods,limits", "forks", "quiet,churn,stalls"];
+const ROLES: [&str; 4] =
+    ["floods,limits", "forks", "sleepable,restart,tools", "quiet,churn,stalls"];
 
 /// How long a child runs.
 const SECONDS: u32 = 2;

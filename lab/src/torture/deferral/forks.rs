@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
-use quiescence_chaos::{Domain, Kind, chaos};
+use quiescence_chaos::sync::{Counter, ExactCounter};
+use quiescence_chaos::{Domain, Kind, Snapshot, Srcu, chaos};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::flood::{self, Flooder};
@@ -29,12 +30,13 @@ const LOOK: Duration = Duration::from_millis(5);
 const LOOKS_MAX: u32 = 2000;
 
 /// What a child's code says.
-const WRONG: [(i32, &str); 5] = [
+const WRONG: [(i32, &str); 6] = [
     (101, "panicked; see standard error"),
     (51, "a barrier there did not run what was queued there"),
     (52, "the domain of the storm has more or less room there than it should"),
     (53, "what was deferred there was not dropped"),
     (54, "something was wrong there: callbacks out of order, or a limit exceeded"),
+    (55, "counters, snapshots or a sleepable domain gave something wrong there"),
 ];
 
 /// Defers, and may be interrupted by a fork at any time.
@@ -49,12 +51,37 @@ pub(super) fn storm<K: Kind>(field: &Field<K>, random: &mut Random) {
 
 fn burst<K: Kind>(flooder: &mut Flooder<'_, K>, random: &mut Random) {
     let some = 1 + random.below(60);
-    match random.below(4) {
+    match random.below(5) {
+        4 => {
+            if !count_and_read(some) {
+                flooder.field.tally.fault(FaultKind::Sum, || WRONG[5].1.to_owned());
+            }
+        }
         0 => flooder.call(some, random),
         1 => flood::retire_in_section(flooder.field, some, random),
         2 => flood::again(flooder.field, some),
         _ => flood::retire(flooder.field, some, random),
     }
+}
+
+/// Uses what counts per processor, all of it new: the memory of such counters, and who reads where no sequence can, are the
+/// whole process's. Answers whether all sums and values are right.
+fn count_and_read(some: u64) -> bool {
+    let (domain, counter, exact) = (Srcu::new(), Counter::new(), ExactCounter::new());
+    let snapshot = Snapshot::new([0; 4]);
+    for value in 1..=2 * some {
+        let guard = domain.read();
+        counter.increment();
+        exact.increment();
+        drop(guard);
+        if value % 16 == 0 {
+            snapshot.store([value; 4]);
+        }
+    }
+    domain.synchronize_expedited();
+    let sums = [counter.sum(), exact.sum()].map(i64::cast_unsigned);
+    let last = 2 * some / 16 * 16;
+    sums == [2 * some; 2] && snapshot.load() == [last; 4] && domain.statistics().readers == 0
 }
 
 /// Forks again and again, and waits for its children.
@@ -128,6 +155,9 @@ fn child<K: Kind>(field: &Field<K>, random: &mut Random) -> i32 {
     // Another domain, too, and a grace period of its own.
     let domain = Domain::new();
     domain.synchronize();
+    if !(1..20).all(|some| count_and_read(8 * some)) {
+        return 55;
+    }
     if field.station.ledger.faults_total() == faults { 0 } else { 54 }
 }
 
