@@ -57,6 +57,11 @@ impl<T> Place<T> {
     #[cold]
     #[inline(never)]
     fn load_in_section(&self) -> Option<Arc<T>> {
+        // An empty place needs no section. And where there is something, `restart::prepare` has run, so that a child
+        // process is not left with ours. Acquire: as below.
+        if self.pointer.load(Acquire).is_null() {
+            return None;
+        }
         let section = restart::section();
         // Acquire: pairs with the AcqRel of who put it there; the object is whole.
         let pointer = self.pointer.load(Acquire);
