@@ -215,7 +215,7 @@ impl Choice {
                     .into_iter()
                     .filter(|rival| names.contains(&rival.name))
                     .collect();
-                grace(case, &rivals, readers, budget, session)
+                grace(case, &rivals, readers, amounts.grace, session)
             }
             What::Store(threads) => match Crowd::gather(threads) {
                 Ok(crowd) => session.interleave(case, budget, |number| {
@@ -236,7 +236,8 @@ impl Choice {
             What::Boot(_) => ABOUT_UPDATE * self.amounts.updates as u32,
             What::Blocked => self.amounts.blocked,
             What::Domains(_) => ABOUT_DOMAIN * self.amounts.domains as u32,
-            What::Grace(_) => self.amounts.grace,
+            // Half of it is for the readers to arrive.
+            What::Grace(_) => 2 * self.amounts.grace,
             What::Store(_) => ABOUT_STORE * self.amounts.stores,
         }
     }
@@ -261,13 +262,13 @@ fn grace(
     case: Case,
     rivals: &[&GraceRival],
     readers: usize,
-    budget: Duration,
+    duration: Duration,
     session: &mut Session<'_>,
 ) -> Result<Option<Case>, Failure> {
     let company = Company::gather(rivals, 0).map_err(|error| Failure::io("cannot start", error))?;
     let steps = steps_for(SECTION);
-    session.interleave(case, budget, |number| {
-        let seen = company.measure_sections(rivals[number], readers, steps, budget);
+    session.interleave(case, 2 * duration, |number| {
+        let seen = company.measure_sections(rivals[number], readers, steps, duration);
         // Readers waiting for a CPU are the point here.
         Sample { values: vec![seen.p50_ns, seen.p99_ns], readers_share: 1.0 }
     })

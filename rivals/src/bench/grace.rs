@@ -117,7 +117,8 @@ impl Company {
         self.measure_sections(rival, readers, 0, budget)
     }
 
-    /// The same beside readers whose sections take so many steps: see [`steps_for`].
+    /// The same beside readers whose sections take so many steps: see [`steps_for`]. Before it counts, grace
+    /// periods are waited for for as long again.
     ///
     /// # Panics
     /// As [`measure`](Self::measure).
@@ -131,8 +132,16 @@ impl Company {
         let mut waits = Histogram::<u64>::new_with_bounds(1, LATENCY_MAX_NS, 3)
             .expect("the bounds are constants in range");
         let (_, readers_share) = self.beside_readers(rival, readers, steps, |synchronize| {
-            for _ in 0..WARM_UP {
+            let begin = Instant::now();
+            let mut count = 0;
+            // Readers with sections of some length may be more than there are CPUs: until they have all
+            // come to read, a grace period waits for nobody, and there would be many of these.
+            while count < WARM_UP || (steps > 0 && begin.elapsed() < budget) {
                 synchronize();
+                count += 1;
+                if steps > 0 {
+                    thread::yield_now();
+                }
             }
             let first = Instant::now();
             loop {
