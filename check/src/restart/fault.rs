@@ -129,7 +129,8 @@ mutants! {
     CountThenLook,
     /// The words keep what they have when they are summed.
     WordsKept,
-    /// On the portable path words are summed and set to zero, not exchanged for the mark that they are gone.
+    /// On the portable path words are summed and set to zero, not exchanged for the mark that they
+    /// are gone.
     NotGone,
     /// On the portable path additions and exchanges are relaxed.
     RelaxedExchange,
@@ -188,7 +189,8 @@ faults! {
         "a handler that returns to the same instruction has not let anybody else run there";
     UnmappedAtOnce Unsafe Both ["snapshot-page-fault" "arc-cell-page-fault"]
         "a page fault outlasts the barrier: the kernel looks for the mapping before it aborts";
-    NoBarrier Unsafe Both ["snapshot" "arc-cell" "guard" "growing-small" "local-global" "exact" "big-ref"]
+    NoBarrier Unsafe Both ["snapshot" "arc-cell" "guard" "growing-small" "local-global" "exact"
+        "big-ref"]
         "nobody is stopped, and nothing is ordered";
     PlainBarrier Unsafe Both ["snapshot" "arc-cell" "guard" "local-global" "exact" "big-ref"]
         "a section that has looked already goes on";
@@ -233,7 +235,8 @@ faults! {
     NoLightFence Unsafe Both ["guard-portable" "growing-portable"]
         "the reader's count is in its store buffer while it loads the old pointer";
     NoLightFence Stuck WeakOnly ["local-global-portable"]
-        "on x86 a locked unmark is a fence. Elsewhere: the unmark is in a store buffer while the flag is looked at: nobody wakes the writer";
+        "on x86 a locked unmark is a fence. Elsewhere: the unmark is in a store buffer while the flag \
+         is looked at: nobody wakes the writer";
     NoLightFenceAtUnlock Harmless Neither ["guard-portable"]
         "release and acquire of the unlock order what it orders";
     PointerBeforeCount Unsafe Both ["guard" "guard-portable"]
@@ -275,7 +278,8 @@ faults! {
     MarksFirst Unsafe Both ["local-global-portable-two-readers" "local-global-stranger"]
         "a mark that is taken back between the sums makes up for one that stays";
     NoLightFenceAtLock Unsafe WeakOnly ["local-global-portable"]
-        "on x86 a locked mark is a fence. Elsewhere: the mark is in a store buffer while the flag is looked at";
+        "on x86 a locked mark is a fence. Elsewhere: the mark is in a store buffer while the flag is \
+         looked at";
     MarkKept Stuck Both ["local-global-portable"]
         "the writer waits for it";
     FlagBeforeUnmark Stuck Both ["local-global"]

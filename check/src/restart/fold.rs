@@ -19,12 +19,13 @@
 //!
 //! LocalGlobalLock; central begins as NOBODY
 //! read:    add 1 to word 0; told no: central += 1 unless it is STOPPED (Acquire, locked); else
-//!             take the mutex; the same once more; else waiting += 1, let go of the mutex and sleep until
-//!             turns changes
+//!             take the mutex; the same once more; else waiting += 1, let go of the mutex and
+//!             sleep until turns changes
 //! end:     add -1 to word 1; told no: before = central -= 1 (AcqRel, locked)
 //!             before == NOBODY | STOPPED + 1: drained += 1 (Release, locked); wake the writer
 //! write:   take the mutex; central |= STOPPED (Relaxed, locked); stop; let go of the mutex; gather
-//! wait:    e = drained (Acquire); central != NOBODY | STOPPED (Acquire): sleep if drained is still e; wait
+//! wait:    e = drained (Acquire); central != NOBODY | STOPPED (Acquire): sleep if drained is
+//!             still e; wait
 //!          write what is locked
 //!          take the mutex; central += waiting (Relaxed, locked); waiting = 0; turns += 1
 //!          central &= !STOPPED (Release, locked); go on; let go of the mutex

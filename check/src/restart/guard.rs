@@ -19,7 +19,8 @@
 //!          l = sum over banks and cpus of lock (Relaxed)
 //!          equal: free old.  Else: a grace period of the two banks; free old
 //!
-//! check b: u = sum over cpus of unlock[b] (Acquire); heavy fence; l = sum over cpus of lock[b] (Relaxed)
+//! check b: u = sum over cpus of unlock[b] (Acquire); heavy fence; l = sum over cpus of lock[b]
+//!             (Relaxed)
 //! flip:    index = other (Relaxed)
 //! ```
 //!

@@ -1,5 +1,5 @@
-//! Restartable sequences, explored: reads that a barrier sends back to their beginning, and what is built
-//! on sections that look at a flag and count.
+//! Restartable sequences, explored: reads that a barrier sends back to their beginning, and what
+//! is built on sections that look at a flag and count.
 //!
 //! Threads run on processors, are preempted at any instruction, go on on another processor, and get
 //! signals; a *section* of a thread that is preempted, gets a signal, or is interrupted by
@@ -15,17 +15,18 @@
 //! - [`Subject::FoldingCounter`], [`Subject::FoldingLock`] (`fold`): what the library has in place of the
 //!   first two: the words themselves are taken out of their place, and nobody is stopped.
 //!
-//! [`FAULTS`] lists each step with what comes of leaving it out, and what comes of a kernel that does not
-//! abort.
+//! [`FAULTS`] lists each step with what comes of leaving it out, and what comes of a kernel that
+//! does not abort.
 //!
 //! # What it confirms
 //!
 //! **A section that began before the barrier touches nothing after it.** Every touch of a freed object
-//! counts, also one that would be aborted a moment later. So what is freed after the barrier may be written to,
-//! and used again, at once.
+//! counts, also one that would be aborted a moment later. So what is freed after the barrier may
+//! be written to, and used again, at once.
 //!
-//! **It may be unmapped at once but for page faults** ([`Mutant::UnmappedAtOnce`]): one that began before the
-//! barrier may look for the mapping after it, and only then would the kernel abort the section. So memory
+//! **It may be unmapped at once but for page faults** ([`Mutant::UnmappedAtOnce`]): one that began
+//! before the barrier may look for the mapping after it, and only then would the kernel abort the
+//! section. So memory
 //! that may be paged out, or shared after a fork, must stay mapped.
 //!
 //! **The section is as long as its protection.** It begins with the instruction after the store to
@@ -39,7 +40,8 @@
 //! Unlocks may be summed after the barrier as well, but never after locks, and locks never before it.
 //! The barrier orders the reads of a guard that has ended, so its unlock need not be a release.
 //!
-//! **The pointer to words of processors is loaded for each of the two sums** ([`Mutant::CellsOnce`]); if the
+//! **The pointer to words of processors is loaded for each of the two sums**
+//! ([`Mutant::CellsOnce`]); if the
 //! publication before is a locked instruction, x86 would get by with one load.
 //!
 //! **The order of the two sums of a `LocalGlobalLock` does not matter while readers mark in sections**
@@ -51,9 +53,10 @@
 //! instruction ([`Mutant::LockedAddFromElsewhere`]); and it counts the references of a `BigRef` on
 //! the atomic word at all times.
 //!
-//! **Folding** needs the barrier between taking the words out of their place and summing them, and release
-//! and acquire of that place ([`Mutant::RelaxedFlagLoad`]: else a thread finds the words again, and not that
-//! they are zero). Its lock may say that it is stopped before or after ([`Mutant::StoppedLate`]), but
+//! **Folding** needs the barrier between taking the words out of their place and summing them, and
+//! release and acquire of that place ([`Mutant::RelaxedFlagLoad`]: else a thread finds the words again,
+//! and not that they are zero). Its lock may say that it is stopped before or after
+//! ([`Mutant::StoppedLate`]), but
 //! a reader that is to wait must look once more under the mutex. Without sections the mark in
 //! each word is needed ([`Mutant::NotGone`]); whether words or their place come back first is not
 //! ([`Mutant::PlaceBeforeZero`]).
@@ -61,11 +64,15 @@
 //! # What it does not do
 //!
 //! `compare_and_swap`, a writer that leaves the lock to the next one, `LimitCounter`, and words of a
-//! `Folding` that are made while it is used have no transcription. Under the weak model aborts that nobody asks for have a limit, one a thread in most scenarios (clocks
-//! would grow without bound); under TSO they have none. `rseq_cs` that outlives the code it
-//! points to (a library that is unloaded), and the kernel's own correctness, are out of scope.
-//! That a locked instruction of a section is one that cannot be interrupted is x86's; elsewhere the commit
-//! must be a single instruction too.
+//! `Folding` that are made while it is used have no transcription.
+//!
+//! Under the weak model a thread is disturbed a limited number of times, once in most scenarios:
+//! one abort that nobody asks for, and one migration though nobody else is to run (clocks would
+//! grow without bound). Under TSO there is no limit.
+//!
+//! `rseq_cs` that outlives the code it points to (a library that is unloaded), and the kernel's own
+//! correctness, are out of scope. That a locked instruction is one that cannot be interrupted is
+//! x86's; elsewhere the commit must be a single instruction too.
 
 mod code;
 mod count;
@@ -75,6 +82,7 @@ mod fault;
 mod fold;
 mod grow;
 mod guard;
+mod kernel;
 mod lock;
 mod read;
 mod reference;

@@ -106,7 +106,7 @@ const fn named_as(name: &'static str, subject: Subject, about: &'static str) -> 
 
 /// All scenarios.
 pub fn scenarios() -> Vec<Scenario> {
-    [reads(), guards(), counts(), tools(), folding()].concat()
+    [reads(), guards(), counts(), locks(), tools(), folding()].concat()
 }
 
 fn reads() -> Vec<Scenario> {
@@ -288,13 +288,8 @@ fn counts() -> Vec<Scenario> {
     ]
 }
 
-fn tools() -> Vec<Scenario> {
+fn locks() -> Vec<Scenario> {
     let lock = named_as("local-global", Subject::LocalGlobal, "a reader against a writer");
-    let exact = Scenario {
-        rounds: 2,
-        ..named_as("exact", Subject::ExactCounter, "two increments, and a read-out")
-    };
-    let big = named_as("big-ref", Subject::BigRef, "a holder, while the reference is killed");
     vec![
         lock.clone(),
         Scenario {
@@ -348,6 +343,16 @@ fn tools() -> Vec<Scenario> {
             strangers: 1,
             ..lock
         },
+    ]
+}
+
+fn tools() -> Vec<Scenario> {
+    let exact = Scenario {
+        rounds: 2,
+        ..named_as("exact", Subject::ExactCounter, "two increments, and a read-out")
+    };
+    let big = named_as("big-ref", Subject::BigRef, "a holder, while the reference is killed");
+    vec![
         exact.clone(),
         Scenario {
             name: "exact-two-threads",
