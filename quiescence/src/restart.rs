@@ -31,7 +31,8 @@
 #[cfg(all(test, target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod controls;
 
-use std::sync::Once;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 use crate::chaos::{self, Mutant};
 use crate::kind;
@@ -44,15 +45,20 @@ static FALLBACK: Srcu = Srcu::named("restartable reads");
 /// For whoever makes a place for readers: makes the choice that they need, so that none of them has to, and has a `fork`
 /// know of their domain, so that a child does not wait for fallback sections of threads that it does not have.
 pub(crate) fn prepare() {
-    static PREPARED: Once = Once::new();
-    PREPARED.call_once(|| {
-        percpu::path_for_sure();
-        kind::known(FALLBACK.domain().kind());
-        // A reader that is preempted there is nobody's fault: no report after milliseconds.
-        let mut tuning = FALLBACK.tuning();
-        tuning.stall_after_expedited = tuning.stall_after;
-        FALLBACK.tune(tuning);
-    });
+    // No `Once`: it takes milliseconds, and a child that was forked meanwhile would wait for ever. Each step may be
+    // done twice.
+    static PREPARED: AtomicBool = AtomicBool::new(false);
+    // Acquire and Release: whoever finds it done finds all of it done.
+    if PREPARED.load(Acquire) {
+        return;
+    }
+    percpu::path_for_sure();
+    kind::known(FALLBACK.domain().kind());
+    // A reader that is preempted there is nobody's fault: no report after milliseconds.
+    let mut tuning = FALLBACK.tuning();
+    tuning.stall_after_expedited = tuning.stall_after;
+    FALLBACK.tune(tuning);
+    PREPARED.store(true, Release);
 }
 
 /// Begins a fallback section. For a few instructions only, none of them user code: updaters wait for it.

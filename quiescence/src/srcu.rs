@@ -9,12 +9,13 @@
 
 use std::fmt;
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::task::{Context, Poll};
 
 use grace::Urgency;
@@ -97,8 +98,9 @@ const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_000) };
 /// # What to beware of
 /// - **Whoever waits for a grace period in a section of the same domain waits for ever.** Guards move between
 ///   threads, so nobody can tell, and nothing panics here; a report of the stall comes
-///   ([`set_stall_hook`](crate::set_stall_hook)). Near the domain's limit this holds for [`retire`](Self::retire) and
-///   [`Rcu::store`](crate::Rcu::store) as well: drop the guard first, or use [`try_retire`](Self::try_retire).
+///   ([`set_stall_hook`](crate::set_stall_hook)). At the domain's limit this holds for [`retire`](Self::retire), for
+///   [`Rcu`](crate::Rcu)'s `store`, `try_store` and `update`, and for a dropped [`Unlinked`](crate::Unlinked) as well:
+///   drop the guard first. [`try_retire`](Self::try_retire) and [`try_call`](Self::try_call) never wait.
 /// - A guard that is leaked, or held by a task that never ends, is a section that never ends.
 /// - In a child process made by `fork`, the sections of threads that do not exist there never end. See
 ///   [`forget_sections`](Self::forget_sections).
@@ -107,10 +109,9 @@ const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_000) };
 /// Sleepable RCU (McKenney 2006; Linux, `kernel/rcu/srcutree.c`), with counts by restartable sequences (Turner,
 /// Hunter, Desnoyers) in place of disabled preemption, and `membarrier(2)` in place of readers' fences.
 pub struct Srcu {
-    /// Null until somebody reads or waits.
+    /// Null until somebody reads or waits. What they know of a core is made by whoever needs a grace period, and then
+    /// a reference of ours to it. Neither is made under a lock or a `Once`, which a fork could leave half done.
     banks: AtomicPtr<Banks>,
-    /// Made by whoever needs a grace period.
-    domain: OnceLock<Domain<Sleepable>>,
     name: Option<&'static str>,
     delay: &'static Adaptive,
 }
@@ -132,7 +133,7 @@ impl Srcu {
     #[doc(hidden)]
     pub const fn with_delay(delay: &'static Adaptive) -> Self {
         let banks = AtomicPtr::new(ptr::null_mut());
-        Self { banks, domain: OnceLock::new(), name: None, delay }
+        Self { banks, name: None, delay }
     }
 
     /// Begins a section.
@@ -196,7 +197,8 @@ impl Srcu {
     /// Needs no runtime: where nobody else drives the grace period, the library's worker thread does, and wakes the
     /// task. To poll it may take a step of the grace period, which does not wait. May be dropped at any time.
     pub fn synchronize_async(&self) -> Synchronize<'_> {
-        let core = self.sleepable().core();
+        let domain = self.sleepable();
+        let core = domain.core();
         Synchronize { srcu: self, cookie: core.request(Urgency::Normal), number: None }
     }
 
@@ -322,7 +324,7 @@ impl Srcu {
     /// The domain, for [`Rcu::new_in`](crate::Rcu::new_in) and code that is generic over domains. It is the same
     /// domain: its grace periods are waited for here as well.
     pub fn domain(&self) -> Domain<Sleepable> {
-        self.sleepable().clone()
+        Domain::clone(&self.sleepable())
     }
 
     /// Has guards that are taken from now on listed, with the place and the thread, or not any more.
@@ -379,16 +381,36 @@ impl Srcu {
         }
     }
 
-    fn sleepable(&self) -> &Domain<Sleepable> {
-        self.domain.get_or_init(|| {
-            let banks = NonNull::from(self.banks());
-            let core = Core::sleepable(self.name, *self.delay);
-            // SAFETY: ours to give, once: `drop` leaves them alone from now on.
-            let core = Arc::new(unsafe { core.with_banks(banks) });
-            // Release: guards compare it, and read nothing by it.
-            core.banks().core.store(Arc::as_ptr(&core).cast_mut(), Release);
-            Domain::of(Sleepable(core))
-        })
+    /// The domain, which borrows our reference to its core.
+    fn sleepable(&self) -> ManuallyDrop<Domain<Sleepable>> {
+        let core = self.core_if_any().unwrap_or_else(|| self.make_core());
+        // SAFETY: ours, and not given away.
+        ManuallyDrop::new(Domain::of(Sleepable(unsafe { Arc::from_raw(core.as_ptr()) })))
+    }
+
+    fn core_if_any(&self) -> Option<NonNull<Core>> {
+        // Acquire: pairs with the exchange in `make_core`.
+        NonNull::new(self.banks_if_any()?.core.load(Acquire))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_core(&self) -> NonNull<Core> {
+        let banks = self.banks();
+        // SAFETY: ours to give if this core stays: then `drop` leaves them alone. Else it lets go of them.
+        let core = unsafe { Core::sleepable(self.name, *self.delay).with_banks(banks.into()) };
+        let mine = Arc::into_raw(Arc::new(core)).cast_mut();
+        // AcqRel: whoever finds it finds it whole.
+        let first = match banks.core.compare_exchange(ptr::null_mut(), mine, AcqRel, Acquire) {
+            Ok(_) => mine,
+            Err(first) => {
+                // SAFETY: from `into_raw`, and nobody else has it.
+                let mut core = unsafe { Arc::from_raw(mine) };
+                Arc::get_mut(&mut core).expect("nobody else has it").let_banks_go();
+                first
+            }
+        };
+        NonNull::new(first).expect("a core, once there is one")
     }
 }
 
@@ -400,11 +422,12 @@ impl Default for Srcu {
 
 impl Drop for Srcu {
     fn drop(&mut self) {
-        if self.domain.get().is_none()
-            && let Some(banks) = NonNull::new(*self.banks.get_mut())
-        {
+        let Some(banks) = NonNull::new(*self.banks.get_mut()) else { return };
+        match self.core_if_any() {
+            // SAFETY: our reference. The core gives the banks back.
+            Some(core) => drop(unsafe { Arc::from_raw(core.as_ptr()) }),
             // SAFETY: guards borrow the domain, so there are none, and there is no core.
-            unsafe { Banks::give_back(banks) };
+            None => unsafe { Banks::give_back(banks) },
         }
     }
 }
@@ -412,7 +435,8 @@ impl Drop for Srcu {
 impl fmt::Debug for Srcu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sections = self.banks_if_any().map_or(0, Banks::sections);
-        let grace_periods = self.domain.get().map_or(0, |domain| domain.core().sequence().ended());
+        let ended = |_| self.sleepable().core().sequence().ended();
+        let grace_periods = self.core_if_any().map_or(0, ended);
         f.debug_struct("Srcu")
             .field("name", &self.name)
             .field("sections", &sections)
@@ -577,7 +601,7 @@ mod tests {
     /// What the documentation of [`Srcu`] says a domain takes.
     #[test]
     fn domains_are_small() {
-        assert!(size_of::<Srcu>() <= 48);
+        assert!(size_of::<Srcu>() <= 32);
         assert!(size_of::<Banks>() <= 64);
         assert!(size_of::<Core>() <= 2_048);
     }

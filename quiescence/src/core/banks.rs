@@ -79,6 +79,11 @@ impl Core {
         self
     }
 
+    /// Another core has them.
+    pub(crate) fn let_banks_go(&mut self) {
+        self.banks.take().map_or((), std::mem::forget);
+    }
+
     /// The banks of a sleepable domain.
     ///
     /// # Panics
