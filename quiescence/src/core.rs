@@ -470,6 +470,9 @@ impl Core {
         if state.sleepers != 0 {
             self.turn.notify_all();
         }
+        #[cfg(not(loom))]
+        return self.tell_those_due(state);
+        #[cfg(loom)]
         state
     }
 

@@ -297,6 +297,30 @@ fn a_waker_that_panics_harms_nobody_else() {
     assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
 }
 
+/// A waker may run its task on the spot, and that may wait itself.
+#[test]
+fn a_waker_may_wait_for_a_grace_period() {
+    static DOMAIN: Srcu = Srcu::new();
+    struct Waits(AtomicUsize);
+    impl Wake for Waits {
+        fn wake(self: Arc<Self>) {
+            DOMAIN.synchronize();
+            self.0.fetch_add(1, Release);
+        }
+    }
+    let waits = Arc::new(Waits(AtomicUsize::new(0)));
+    let waker = Waker::from(waits.clone());
+    let guard = DOMAIN.read();
+    let mut future = pin!(DOMAIN.synchronize_async());
+    assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(guard);
+    DOMAIN.synchronize();
+    while waits.0.load(Acquire) == 0 {
+        thread::yield_now();
+    }
+    assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+}
+
 #[test]
 fn a_task_may_wait_for_a_cookie() {
     let domain = Srcu::new();

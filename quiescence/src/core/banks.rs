@@ -36,20 +36,25 @@ pub(crate) struct Sleeper {
 pub(crate) struct Sleepers {
     list: Vec<Sleeper>,
     last: u64,
+    /// Those whose grace period has ended, until the driver has left: they are the user's code, and may wait for
+    /// grace periods themselves.
+    due: Vec<Waker>,
 }
 
 impl Sleepers {
-    pub(super) const NONE: Self = Self { list: Vec::new(), last: 0 };
+    pub(super) const NONE: Self = Self { list: Vec::new(), last: 0, due: Vec::new() };
 
     /// In a child process: their executors' threads are gone, and perhaps in the midst of something. A future that goes
     /// on there is told again when it is polled.
     pub(super) fn forget(&mut self) {
         self.list.drain(..).for_each(std::mem::forget);
+        self.due.drain(..).for_each(std::mem::forget);
     }
 
-    fn done(&mut self, sequence: Sequence) -> Vec<Waker> {
+    /// A grace period has ended.
+    fn ended(&mut self, sequence: Sequence) {
         let done = self.list.extract_if(.., |sleeper| sequence.is_done(sleeper.cookie));
-        done.map(|sleeper| sleeper.waker).collect()
+        self.due.extend(done.map(|sleeper| sleeper.waker));
     }
 }
 
@@ -115,10 +120,26 @@ impl Core {
                 }
             };
             state.banks().machine.observe(event).expect("each action is answered by its own event");
-            if event == Event::HandedOut && until.is_reached(state.protocol.sequence()) {
+            let to_tell = !state.sleepers_to_tell.due.is_empty();
+            if event == Event::HandedOut && (to_tell || until.is_reached(state.protocol.sequence()))
+            {
                 return state;
             }
         }
+    }
+
+    /// Tells those whose grace periods have ended, where nobody drives because of us and no lock is held.
+    pub(super) fn tell_those_due<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+    ) -> MutexGuard<'a, State> {
+        let due = std::mem::take(&mut state.sleepers_to_tell.due);
+        if due.is_empty() {
+            return state;
+        }
+        self.unlocked(state, || {
+            due.into_iter().for_each(|waker| _ = queue::caught(|| waker.wake()))
+        })
     }
 
     /// Carries out one action.
@@ -162,12 +183,7 @@ impl Core {
             Action::HandOut { sequence, .. } => {
                 let sequence = protocol::of_banks(sequence);
                 self.complete(&state, sequence);
-                let wakers = state.sleepers_to_tell.done(sequence);
-                if !wakers.is_empty() && !chaos::mutant(Mutant::LostWaker) {
-                    let wake =
-                        || wakers.into_iter().for_each(|waker| _ = queue::caught(|| waker.wake()));
-                    state = self.unlocked(state, wake);
-                }
+                state.sleepers_to_tell.ended(sequence);
                 Event::HandedOut
             }
         };
