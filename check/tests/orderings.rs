@@ -14,14 +14,17 @@ fn document() -> String {
     fs::read_to_string(workspace().join("docs/ORDERINGS.md")).expect("the document is there")
 }
 
+/// What the names of edges begin with.
+const EDGES: [&str; 8] = ["GP", "DQ", "DS", "SR", "RR", "FD", "BR", "LG"];
+
 /// The names of edges cited in a text, as often as they are.
 fn citations(text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for prefix in ["[GP-", "[DQ-"] {
-        for (at, _) in text.match_indices(prefix) {
-            let digits = text[at + 4..].split(']').next().unwrap_or_default();
-            assert!(digits.parse::<u32>().is_ok(), "not the name of an edge: {prefix}{digits}]");
-            found.push(format!("{}{digits}", &prefix[1..]));
+    for prefix in EDGES {
+        for (at, start) in text.match_indices(&format!("[{prefix}-")) {
+            let digits = text[at + start.len()..].split(']').next().unwrap_or_default();
+            assert!(digits.parse::<u32>().is_ok(), "not the name of an edge: [{prefix}-{digits}]");
+            found.push(format!("{prefix}-{digits}"));
         }
     }
     found
@@ -75,8 +78,17 @@ fn cited() -> BTreeMap<String, BTreeSet<(PathBuf, usize)>> {
 
 #[test]
 fn both_ends_of_every_edge_are_in_the_code() {
-    let cited = cited();
-    for name in edges().keys() {
+    let (cited, text) = (cited(), document());
+    let defined: Vec<&str> = text
+        .split("\n**[")
+        .skip(1)
+        .filter_map(|paragraph| paragraph.split(']').next())
+        .filter(|name| EDGES.contains(&name.split('-').next().unwrap_or_default()))
+        // The other end of the queues' is [GP-9], or has no line of its own.
+        .filter(|name| !name.starts_with("DQ"))
+        .collect();
+    assert!(defined.len() > 20, "{defined:?}");
+    for name in defined {
         let places = cited.get(name).map_or(0, BTreeSet::len);
         assert!(places >= 2, "[{name}] is cited in {places} places of quiescence/src");
     }
@@ -108,6 +120,38 @@ fn every_edge_names_its_mutants() {
             assert!(MUTANTS.iter().any(|fault| fault.name == word), "[{name}] names {word}");
         }
     }
+}
+
+/// Mutants that are named by the module of `check` that has them, or as those of the library's torture hooks.
+#[test]
+fn the_mutants_that_are_named_by_their_tables_exist() {
+    let hooks =
+        fs::read_to_string(workspace().join("quiescence/src/chaos.rs")).expect("it is there");
+    let two_bank: Vec<_> = check::two_bank::FAULTS
+        .iter()
+        .filter(|fault| fault.kind != Kind::Harmless)
+        .map(|fault| format!("{:?}", fault.mutant))
+        .collect();
+    let restart: Vec<_> = check::restart::FAULTS
+        .iter()
+        .filter(|fault| fault.kind != Kind::Harmless)
+        .map(|fault| format!("{:?}", fault.mutant))
+        .collect();
+    let text = document();
+    let mut checked = 0;
+    for name in text.split('`').skip(1).step_by(2) {
+        let is_known = match name.split_once("::") {
+            Some(("two_bank", name)) => two_bank.iter().any(|known| known == name),
+            Some(("restart", name)) if name.starts_with(char::is_uppercase) => {
+                restart.iter().any(|known| known == name)
+            }
+            Some(("Mutant", name)) => hooks.contains(&format!("    {name},\n")),
+            _ => continue,
+        };
+        assert!(is_known, "no table has `{name}` as a fault that is found");
+        checked += 1;
+    }
+    assert!(checked > 20, "only {checked} names found");
 }
 
 #[test]
