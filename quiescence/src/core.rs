@@ -302,6 +302,12 @@ impl Core {
         word::number(self.gp.0.load(Relaxed))
     }
 
+    /// Whether its sections are no thread's.
+    #[cfg(not(loom))]
+    pub(crate) fn is_sleepable(&self) -> bool {
+        self.banks.is_some()
+    }
+
     /// How many readers are registered; in a sleepable domain, how many sections are in progress.
     pub(crate) fn readers(&self) -> usize {
         #[cfg(not(loom))]

@@ -399,9 +399,10 @@ pub(crate) fn settle_debts() {
     }
     for (handle, queue, debt) in local::debtors() {
         match debt {
-            Debt::Objects => settle(&handle, Some(&queue)),
-            // Not waited for: a lock that the closure wants may be held here. No second one is admitted.
-            Debt::Closures => _ = worker::hurry(&handle),
+            Debt::Objects if !handle.is_sleepable() => settle(&handle, Some(&queue)),
+            // Not waited for: this thread may be in a section of a sleepable domain, of which nobody knows; or hold a
+            // lock that the closure wants. No second one is admitted.
+            Debt::Objects | Debt::Closures => _ = worker::hurry(&handle),
         }
     }
 }
@@ -469,9 +470,10 @@ pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Debt) {
         match what {
             // It pays before it ends. (If somebody is running its callbacks, that one goes on until nothing
             // is ready: see `Queue::run_some`.)
-            Debt::Objects => settle(handle, Some(queue)),
-            // Not run here: whoever joins this thread may hold a lock that they take.
-            Debt::Closures => _ = worker::hurry(handle),
+            Debt::Objects if !handle.is_sleepable() => settle(handle, Some(queue)),
+            // Not run here: whoever joins this thread may hold a lock that they take. Nor waited for: or a guard of the
+            // sleepable domain, in which it waits.
+            Debt::Objects | Debt::Closures => _ = worker::hurry(handle),
         }
     }
     if queue.is_empty() {

@@ -11,7 +11,7 @@ use grace::{Start, Urgency};
 use crate::core::{Attention, Core};
 use crate::defer::{self, Patience};
 use crate::engine::{Engine, Settings};
-use crate::guard::{Guard, Reader};
+use crate::guard::Reader;
 use crate::kind::{self, AnyKind, Global, Kind, Private};
 use crate::local::Own;
 use crate::qsbr::Qsbr;
@@ -165,16 +165,6 @@ impl Domain<Global> {
 }
 
 impl<K: Kind> Domain<K> {
-    /// Begins a read-side critical section of this domain. See [`read`](crate::read).
-    ///
-    /// # Panics
-    /// If sections are nested 2^32 deep.
-    #[inline]
-    #[track_caller]
-    pub fn read(&self) -> Guard<'_, K> {
-        Guard::begin(&self.kind, Location::caller())
-    }
-
     /// Registers the calling thread with an explicit handle. Takes a lock.
     pub fn reader(&self) -> Reader<K> {
         Reader::new(self.clone())
@@ -200,6 +190,17 @@ impl<K: AnyKind> Domain<K> {
     /// The core, for everything but reading.
     pub(crate) fn core(&self) -> &Core {
         kind::known(&self.kind)
+    }
+
+    /// Begins a read-side critical section of this domain: as [`read`](crate::read), with a [`Guard`](crate::Guard),
+    /// where readers are threads; as [`Srcu::read`](crate::Srcu::read) in a sleepable one.
+    ///
+    /// # Panics
+    /// If a thread's sections are nested 2^32 deep.
+    #[inline]
+    #[track_caller]
+    pub fn read(&self) -> K::Section<'_> {
+        self.kind.enter(Location::caller())
     }
 
     /// Waits for a full grace period: every section of this domain that had begun when this was

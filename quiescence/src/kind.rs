@@ -18,7 +18,7 @@ use crate::guard::{Guard, Section};
 ///
 /// # Safety
 /// The domain has an engine that waits for registered threads. Use [`domain!`](crate::domain!).
-pub unsafe trait Kind: AnyKind {}
+pub unsafe trait Kind: for<'k> AnyKind<Section<'k> = Guard<'k, Self>> {}
 
 /// Names a domain of whatever sort: those of [`Kind`], and [`Sleepable`](crate::Sleepable).
 ///

@@ -475,15 +475,6 @@ impl fmt::Debug for Sleepable {
     }
 }
 
-impl Domain<Sleepable> {
-    /// Begins a section. See [`Srcu::read`].
-    #[inline]
-    #[track_caller]
-    pub fn read(&self) -> SrcuGuard<'_> {
-        self.kind().enter(Location::caller())
-    }
-}
-
 /// A section of a sleepable domain; it ends when the guard is dropped, on whatever thread.
 ///
 /// What [`Rcu::load`](crate::Rcu::load) hands out under it stays valid as long as the guard lives.

@@ -112,6 +112,27 @@ fn what_is_retired_or_called_is_done_after_a_grace_period() {
     assert_eq!(done.load(Relaxed), 2);
 }
 
+/// What a thread owes a sleepable domain it does not wait for where its section of another one ends: it may be in a
+/// section of the first, of which nobody knows.
+#[test]
+fn the_end_of_a_section_does_not_wait_for_a_sleepable_domain() {
+    let domain = Srcu::new();
+    let mut tuning = domain.tuning();
+    tuning.objects_max = 1;
+    (tuning.stall_after, tuning.stall_after_expedited) = (None, None);
+    domain.tune(tuning);
+    let early = domain.read();
+    domain.retire(Box::new(1)).expect("there is room");
+    let other = quiescence::read();
+    domain.retire(Box::new(2)).expect("one goes over the limit in a section");
+    let section = domain.read();
+    drop(other);
+    let refused = domain.try_retire(Box::new(3)).expect_err("it is full");
+    drop((early, section));
+    domain.barrier();
+    domain.retire(refused.into_inner()).expect("there is room");
+}
+
 #[test]
 fn the_end_of_a_domain_runs_what_waits() {
     let done = Arc::new(AtomicUsize::new(0));
