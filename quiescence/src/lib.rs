@@ -167,12 +167,12 @@ pub mod __private {
     pub use crate::core::Core;
     pub use crate::kind::Handle;
 
-    use crate::{AnyKind, Guard};
+    use crate::{Guard, Kind};
     use std::panic::Location;
 
     /// A section of a declared domain.
     #[inline]
-    pub fn begin<'k, K: AnyKind>(kind: &'k K, place: &'static Location<'static>) -> Guard<'k, K> {
+    pub fn begin<'k, K: Kind>(kind: &'k K, place: &'static Location<'static>) -> Guard<'k, K> {
         Guard::begin(kind, place)
     }
 

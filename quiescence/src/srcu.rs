@@ -25,7 +25,7 @@ use crate::core::Core;
 use crate::domain::{Cookie, Domain};
 use crate::guard::Section;
 use crate::kind::{AnyKind, Handle};
-use crate::local::Own;
+use crate::local::{self, Own};
 use crate::retire::{Refused, Retire, WithSize};
 use crate::statistics::Statistics;
 use crate::tuning::Tuning;
@@ -195,7 +195,8 @@ impl Srcu {
     /// As [`synchronize`](Self::synchronize), for tasks: asks for the grace period now, and ends when it has.
     ///
     /// Needs no runtime: where nobody else drives the grace period, the library's worker thread does, and wakes the
-    /// task. To poll it may take a step of the grace period, which does not wait. May be dropped at any time.
+    /// task. To poll it may take a step of the grace period, which does not wait. May be dropped at any time. The
+    /// worker runs [callbacks](Self::call), too: one that blocks holds up tasks that wait.
     pub fn synchronize_async(&self) -> Synchronize<'_> {
         let domain = self.sleepable();
         let core = domain.core();
@@ -563,8 +564,9 @@ impl Future for Synchronize<'_> {
         if self.number.is_none() {
             return Poll::Ready(());
         }
-        if !worker::attend(&domain.kind().handle()) {
-            // The system gives us no thread: the task's own has to do.
+        if local::in_callback() || !worker::attend(&domain.kind().handle()) {
+            // The worker waits for this very task, perhaps, or the system gives us none: the task's own thread has to
+            // do.
             context.waker().wake_by_ref();
         }
         Poll::Pending

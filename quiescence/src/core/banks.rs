@@ -219,7 +219,10 @@ impl Core {
 
     /// Sleeps for so long, or until somebody is in more of a hurry.
     fn nap<'a>(&'a self, state: MutexGuard<'a, State>, left: Duration) -> MutexGuard<'a, State> {
-        let (state, _) = self.watched(state);
+        let (mut state, _) = self.watched(state);
+        if state.banks().run_at_ns == 0 {
+            return state; // somebody has come who is in a hurry
+        }
         self.sleeps.fetch_add(1, std::sync::atomic::Ordering::Relaxed); // a statistic
         sync::wait_for(&self.turn, state, left)
     }
@@ -251,6 +254,7 @@ impl Core {
         let (number, urgency) = (sequence.ended().wrapping_add(1), state.protocol.urgency());
         if state.banks().begun != number {
             state.banks().begun = number;
+            state.banks().ticked_ns = clock::monotonic_ns();
             state.watch = Watch::NEW;
             // Two heavy fences are to come: the clock costs little beside them.
             state.current = Current::beginning(urgency, true);

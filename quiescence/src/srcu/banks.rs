@@ -185,6 +185,7 @@ impl Banks {
 
     /// Takes all sections as ended.
     pub(crate) fn forget_sections(&self) {
+        track::forget_all(self);
         for bank in 0..2 {
             let left = self.locks(bank).wrapping_sub(self.unlocks(bank));
             self.counts.add_shared(UNLOCKS + bank, left);
