@@ -287,6 +287,10 @@ fn every_removed_step_is_caught() {
         // A run ends by itself: when the fault is caught, or after 30 s.
         let output = run(["torture", "--mutant", name, "--seconds", "30"]);
         let (code, stdout, stderr) = told(&output);
+        if code == 2 && stderr.contains("restartable sequences, which this process has not") {
+            eprintln!("{name}: nothing to remove without restartable sequences");
+            continue;
+        }
         assert_eq!(code, 0, "{name} was not caught:\n{stdout}\n{stderr}");
         assert!(stdout.contains(&format!("caught: {name}")), "{stdout}");
     }

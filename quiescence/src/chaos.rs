@@ -43,6 +43,8 @@ pub enum Point {
     BankChosen,
     /// The unlock counts of a bank have been summed, the lock counts not yet.
     Summed,
+    /// The words of the processors have been emptied, and what was in them is not yet in the one word.
+    Gathered,
     /// A thread is about to unregister.
     BeforeUnregister,
     /// A thread has unregistered, so that its slot is free, and not yet looked whether somebody waits.

@@ -120,8 +120,8 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failu
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
     }
     let removed = args.mutant.as_deref().map(mutants::by_name).transpose()?;
-    if removed.is_some_and(|removed| removed.portable) {
-        on_the_portable_path()?;
+    if let Some(path) = removed.and_then(|removed| removed.per_cpu) {
+        be_on(path)?;
     }
     let setup = args.setup(removed);
     setup.print(output)?;
@@ -148,10 +148,15 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failu
     Ok(report.verdict().exit())
 }
 
-/// Begins anew as a program that counts without restartable sequences, unless it does already.
-fn on_the_portable_path() -> Result<(), Failure> {
-    if quiescence_chaos::per_cpu_path() == PerCpuPath::Portable {
-        return Ok(());
+/// Sees to it that the process counts in this way: it can begin anew as a program that does without restartable sequences.
+fn be_on(path: PerCpuPath) -> Result<(), Failure> {
+    match (quiescence_chaos::per_cpu_path(), path) {
+        (PerCpuPath::Restartable, PerCpuPath::Portable) => {}
+        (PerCpuPath::Portable, PerCpuPath::Restartable) => {
+            let message = "that step is one of restartable sequences, which this process has not";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+        _ => return Ok(()),
     }
     let cannot = |error| Failure::io("cannot begin anew", error);
     let program = env::current_exe().map_err(cannot)?;

@@ -3,6 +3,7 @@
 //! Most are removed inside the library (`quiescence_chaos::chaos::Mutant`); two are mistakes of a
 //! user of RCU, made by the torture itself.
 
+use quiescence_chaos::PerCpuPath::{self, Portable, Restartable};
 use quiescence_chaos::chaos::{self, Mutant};
 
 use crate::exit::Failure;
@@ -31,8 +32,8 @@ pub(super) struct Removed {
     pub(super) name: &'static str,
     /// What notices that it is missing.
     pub(super) theme: Theme,
-    /// Only where the process counts without restartable sequences.
-    pub(super) portable: bool,
+    /// How the process must count for the step to be taken at all.
+    pub(super) per_cpu: Option<PerCpuPath>,
     place: Place,
 }
 
@@ -41,15 +42,15 @@ const fn library(name: &'static str, mutant: Mutant) -> Removed {
 }
 
 const fn of(name: &'static str, mutant: Mutant, theme: Theme) -> Removed {
-    Removed { name, theme, portable: false, place: Place::Library(mutant) }
+    Removed { name, theme, per_cpu: None, place: Place::Library(mutant) }
 }
 
-const fn portable(name: &'static str, mutant: Mutant, theme: Theme) -> Removed {
-    Removed { name, theme, portable: true, place: Place::Library(mutant) }
+const fn on(path: PerCpuPath, name: &'static str, mutant: Mutant, theme: Theme) -> Removed {
+    Removed { name, theme, per_cpu: Some(path), place: Place::Library(mutant) }
 }
 
 const fn torture(name: &'static str, slip: Slip) -> Removed {
-    Removed { name, theme: Theme::Readers, portable: false, place: Place::Torture(slip) }
+    Removed { name, theme: Theme::Readers, per_cpu: None, place: Place::Torture(slip) }
 }
 
 /// Every step that can be removed. Each is caught within 30 s, each time.
@@ -88,12 +89,12 @@ const MUTANTS: &[Removed] = &[
     of("wrong-bank", Mutant::WrongBank, Theme::Sleepable),
     of("shared-only", Mutant::SharedOnly, Theme::Sleepable),
     of("lost-waker", Mutant::LostWaker, Theme::Sleepable),
-    of("no-restart", Mutant::NoRestart, Theme::Tools),
-    of("plain-barrier", Mutant::PlainBarrier, Theme::Restart),
-    of("no-restart-barrier", Mutant::NoRestartBarrier, Theme::Restart),
-    portable("no-fallback-look", Mutant::NoFallbackLook, Theme::Restart),
+    on(Restartable, "no-restart", Mutant::NoRestart, Theme::Tools),
+    on(Restartable, "plain-barrier", Mutant::PlainBarrier, Theme::Restart),
+    on(Restartable, "no-restart-barrier", Mutant::NoRestartBarrier, Theme::Restart),
+    on(Portable, "no-fallback-look", Mutant::NoFallbackLook, Theme::Restart),
     of("no-stall-flag", Mutant::NoStallFlag, Theme::Tools),
-    of("no-stall-barrier", Mutant::NoStallBarrier, Theme::Tools),
+    on(Restartable, "no-stall-barrier", Mutant::NoStallBarrier, Theme::Tools),
     of("early-release", Mutant::EarlyRelease, Theme::Tools),
     of("no-writer-wake-up", Mutant::NoWriterWakeUp, Theme::Tools),
 ];

@@ -33,7 +33,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use crate::cells::Cells;
-use crate::chaos::{self, Mutant};
+use crate::chaos::{self, Mutant, Point};
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
 use crate::os::sync;
 
@@ -200,6 +200,7 @@ impl<const W: usize> Folding<W> {
                 });
             });
         }
+        chaos::point(Point::Gathered);
         // AcqRel: with those who have come to `central` before, or will.
         self.central.fetch_add(sum, AcqRel).wrapping_add(sum)
     }

@@ -2,10 +2,12 @@
 //!
 //! [`herd`] moves their threads from processor to processor and interrupts them. [`sleepable`] has readers and updaters of
 //! domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains that grow meanwhile;
-//! [`restart`] reads what no updater waits for, and [`tools`] counts, refers and locks.
+//! [`restart`] reads what no updater waits for, and [`tools`] counts, refers
+//! ([`references`]) and locks.
 
 mod growing;
 mod herd;
+mod references;
 mod restart;
 mod sleepable;
 mod tasks;

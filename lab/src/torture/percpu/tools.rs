@@ -3,18 +3,18 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI64, AtomicU64, fence};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use quiescence_chaos::sync::{
-    BigRef, BigRefHandle, Counter, ExactCounter, LimitCounter, LocalGlobalLock,
-    LocalGlobalReadGuard, PerCpu,
+    Counter, ExactCounter, LimitCounter, LocalGlobalLock, LocalGlobalReadGuard, PerCpu,
 };
 
+use super::references::{Held, References};
 use crate::torture::chaos::spin;
 use crate::torture::kinds::{Deed, FaultKind};
 use crate::torture::ledger::Ledger;
@@ -31,12 +31,6 @@ const ADDITIONS_MAX: u64 = 64;
 /// The limit of the counter that all share, so that it is reached; and of one that a thread has alone.
 const LIMIT: u64 = 3_000;
 const LIMIT_ALONE: u64 = 300;
-
-/// Handles of a big reference that a thread keeps.
-const HANDLES: usize = 8;
-
-/// Big references that are kept after they were killed: their memory stays for as long.
-const KILLED_KEPT: usize = 64;
 
 /// Guards on their way to where they end.
 const GUARDS: usize = 4;
@@ -67,83 +61,6 @@ static LOCK: LocalGlobalLock<Pair> =
 
 type Guard = LocalGlobalReadGuard<'static, Pair>;
 
-/// What is known of a value of a big reference: the handles that somebody has, and how often it was released. In a
-/// static, since a value that is released twice may not lead anywhere.
-#[derive(Debug)]
-struct Life {
-    held: AtomicU64,
-    released: AtomicU64,
-}
-
-impl Life {
-    /// Of a value that never was.
-    const fn over() -> Self {
-        Self { held: AtomicU64::new(0), released: AtomicU64::new(1) }
-    }
-
-    fn is_over(&self) -> bool {
-        // Acquire: pairs with the Release in the drop of a handle; the next value begins after it.
-        self.released.load(Relaxed) != 0 && self.held.load(Acquire) == 0
-    }
-}
-
-/// More than there are values that somebody still has.
-static LIVES: [Life; 1024] = [const { Life::over() }; 1024];
-
-/// Values that were released while somebody had them, or twice.
-static RELEASED_WRONGLY: AtomicU64 = AtomicU64::new(0);
-static RELEASED: AtomicU64 = AtomicU64::new(0);
-
-/// What a big reference is to: one of the lives.
-#[derive(Debug)]
-struct Value(usize);
-
-impl Value {
-    /// A value whose life nobody else has; looked for from a number on. `None` if all are in use.
-    fn begin(from: u64) -> Option<Self> {
-        let count = LIVES.len();
-        let mut places = (0..count).map(|i| (from as usize).wrapping_add(i) % count);
-        let value = Self(places.find(|&place| LIVES[place].is_over())?);
-        value.life().released.store(0, Relaxed);
-        Some(value)
-    }
-
-    fn life(&self) -> &'static Life {
-        &LIVES[self.0]
-    }
-
-    fn is_alive(&self) -> bool {
-        self.life().released.load(Relaxed) == 0
-    }
-}
-
-impl Drop for Value {
-    fn drop(&mut self) {
-        let life = self.life();
-        if life.released.fetch_add(1, Relaxed) != 0 || life.held.load(Acquire) != 0 {
-            RELEASED_WRONGLY.fetch_add(1, Relaxed);
-        }
-        RELEASED.fetch_add(1, Release); // pairs with the Acquire in `Tools::close`
-    }
-}
-
-/// A handle that is counted.
-#[derive(Debug)]
-struct Counted(BigRefHandle<Value>);
-
-impl Counted {
-    fn new(handle: BigRefHandle<Value>) -> Self {
-        handle.life().held.fetch_add(1, Relaxed);
-        Self(handle)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.life().held.fetch_sub(1, Release); // pairs with the Acquire in the value's drop
-    }
-}
-
 /// What a worker has.
 #[derive(Debug)]
 struct Holdings {
@@ -152,7 +69,7 @@ struct Holdings {
     grows: bool,
     alone: LimitCounter,
     alone_value: u64,
-    handles: VecDeque<Counted>,
+    handles: VecDeque<Held>,
 }
 
 /// The tools.
@@ -170,8 +87,7 @@ pub(super) struct Tools {
     limit: LimitCounter,
     /// What they have of it, at least.
     held: AtomicU64,
-    reference: Mutex<Arc<BigRef<Value>>>,
-    values: AtomicU64,
+    references: References,
     writes: AtomicU64,
     guards: SyncSender<Guard>,
     ends: Mutex<Option<Receiver<Guard>>>,
@@ -181,7 +97,6 @@ impl Tools {
     /// For so many workers.
     pub(super) fn new(workers: usize) -> Self {
         let (guards, ends) = sync_channel(GUARDS);
-        let first = Value::begin(0).expect("none is in use");
         Self {
             workers: workers as i64,
             counter: Counter::new(),
@@ -192,8 +107,7 @@ impl Tools {
             balanced: ExactCounter::new(),
             limit: LimitCounter::new(LIMIT),
             held: AtomicU64::new(0),
-            reference: Mutex::new(Arc::new(BigRef::new(first))),
-            values: AtomicU64::new(1),
+            references: References::new(),
             writes: AtomicU64::new(0),
             guards,
             ends: Mutex::new(Some(ends)),
@@ -216,7 +130,7 @@ impl Tools {
                 self.add_within_limit(station, &mut holdings, random);
                 add_alone(station, &mut holdings, random);
                 self.read(station, random);
-                if !self.refer(station, &mut holdings.handles, random) {
+                if !self.references.refer(station, &mut holdings.handles, random) {
                     mem::forget(holdings.handles);
                     return;
                 }
@@ -301,39 +215,9 @@ impl Tools {
         }
     }
 
-    /// Refers to the value of the moment. `false` if some value was released wrongly.
-    fn refer(
-        &self,
-        station: &Station,
-        handles: &mut VecDeque<Counted>,
-        random: &mut Random,
-    ) -> bool {
-        if RELEASED_WRONGLY.load(Relaxed) != 0 {
-            station.fault(FaultKind::Freed, "BigRef", || {
-                "a value was released while somebody had it, or twice".to_owned()
-            });
-            return false;
-        }
-        let reference = Arc::clone(&lock(&self.reference));
-        for _ in 0..8 {
-            let Some(handle) = reference.try_get().map(Counted::new) else { break };
-            station.did(Deed::BigRefGet);
-            if !handle.0.is_alive() {
-                station.fault(FaultKind::Freed, "BigRef", || {
-                    format!("the value of life {} was had, and is released", handle.0.0)
-                });
-            }
-            if random.one_in(4) {
-                handles.push_back(Counted::new(handle.0.clone()));
-            }
-            if random.one_in(4) {
-                handles.push_back(handle);
-            }
-        }
-        while handles.len() > HANDLES {
-            handles.pop_front();
-        }
-        true
+    /// Kills big references until the run is over.
+    pub(super) fn kill(&self, station: &Station, random: &mut Random) {
+        self.references.kill(station, random);
     }
 
     /// Sums until the run is over.
@@ -385,41 +269,6 @@ impl Tools {
                 )
             });
         }
-    }
-
-    /// Kills big references until the run is over.
-    pub(super) fn kill(&self, station: &Station, random: &mut Random) {
-        let mut killed = VecDeque::new();
-        while !station.is_over() {
-            station.begin(Deed::BigRefKill);
-            station.did(Deed::BigRefKill);
-            let Some(old) = self.replace() else {
-                thread::yield_now(); // until somebody gives a handle back
-                continue;
-            };
-            let first = old.kill();
-            if !first || old.kill() || old.try_get().is_some() {
-                station.fault(FaultKind::Freed, "BigRef", || {
-                    "it was not killed once, or gave something out afterwards".to_owned()
-                });
-            }
-            killed.push_back(old);
-            if killed.len() > KILLED_KEPT {
-                killed.pop_front();
-            }
-            if RELEASED_WRONGLY.load(Relaxed) != 0 {
-                mem::forget(killed);
-                return;
-            }
-            thread::sleep(Duration::from_micros(random.below(500)));
-        }
-    }
-
-    /// Puts a big reference to the next value in place of the one that is there.
-    fn replace(&self) -> Option<Arc<BigRef<Value>>> {
-        let value = Value::begin(self.values.load(Relaxed))?;
-        self.values.fetch_add(1, Relaxed);
-        Some(mem::replace(&mut *lock(&self.reference), Arc::new(BigRef::new(value))))
     }
 
     /// Writes under the lock until the run is over.
@@ -479,15 +328,7 @@ impl Tools {
         if written != writes {
             fault(FaultKind::Exclusion, format!("{writes} times was written, {written} are there"));
         }
-        lock(&self.reference).kill();
-        // Acquire: pairs with the Release in the drop.
-        let (made, released) = (self.values.load(Relaxed), RELEASED.load(Acquire));
-        if made != released || RELEASED_WRONGLY.load(Relaxed) != 0 {
-            fault(
-                FaultKind::Freed,
-                format!("{made} values had references, {released} are released"),
-            );
-        }
+        self.references.close(ledger);
     }
 }
 
