@@ -5,7 +5,7 @@
 //! which may want a lock that an updater holds, are not run here. The worker ([`crate::worker`]), or
 //! whoever calls `barrier`, runs whatever is left.
 //!
-//! **Invariant [D-1]: a thread that is in a section, of whatever domain, runs no callback and waits for
+//! **Invariant [D-1]: a registered thread that is in a section, of whatever domain, runs no callback and waits for
 //! nothing; it only adds.** A QSBR reader does its part at its quiescent states, offline.
 //!
 //! At the limit ([`crate::limit`]) objects and closures part ways. An object's thread waits for one grace
@@ -106,6 +106,14 @@ pub(crate) fn reserve<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved<'_>
     let queue = local::objects(kind.core(), || kind.handle())?;
     let plain = !chaos::mutant(Mutant::RetireBeforeUnlink);
     (plain && queue.purse().take(amount)).then_some(Reserved { queue, amount })
+}
+
+/// The same with more from the domain, as far as there is any.
+#[cold]
+pub(crate) fn reserve_more<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
+    let amount = Amount::object(bytes as u64);
+    let queue = local::objects(kind.core(), || kind.handle())?;
+    admit(kind::known(kind), Some(queue), amount).then_some(Reserved { queue, amount })
 }
 
 impl Reserved<'_> {

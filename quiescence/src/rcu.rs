@@ -119,15 +119,20 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
     /// In a section, at the domain's limit, if this thread has replaced a value over the limit in it before:
     /// there it can neither wait nor add to what waits. Nothing has changed then. See
     /// [`try_store`](Self::try_store).
+    ///
+    /// In a [sleepable domain](crate::Srcu) nobody knows of the caller's section: there it waits, for ever if the
+    /// section is the caller's own.
     #[track_caller]
     pub fn store(&self, value: T) {
         self.inner.store(Some(value));
     }
 
-    /// As [`store`](Self::store), but gives the value back where that would panic.
+    /// As [`store`](Self::store), but gives the value back where that would panic; and in a sleepable domain where that
+    /// would wait.
     ///
     /// # Errors
-    /// `value`, in a section, at the domain's limit, if this thread has gone over it already.
+    /// `value`, in a section, at the domain's limit, if this thread has gone over it already; in a sleepable domain
+    /// at its limit.
     pub fn try_store(&self, value: T) -> Result<(), T> {
         self.inner.try_store(Some(value)).map_err(|value| value.expect("given above"))
     }
@@ -142,7 +147,8 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
     /// the newer value. Lock-free, but that the old value is retired afterwards: that may wait, as in
     /// [`store`](Self::store). If `f` panics, nothing has changed.
     ///
-    /// `f` runs inside a section: to wait for a grace period there panics.
+    /// `f` runs inside a section: to wait for a grace period there panics. (In a [sleepable domain](crate::Srcu) it
+    /// waits for itself for ever.)
     ///
     /// # Panics
     /// As [`store`](Self::store), before `f` is called: in another section (an online QSBR reader is always in
@@ -297,8 +303,11 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
     #[inline]
     #[track_caller]
     pub fn store(&self, value: Option<T>) {
-        if self.try_store(value).is_err() {
-            refuse_to_replace("store");
+        match self.try_store(value) {
+            Ok(()) => {}
+            // As `retire` there.
+            Err(value) if self.domain.core().is_sleepable() => drop(self.swap(value)),
+            Err(_) => refuse_to_replace("store"),
         }
     }
 
@@ -310,7 +319,15 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
     #[track_caller]
     pub fn try_store(&self, value: Option<T>) -> Result<(), Option<T>> {
         let kind = self.domain.kind();
-        if let Some(room) = defer::reserve(kind, size_of::<T>()) {
+        let mut room = defer::reserve(kind, size_of::<T>());
+        if room.is_none() && kind.core().is_sleepable() {
+            // Whether this is a section nobody knows, so nothing is waited for.
+            room = defer::reserve_more(kind, size_of::<T>());
+            if room.is_none() {
+                return Err(value);
+            }
+        }
+        if let Some(room) = room {
             let old = self.exchange(into_raw(value));
             // SAFETY: it was in the place, so it came from a box or is null, and is out of reach now.
             unsafe { room.retire(kind, old) };

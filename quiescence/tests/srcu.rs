@@ -133,6 +133,23 @@ fn the_end_of_a_section_does_not_wait_for_a_sleepable_domain() {
     domain.retire(refused.into_inner()).expect("there is room");
 }
 
+/// Where it cannot know of sections it must not wait in them either.
+#[test]
+fn try_store_never_waits() {
+    let domain = Srcu::new();
+    let mut tuning = domain.tuning();
+    tuning.objects_max = 2;
+    domain.tune(tuning);
+    let value = Rcu::new_in(0, domain.domain());
+    let guard = domain.read();
+    let stored = (1..10).take_while(|new| value.try_store(*new).is_ok()).count();
+    assert!((1..=2).contains(&stored), "{stored}");
+    assert_eq!(value.try_store(10), Err(10));
+    drop(guard);
+    value.store(11); // waits
+    assert_eq!(*value.load(&domain.read()), 11);
+}
+
 #[test]
 fn the_end_of_a_domain_runs_what_waits() {
     let done = Arc::new(AtomicUsize::new(0));

@@ -86,7 +86,9 @@ impl Core {
 
     /// Another core has them.
     pub(crate) fn let_banks_go(&mut self) {
-        self.banks.take().map_or((), std::mem::forget);
+        if let Some(banks) = self.banks.take() {
+            std::mem::forget(banks);
+        }
     }
 
     /// The banks of a sleepable domain.
@@ -134,7 +136,7 @@ impl Core {
         mut state: MutexGuard<'a, State>,
     ) -> MutexGuard<'a, State> {
         let due = std::mem::take(&mut state.sleepers_to_tell.due);
-        if due.is_empty() {
+        if due.is_empty() || chaos::mutant(Mutant::LostWaker) {
             return state;
         }
         self.unlocked(state, || {
