@@ -209,6 +209,9 @@ impl<K: AnyKind> Domain<K> {
     /// What the caller did before is visible to every section that begins during the call or later;
     /// what those sections that were waited for did is visible to the caller afterwards.
     ///
+    /// What follows holds where readers are threads; for sleepable domains see [`Srcu`](crate::Srcu), which cannot know
+    /// who is in a section: nothing panics there.
+    ///
     /// # Progress and cost
     /// Blocking: as long as the longest of those sections lasts. Spins for a few microseconds, then
     /// sleeps on a futex that the last hold-out wakes; under [`Engine::Tick`] and [`Engine::Token`] it
@@ -318,7 +321,7 @@ impl<K: AnyKind> Domain<K> {
     /// [`try_call`](Self::try_call).
     ///
     /// # Errors
-    /// At the limit, where nothing may be waited for: `f`, in a [`Refused`]. In a section of whatever domain the
+    /// At the limit, where nothing may be waited for: `f`, in a [`Refused`]. In a section of registered threads the
     /// first closure of a thread is still taken, and the next one refused until there is room for it. In a
     /// callback one closure is taken for each callback that has run.
     pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
@@ -363,7 +366,7 @@ impl<K: AnyKind> Domain<K> {
     /// queued, or dropped on the spot if there is still no room. It never waits for anything but sections.
     ///
     /// # Errors
-    /// In a section of whatever domain nothing may be waited for: there the first object of a thread that
+    /// In a section of registered threads, of whatever domain, nothing may be waited for: there the first object of a thread that
     /// finds no room is taken over the limit, and the thread waits when its outermost section ends; a second one is
     /// given back, in a [`Refused`]. (A QSBR reader waits at its next quiescent state.)
     ///

@@ -36,6 +36,7 @@
 //!   waits for their readers.
 //! - [`Domain`]: readers that hold up their own grace periods only. What the free functions do in the global
 //!   domain its methods do in any.
+//! - [`Srcu`]: a domain whose sections may block, end on other threads, and cross an `.await`.
 //! - [`sync`]: counters, a reference count and a lock, on words of each processor.
 //! - [`statistics`]: what goes on. [`set_stall_hook`]: who holds a grace period up that does not end, where,
 //!   and with what stack.
@@ -44,7 +45,7 @@
 //! # When not to use it
 //! When updates are as frequent as reads, a lock (best one per bucket) is faster; when readers must
 //! see the newest value or none, RCU is the wrong tool; when a section may last for ever, so will the
-//! updaters that have come to the limit of what may wait for it.
+//! updaters that have come to the limit of what may wait for it: give it an [`Srcu`] of its own.
 //!
 //! # Where to begin
 //! Programs for each part are in `examples/`. A place for a static is [`RcuOption::empty`], or an
@@ -52,6 +53,7 @@
 //! the sections of other threads allow.
 //!
 //! In the environment, `QUIESCENCE_FENCES=portable` does without `membarrier(2)` (see [`Fences`]);
+//! `QUIESCENCE_PERCPU=portable` without restartable sequences (see [`per_cpu_path`]);
 //! `QUIESCENCE_STATS=1` has the process serve its [`Statistics`] to its own user, for `rcu top`;
 //! `QUIESCENCE_STALL_SIGNAL` is about the stacks in reports of stalls (see [`set_stall_hook`]). Probes are in
 //! `docs/PROBES.md`. Features: `probes` and `stacks` (both by default), `tracing`.

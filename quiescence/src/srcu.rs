@@ -86,13 +86,15 @@ const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_000) };
 ///
 /// # Cost
 /// To begin and to end a section is an increment each, in a restartable sequence, of a word of this processor's:
-/// no locked instruction, no fence, no thread-local storage
+/// no locked instruction, no fence
 /// ([`PerCpuPath::Restartable`](crate::PerCpuPath)); an atomic addition each on the portable path.
-/// Wait-free, and safe in a signal handler, but where guards are [tracked](Self::track_guards).
+/// Wait-free, but for the first ones in a domain and in the process, which get memory and choose how to count
+/// ([`per_cpu_path`](crate::per_cpu_path)); and safe in a signal handler, but where guards are
+/// [tracked](Self::track_guards).
 ///
 /// A grace period is two looks at the counts of all processors, each with a heavy fence.
 ///
-/// Memory: an unused domain is as large as the value; one that has been read in takes a cache line besides; one that is used much
+/// Memory: an unused domain takes 32 bytes; one that has been read in takes a cache line besides; one that is used much
 /// 32 bytes for each processor; one that has had a grace period or a callback some 2 KiB, and what waits in it.
 ///
 /// # What to beware of
@@ -101,6 +103,9 @@ const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_000) };
 ///   ([`set_stall_hook`](crate::set_stall_hook)). At the domain's limit this holds for [`retire`](Self::retire), for
 ///   [`Rcu`](crate::Rcu)'s `store`, `try_store` and `update`, and for a dropped [`Unlinked`](crate::Unlinked) as well:
 ///   drop the guard first. [`try_retire`](Self::try_retire) and [`try_call`](Self::try_call) never wait.
+/// - **Wakers of tasks run on the thread that drives the grace period**, which may be any that waits or polls here: do not hold
+///   a lock there that a waker takes.
+/// - Other domains do not know of these sections: what is retired there may drop earlier objects in one, or wait.
 /// - A guard that is leaked, or held by a task that never ends, is a section that never ends.
 /// - In a child process made by `fork`, the sections of threads that do not exist there never end. See
 ///   [`forget_sections`](Self::forget_sections).
