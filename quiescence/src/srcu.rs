@@ -350,6 +350,7 @@ impl Srcu {
     /// such guard is dropped.
     pub unsafe fn forget_sections(&self) {
         self.banks().forget_sections();
+        track::forget_all(self.banks());
     }
 
     #[inline(always)]

@@ -183,9 +183,8 @@ impl Banks {
         (0..2).map(|bank| locks[bank].saturating_sub(unlocks[bank])).sum()
     }
 
-    /// Takes all sections as ended.
+    /// Takes all sections as ended. Takes no lock: a `fork` in progress may hold that of the list of guards.
     pub(crate) fn forget_sections(&self) {
-        track::forget_all(self);
         for bank in 0..2 {
             let left = self.locks(bank).wrapping_sub(self.unlocks(bank));
             self.counts.add_shared(UNLOCKS + bank, left);
