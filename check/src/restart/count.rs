@@ -39,18 +39,8 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     let thread = increment(scenario.subject == Subject::TwoStepCounts, mutant);
     let mut programs = programs(scenario, ("thread", thread), ("", Code::new()));
     programs.extend(strangers(scenario, &stranger(mutant)));
-    Plan {
-        programs,
-        shared_cpus: 0,
-        disturbances_max: None,
-        faults: 0,
-        initial: Vec::new(),
-        objects: 0,
-        handler: Some((1, WORDS)),
-        end: nothing_is_lost,
-        name,
-        mutant,
-    }
+    let plan = Plan::new(programs, name);
+    Plan { objects: 0, handler: Some((1, WORDS)), end: nothing_is_lost, ..plan }
 }
 
 fn nothing_is_lost(end: &End<'_>) -> Option<String> {

@@ -31,18 +31,8 @@ const OWN_COUNT: At = At::Of { pick: |_, cpu| COUNTS[usize::from(cpu)], among: &
 
 pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     let reader = ("reader", read_out(mutant));
-    Plan {
-        programs: programs(scenario, ("thread", count(mutant)), reader),
-        shared_cpus: 0,
-        disturbances_max: None,
-        faults: 0,
-        initial: Vec::new(),
-        objects: 0,
-        handler: None,
-        end: nothing_is_lost,
-        name,
-        mutant,
-    }
+    let programs = programs(scenario, ("thread", count(mutant)), reader);
+    Plan { objects: 0, end: nothing_is_lost, ..Plan::new(programs, name) }
 }
 
 fn nothing_is_lost(end: &End<'_>) -> Option<String> {

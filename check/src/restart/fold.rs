@@ -77,16 +77,9 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
         (("thread", count(scenario, mutant)), ("reader", sum(scenario, mutant)))
     };
     Plan {
-        programs: programs(scenario, reader, writer),
-        shared_cpus: 0,
-        faults: 0,
-        disturbances_max: None,
         initial: vec![(PLACE, 1), (CENTRAL, if is_lock { NOBODY } else { 0 })],
-        objects: 1,
-        handler: None,
         end: if is_lock { nobody_reads } else { nothing_is_lost },
-        name,
-        mutant,
+        ..Plan::new(programs(scenario, reader, writer), name)
     }
 }
 

@@ -55,18 +55,7 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     }
     let cpu = scenario.cpus + scenario.writers;
     programs.push(Program::staying("grower", grow(mutant), 0, cpu));
-    Plan {
-        programs,
-        shared_cpus: 0,
-        disturbances_max: None,
-        faults: 0,
-        initial: Vec::new(),
-        objects: 1,
-        handler: None,
-        end: banks_are_drained,
-        name,
-        mutant,
-    }
+    Plan { end: banks_are_drained, ..Plan::new(programs, name) }
 }
 
 fn banks_are_drained(end: &End<'_>) -> Option<String> {

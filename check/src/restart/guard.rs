@@ -57,22 +57,9 @@ pub(super) const OWN_UNLOCK: At =
     At::Of { pick: |regs, cpu| UNLOCKS[of_cpu(regs, cpu)], among: &UNLOCKS };
 
 pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
-    Plan {
-        programs: programs(
-            scenario,
-            ("reader", read(scenario, mutant)),
-            ("writer", store(scenario, mutant)),
-        ),
-        shared_cpus: 0,
-        disturbances_max: None,
-        faults: 0,
-        initial: Vec::new(),
-        objects: 1,
-        handler: None,
-        end: banks_are_drained,
-        name,
-        mutant,
-    }
+    let (reader, writer) = (read(scenario, mutant), store(scenario, mutant));
+    let programs = programs(scenario, ("reader", reader), ("writer", writer));
+    Plan { end: banks_are_drained, ..Plan::new(programs, name) }
 }
 
 fn banks_are_drained(end: &End<'_>) -> Option<String> {

@@ -55,19 +55,8 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     let reader = ("reader", read(scenario, mutant, kind));
     let mut programs = programs(scenario, reader, ("writer", write(scenario, mutant)));
     programs.extend(strangers(scenario, &read(scenario, mutant, Kind::Stranger)));
-    Plan {
-        programs,
-        shared_cpus: 0,
-        disturbances_max: None,
-        faults: 0,
-        initial: Vec::new(),
-        objects: 1,
-        handler: None,
-        // A mark that is left behind keeps the writer out for ever, which is found.
-        end: |_| None,
-        name,
-        mutant,
-    }
+    // Any end is right: a mark that is left behind keeps the writer out for ever, which is found.
+    Plan::new(programs, name)
 }
 
 /// How a reader marks.

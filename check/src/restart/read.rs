@@ -40,18 +40,8 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
         // Each object is made with one reference, the cell's.
         initial.extend((0..4).map(|object| (Location::Word(object), 1)));
     }
-    Plan {
-        programs: programs(scenario, ("reader", reader), ("writer", store(mutant, is_arc))),
-        shared_cpus: 0,
-        disturbances_max: None,
-        faults: scenario.faults,
-        initial,
-        objects: 1,
-        handler: None,
-        end: all_but_the_last_are_freed,
-        name,
-        mutant,
-    }
+    let programs = programs(scenario, ("reader", reader), ("writer", store(mutant, is_arc)));
+    Plan { initial, end: all_but_the_last_are_freed, ..Plan::new(programs, name) }
 }
 
 /// Readers that move about, and writers on processors of their own, each so many times.

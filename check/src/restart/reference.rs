@@ -52,18 +52,7 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     let killer = kill(scenario, mutant, bias);
     let mut programs = programs(scenario, ("holder", hold(mutant, false)), ("killer", killer));
     programs.extend(strangers(scenario, &hold(mutant, true)));
-    Plan {
-        programs,
-        shared_cpus: 0,
-        disturbances_max: None,
-        faults: 0,
-        initial,
-        objects: 1,
-        handler: None,
-        end: is_released,
-        name,
-        mutant,
-    }
+    Plan { initial, end: is_released, ..Plan::new(programs, name) }
 }
 
 fn is_released(end: &End<'_>) -> Option<String> {

@@ -77,7 +77,7 @@ impl Scenario {
             Subject::FoldingCounter | Subject::FoldingLock => fold::plan(self, mutant),
             Subject::BigRef => reference::plan(self, mutant),
         };
-        Plan { mutant, shared_cpus: usize::from(self.cpus), ..plan }
+        Plan { mutant, shared_cpus: usize::from(self.cpus), faults: self.faults, ..plan }
     }
 }
 

@@ -103,6 +103,23 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// Programs that have one object, all of whose ends are right. What the scenario says of all subjects
+    /// alike is for [`Scenario::plan`](super::Scenario::plan) to fill in.
+    pub(super) fn new(programs: Vec<Program>, name: fn(Location) -> String) -> Self {
+        Self {
+            programs,
+            shared_cpus: 0,
+            initial: Vec::new(),
+            objects: 1,
+            handler: None,
+            faults: 0,
+            disturbances_max: None,
+            end: |_| None,
+            name,
+            mutant: None,
+        }
+    }
+
     /// How many processors there are.
     pub(super) fn cpus(&self) -> usize {
         let last = self.programs.iter().map(|program| usize::from(program.cpu) + 1).max();
