@@ -16,7 +16,7 @@ const VERSION: u32 = 2;
 /// Prints the table of one case, ratios to `base` last.
 pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), Failure> {
     let rounds = case.rivals[0].values[0].len();
-    output.heading(format_args!("{} ({rounds} rounds)", case.title))?;
+    output.heading(format_args!("{} ({})", case.title, in_rounds(rounds)))?;
     let ratio_of = format!("{} / {base}", case.metrics[0].name);
     let mut header = vec![""];
     for metric in case.metrics {
@@ -43,6 +43,10 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
         output.note(format_args!("{}: {note}", case.title));
     }
     Ok(())
+}
+
+fn in_rounds(rounds: usize) -> String {
+    format!("{rounds} {}", if rounds == 1 { "round" } else { "rounds" })
 }
 
 fn row(case: &Case, rival: &Series, base: &str) -> Vec<String> {
@@ -308,6 +312,11 @@ mod tests {
         assert_eq!(of(Unit::Objects, 82_000.0), "82,000");
         assert_eq!(of(Unit::Bytes, 16.25), "16.2 B");
         assert_eq!(of(Unit::Bytes, 1_048_576.0), "1 MiB");
+    }
+
+    #[test]
+    fn one_round_is_one() {
+        assert_eq!([1, 2].map(in_rounds), ["1 round", "2 rounds"]);
     }
 
     #[test]

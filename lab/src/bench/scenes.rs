@@ -19,13 +19,25 @@ use super::rounds::{Case, Metric, Sample, Session, Unit};
 use super::{Bench, Options};
 use crate::exit::Failure;
 
+/// All tables of a benchmark.
+#[derive(Debug)]
+pub(super) struct Scenes {
+    /// The name of the benchmark.
+    pub(super) bench: &'static str,
+    pub(super) groups: &'static [Group],
+    pub(super) all: &'static [Scene],
+}
+
+/// A group of tables: what `--case` takes, and what it says of it.
+pub(super) type Group = (&'static str, &'static str);
+
 /// One table.
 #[derive(Debug)]
 pub(super) struct Scene {
-    pub(super) id: &'static str,
-    pub(super) title: &'static str,
-    pub(super) metrics: &'static [Metric],
-    pub(super) what: What,
+    id: &'static str,
+    title: &'static str,
+    metrics: &'static [Metric],
+    what: What,
 }
 
 /// What is measured, and of whom.
@@ -47,6 +59,15 @@ pub(super) enum What {
 
 pub(super) const fn metric(name: &'static str, unit: Unit) -> Metric {
     Metric { name, unit }
+}
+
+pub(super) const fn scene(
+    id: &'static str,
+    title: &'static str,
+    metrics: &'static [Metric],
+    what: What,
+) -> Scene {
+    Scene { id, title, metrics, what }
 }
 
 /// How much is measured at a time.
@@ -90,18 +111,6 @@ const ABOUT_UPDATE: Duration = Duration::from_micros(20);
 const ABOUT_STORE: Duration = Duration::from_micros(5);
 const ABOUT_DOMAIN: Duration = Duration::from_micros(10);
 
-/// A group of tables: what `--case` takes, and what it says of it.
-pub(super) type Group = (&'static str, &'static str);
-
-/// Takes the names of the groups.
-pub(super) fn parser(groups: &[Group]) -> PossibleValuesParser {
-    groups
-        .iter()
-        .map(|(name, help)| PossibleValue::new(*name).help(*help))
-        .collect::<Vec<_>>()
-        .into()
-}
-
 /// What is to be measured of whom.
 struct Choice {
     scenes: Vec<&'static Scene>,
@@ -111,36 +120,47 @@ struct Choice {
     quick: bool,
 }
 
-/// A benchmark of the scenes of these groups, or of all if none is named.
-pub(super) fn prepare(
-    bench: &'static str,
-    scenes: &'static [Scene],
-    groups: &[String],
-    options: &Options,
-) -> Result<Bench, Failure> {
-    let is_wanted = |scene: &&Scene| {
-        groups.is_empty() || groups.iter().any(|group| scene.group() == group.as_str())
-    };
-    let scenes: Vec<_> = scenes.iter().filter(is_wanted).collect();
-    let known = names_of(&scenes);
-    let (names, base) = options.choose(&known, |name| *name, &["quiescence"])?;
-    let amounts = if options.quick { AMOUNTS_QUICK } else { AMOUNTS };
-    let choice = Choice {
-        scenes,
-        names: names.into_iter().copied().collect(),
-        amounts: Amounts { looped: loops::budget(options.quick), ..amounts },
-        rounds: options.rounds(),
-        quick: options.quick,
-    };
-    Ok(Bench {
-        name: bench,
-        base,
-        duration: choice.scenes.iter().map(|scene| choice.duration(scene)).sum(),
-        measure: Box::new(move |session| {
-            let cases = choice.scenes.iter().map(|scene| choice.measure(scene, session));
-            Ok(cases.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
-        }),
-    })
+impl Scenes {
+    /// Takes the names of the groups.
+    pub(super) fn parser(&self) -> PossibleValuesParser {
+        let value = |(name, help): &Group| PossibleValue::new(*name).help(*help);
+        self.groups.iter().map(value).collect::<Vec<_>>().into()
+    }
+
+    /// A benchmark of the scenes of these groups, or of all if none is named.
+    pub(super) fn prepare(&self, groups: &[String], options: &Options) -> Result<Bench, Failure> {
+        let is_wanted = |scene: &&Scene| {
+            groups.is_empty() || groups.iter().any(|group| scene.group() == group.as_str())
+        };
+        let scenes: Vec<_> = self.all.iter().filter(is_wanted).collect();
+        let known = names_of(&scenes);
+        let (names, base) = options.choose(&known, |name| *name, &["quiescence"])?;
+        let amounts = if options.quick { AMOUNTS_QUICK } else { AMOUNTS };
+        let choice = Choice {
+            scenes,
+            names: names.into_iter().copied().collect(),
+            amounts: Amounts { looped: loops::budget(options.quick), ..amounts },
+            rounds: options.rounds(),
+            quick: options.quick,
+        };
+        Ok(Bench {
+            name: self.bench,
+            base,
+            duration: choice.scenes.iter().map(|scene| choice.duration(scene)).sum(),
+            measure: Box::new(move |session| {
+                let cases = choice.scenes.iter().map(|scene| choice.measure(scene, session));
+                Ok(cases.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+            }),
+        })
+    }
+
+    /// What a case measures, and of whom.
+    #[cfg(test)]
+    pub(super) fn known(&self, case: &str) -> Option<(&'static [Metric], Vec<&'static str>)> {
+        let scene = self.all.iter().find(|scene| scene.id == case)?;
+        let names = scene.rivals().into_iter().map(|(name, _)| name);
+        Some((scene.metrics, names.collect()))
+    }
 }
 
 /// The names of all rivals of the scenes, each once, in the order of their first appearance.
@@ -170,12 +190,6 @@ impl Scene {
             What::Grace(_) => restartable::rivals().iter().map(|r| (r.name, r.ours)).collect(),
             What::Store(_) => store::rivals().iter().map(|r| (r.name, r.ours)).collect(),
         }
-    }
-
-    /// What it measures, and of whom.
-    #[cfg(test)]
-    pub(super) fn known(&self) -> (&'static [Metric], Vec<&'static str>) {
-        (self.metrics, self.rivals().into_iter().map(|(name, _)| name).collect())
     }
 }
 
@@ -321,8 +335,8 @@ fn store_rival(name: &str) -> &'static StoreRival {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::super::ROUNDS_QUICK;
+mod tests {
+    use super::super::{ROUNDS_QUICK, percpu, srcu};
     use super::*;
     use crate::interrupt::Interrupt;
     use crate::output::{Output, OutputArgs};
@@ -331,11 +345,15 @@ pub(super) mod tests {
         Options { quick: true, rounds: None, seed: 1, only: Vec::new(), base: None }
     }
 
-    /// Every scene is measured, by all its rivals, and gives a figure for each metric.
-    pub(crate) fn all_are_measured(scenes: &'static [Scene]) {
+    /// All benchmarks of scenes.
+    const ALL: [&Scenes; 2] = [&srcu::SCENES, &percpu::SCENES];
+
+    #[test]
+    fn every_rival_of_every_case_gives_a_figure_for_each_metric() {
+        let scenes: Vec<&Scene> = ALL.iter().flat_map(|scenes| scenes.all).collect();
         let choice = Choice {
-            scenes: scenes.iter().collect(),
-            names: names_of(&scenes.iter().collect::<Vec<_>>()),
+            names: names_of(&scenes),
+            scenes,
             amounts: Amounts {
                 looped: Duration::ZERO,
                 updates: 50,
@@ -351,7 +369,7 @@ pub(super) mod tests {
         let mut output = Output::new(&OutputArgs::default(), interrupt).unwrap();
         let progress = output.progress(Duration::ZERO);
         let mut session = Session::new(&mut output, progress, 1, 1);
-        for scene in scenes {
+        for scene in &choice.scenes {
             let case = choice.measure(scene, &mut session).unwrap().expect("it is measured");
             assert_eq!(case.rivals.len(), scene.rivals().len(), "{}", scene.id);
             for rival in &case.rivals {
@@ -363,15 +381,17 @@ pub(super) mod tests {
         }
     }
 
-    /// All groups take their time, and together as long as everything.
-    pub(crate) fn groups_add_up(scenes: &'static [Scene], groups: &[Group]) {
-        let duration = |groups: &[String]| {
-            prepare("bench", scenes, groups, &options()).expect("well-formed").duration
-        };
-        let parts = groups.iter().map(|(group, _)| duration(&[(*group).to_owned()]));
-        let parts: Vec<Duration> = parts.collect();
-        assert!(parts.iter().all(|part| !part.is_zero()), "{parts:?}");
-        assert_eq!(parts.iter().sum::<Duration>(), duration(&[]), "{groups:?} are all groups");
+    #[test]
+    fn all_cases_are_measured_unless_some_are_named() {
+        for scenes in ALL {
+            let duration = |groups: &[String]| {
+                scenes.prepare(groups, &options()).expect("well-formed").duration
+            };
+            let parts = scenes.groups.iter().map(|(group, _)| duration(&[(*group).to_owned()]));
+            let parts: Vec<Duration> = parts.collect();
+            assert!(parts.iter().all(|part| !part.is_zero()), "{}: {parts:?}", scenes.bench);
+            assert_eq!(parts.iter().sum::<Duration>(), duration(&[]), "{}", scenes.bench);
+        }
     }
 
     #[test]
