@@ -5,29 +5,14 @@
 mod common;
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Barrier};
 use std::{ptr, thread};
 
-use common::in_child;
+use common::{again, in_child, role};
 use quiescence::sync::Counter;
 use quiescence::{ArcCell, Fences, PerCpuPath, Snapshot, Srcu};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-
-/// Runs a test of this file once more, in another process, with a role.
-fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
-    Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env("ROLE", role)
-        .envs(environment.iter().copied())
-        .output()
-        .unwrap()
-}
-
-fn role() -> Option<String> {
-    std::env::var("ROLE").ok()
-}
 
 /// Runs a test once more with each of these environments, and expects it to pass.
 fn again_and_again(test: &str, environments: &[&[(&str, &str)]]) {

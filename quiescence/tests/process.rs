@@ -4,12 +4,11 @@
 mod common;
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use common::in_child;
+use common::{again, in_child, role};
 use quiescence::{Domain, Engine, Fences, Rcu};
 
 #[test]
@@ -149,20 +148,6 @@ fn forks_beside_readers_updaters_and_callbacks() {
         }
         stop.store(true, Relaxed);
     });
-}
-
-/// Runs one test of this file in a new process, in which it finds `ROLE` set to `role`.
-fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
-    Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env("ROLE", role)
-        .envs(environment.iter().copied())
-        .output()
-        .unwrap()
-}
-
-fn role() -> Option<String> {
-    std::env::var("ROLE").ok()
 }
 
 /// A little of everything, between threads.

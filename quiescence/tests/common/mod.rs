@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+use std::process::{Command, Output};
 use std::sync::Barrier;
 use std::thread;
 
@@ -49,6 +50,23 @@ pub(crate) fn in_child(f: impl FnOnce()) {
             assert_eq!(status, 0, "the child failed");
         }
     }
+}
+
+const ROLE: &str = "ROLE";
+
+/// Runs one test of this file in a new process, in which it finds its role set to `role`.
+pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
+    Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture", "--test-threads=1"])
+        .env(ROLE, role)
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap()
+}
+
+/// The role of this process, if [`again`] has started it.
+pub(crate) fn role() -> Option<String> {
+    std::env::var(ROLE).ok()
 }
 
 /// A domain with a limit, and without reports of stalls.
