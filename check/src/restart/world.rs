@@ -103,8 +103,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Programs that have one object, all of whose ends are right. What the scenario says of all subjects
-    /// alike is for [`Scenario::plan`](super::Scenario::plan) to fill in.
+    /// Programs that have one object, all of whose ends are right. What the scenario says of all
+    /// subjects alike is for [`Scenario::plan`](super::Scenario::plan) to fill in.
     pub(super) fn new(programs: Vec<Program>, name: fn(Location) -> String) -> Self {
         Self {
             programs,
