@@ -167,10 +167,22 @@ unsafe fn from_raw<T>(pointer: *const T) -> Option<Arc<T>> {
 /// updater waits for the time that its caller keeps the `Arc`. Updaters pay: one
 /// `membarrier(2)` for each replacement, and the old `Arc` is theirs when it returns.
 ///
-/// The names are those of the crate `arc-swap`, for which this can take over in common uses. What differs: `load`
-/// gives an `Arc<T>` and not a guard, so `load_full` is the same, and there is one star less to write (`*cell.load()`
-/// is the value). [`rcu`](Self::rcu) and `compare_and_swap` give an `Arc` where that crate gives a guard.
 /// If the value is read only, and not kept, [`Rcu`](crate::Rcu) costs less.
+///
+/// # From `arc-swap`
+/// The names are those of that crate, for which this can take over in common uses. Since a load gives an `Arc` and not a
+/// guard of one, these do not port as they are:
+///
+/// | there | here |
+/// |---|---|
+/// | `**cell.load()`, `&**cell.load()` | one star less: `*cell.load()`, `&*cell.load()` |
+/// | `&*option.load()`, as in `if let Some(value) = &*option.load()` | no star: `&option.load()`, or `option.load()` |
+/// | `Guard::into_inner(cell.load())` | `cell.load()` |
+/// | `compare_and_swap(&guard, new)`, or a raw pointer | `&Arc<T>` (`&Option<Arc<T>>`) only; gives an `Arc`, not a guard |
+/// | `ArcSwapOption::const_empty()` | [`ArcCellOption::empty`], which is `const` |
+/// | `Cache` | nothing: [`Rcu`](crate::Rcu) for loads without a locked instruction |
+/// | `map`, `access` | nothing: load, and take the field |
+/// | `ArcSwapWeak`, `Rc`, strategies, `Serialize` | nothing |
 ///
 /// # Waiting
 /// Where restartable sequences are at hand ([`PerCpuPath::Restartable`](crate::PerCpuPath)) a load is a bounded
@@ -187,9 +199,18 @@ unsafe fn from_raw<T>(pointer: *const T) -> Option<Arc<T>> {
 ///
 /// # Memory
 /// One pointer. Nothing waits to be freed: what a store replaces is dropped before it returns, unless somebody has
-/// it. Values above 64 KiB (by `size_of::<T>()`, not what they own) are always loaded in sections: an allocator may unmap
-/// them at once, which "Restartable reads" in `docs/DESIGN.md` says why a sequence could not stand. Put them into a
-/// `Box`, as `ArcCell<Box<T>>`.
+/// it.
+///
+/// **A precondition where loads are restartable sequences: freed memory stays mapped for a while.** If the heap *unmaps*
+/// what is freed at once (it trims its end, or is of the sort that takes freed memory's rights away with `mprotect`) while
+/// a reader is in a page fault on just that memory, the kernel ends the process with SIGSEGV, for an access that
+/// would have begun anew. With the usual allocators that is the end of a heap, trimmed within the time of one fault;
+/// a program that cannot exclude it sets `M_TRIM_THRESHOLD`, and one that looks for uses of freed memory with such a heap
+/// runs with `QUIESCENCE_PERCPU=portable`. See "Restartable reads" in `docs/DESIGN.md`, and R-9 in `docs/GUARANTEES.md`.
+///
+/// Values above 64 KiB, which allocators do unmap at once, or aligned above 4,096 (by `size_of::<T>()` and
+/// `align_of::<T>()`, not what they own) always load in sections, and are safe from that; put into a `Box`, as
+/// `ArcCell<Box<T>>`, they are cheaper to load.
 ///
 /// Source of the idea: Mathieu Desnoyers's `membarrier` for restartable sequences (Linux 5.10); the vocabulary:
 /// Michal Vaner's `arc-swap`.
@@ -228,7 +249,10 @@ fn full<T>(arc: Option<Arc<T>>) -> Arc<T> {
 }
 
 impl<T> ArcCell<T> {
-    /// A place with `arc` in it.
+    /// A place with `arc` in it. Not `const`: for a static, take a `LazyLock`, or [`ArcCellOption::empty`].
+    ///
+    /// The first `Arc` that comes into a place in the process makes the choice how it counts per processor: see
+    /// [`per_cpu_path`](crate::per_cpu_path).
     pub fn new(arc: Arc<T>) -> Self {
         Self { place: Place::new(Some(arc)) }
     }
@@ -272,6 +296,7 @@ impl<T> ArcCell<T> {
     /// Compared are addresses, not values. Since the caller holds `current`, that address is nobody else's
     /// meanwhile: what is there *is* `current`, perhaps again. Blocks as [`store`](Self::store) if it replaces,
     /// and else is lock-free.
+    #[must_use = "says whether it was replaced"]
     pub fn compare_and_swap(&self, current: &Arc<T>, new: Arc<T>) -> Arc<T> {
         full(self.place.compare_and_swap(Arc::as_ptr(current), Some(new)).0)
     }
@@ -336,7 +361,7 @@ pub struct ArcCellOption<T> {
 }
 
 impl<T> ArcCellOption<T> {
-    /// A place with nothing in it.
+    /// A place with nothing in it. It is `arc-swap`'s `const_empty`, too.
     pub const fn empty() -> Self {
         Self { place: Place::empty() }
     }
@@ -379,12 +404,13 @@ impl<T> ArcCellOption<T> {
     }
 
     /// As [`ArcCell::compare_and_swap`], where `None` is an empty place.
+    #[must_use = "says whether it was replaced"]
     pub fn compare_and_swap(
         &self,
-        current: Option<&Arc<T>>,
+        current: &Option<Arc<T>>,
         new: Option<Arc<T>>,
     ) -> Option<Arc<T>> {
-        self.place.compare_and_swap(as_raw(current), new).0
+        self.place.compare_and_swap(as_raw(current.as_ref()), new).0
     }
 
     /// As [`ArcCell::rcu`]: `f` answers an `Option<Arc<T>>` or an `Arc<T>`.

@@ -153,8 +153,9 @@ pub fn fences() -> Fences {
 /// How this process counts per processor. Makes the choice if it has not been made, as the first counters that are used
 /// much, and the first restartable reads, do.
 ///
-/// That takes some 100 us, but some 10 ms more in a process that has several threads already: the kernel then waits for a
-/// grace period of its own before it promises barriers. So a program that minds calls this first of all in `main`.
+/// That takes some 100 us, but some tens of ms more in a process that has several threads already: the kernel then waits
+/// for grace periods of its own before it promises barriers, of which there are two sorts. So a program that minds calls
+/// this first of all in `main`.
 ///
 /// `QUIESCENCE_PERCPU=portable` in the environment asks for [`PerCpuPath::Portable`].
 pub fn per_cpu_path() -> PerCpuPath {

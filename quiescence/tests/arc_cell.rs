@@ -87,12 +87,12 @@ fn compare_and_swap_goes_by_the_address() {
 fn an_option_may_be_empty_at_any_time() {
     static PLACE: ArcCellOption<String> = ArcCellOption::empty();
     assert!(PLACE.load().is_none());
-    assert!(PLACE.compare_and_swap(None, Some(Arc::new(String::from("a")))).is_none());
+    assert!(PLACE.compare_and_swap(&None, Some(Arc::new(String::from("a")))).is_none());
     let a = PLACE.load().unwrap();
     assert_eq!((*a).as_str(), "a");
-    let kept = PLACE.compare_and_swap(None, Some(Arc::new(String::from("b"))));
+    let kept = PLACE.compare_and_swap(&None, Some(Arc::new(String::from("b"))));
     assert!(Arc::ptr_eq(&kept.unwrap(), &a), "it was not empty");
-    assert!(Arc::ptr_eq(&PLACE.compare_and_swap(Some(&a), None).unwrap(), &a));
+    assert!(Arc::ptr_eq(&PLACE.compare_and_swap(&Some(a.clone()), None).unwrap(), &a));
     assert!(PLACE.load_full().is_none());
     assert_eq!(Arc::strong_count(&a), 1);
     PLACE.store(Some(a.clone()));
@@ -302,7 +302,7 @@ fn a_drop_may_use_the_place_and_may_panic() {
     assert!(place.load().is_none(), "the place is whole");
     place.store(Some(Arc::new(Panics)));
     let panicked =
-        catch_unwind(AssertUnwindSafe(|| place.compare_and_swap(None, Some(Arc::new(Panics)))));
+        catch_unwind(AssertUnwindSafe(|| place.compare_and_swap(&None, Some(Arc::new(Panics)))));
     assert!(panicked.is_err(), "what was not put there is dropped");
     PANICS.store(false, Relaxed);
     assert!(place.into_inner().is_some());

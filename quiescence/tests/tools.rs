@@ -1,4 +1,5 @@
-//! `quiescence::sync`: counters, references and locks that keep a word for each processor.
+//! `quiescence::sync`: counters and references that keep a word for each processor, and all of the tools together; the lock
+//! alone is in `local_global.rs`.
 //!
 //! Threads are moved from processor to processor all the time. The whole file is run again in processes that count
 //! portably; and with the feature `chaos`, in processes where a step is missing, in each of which the named test
@@ -6,56 +7,23 @@
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;
-use std::process::{Command, Output};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
-use quiescence::sync::{BigRef, Counter, ExactCounter, LimitCounter, LocalGlobalLock, PerCpu};
+use quiescence::sync::{
+    BigRef, BigRefHandle, Counter, ExactCounter, LimitCounter, LocalGlobalLock, PerCpu,
+    PerCpuIntoIter,
+};
+use quiescence::{ArcCell, ArcCellOption};
+
+#[path = "common/shuffle.rs"]
+mod shuffle;
+
+use shuffle::{processors, random, shuffled};
 
 const THREADS: usize = 6;
-
-/// The processors that this process may use.
-fn processors() -> Vec<usize> {
-    // SAFETY: all zero is an empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: a set of this size.
-    let result = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
-    assert_eq!(result, 0);
-    // SAFETY: numbers within the set.
-    (0..libc::CPU_SETSIZE as usize).filter(|n| unsafe { libc::CPU_ISSET(*n, &set) }).collect()
-}
-
-/// Moves the calling thread to that one of the processors, as often as this is called.
-fn move_to(processors: &[usize], which: usize) {
-    // SAFETY: all zero is an empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: a number from a set like this.
-    unsafe { libc::CPU_SET(processors[which % processors.len()], &mut set) };
-    // SAFETY: a set of this size.
-    unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
-}
-
-/// Has so many threads call `f(thread, round)` so often, each of them moved about.
-fn shuffled(threads: usize, rounds: usize, f: impl Fn(usize, usize) + Sync) {
-    let processors = processors();
-    let begin = Barrier::new(threads);
-    thread::scope(|scope| {
-        for thread in 0..threads {
-            let (f, processors, begin) = (&f, &processors, &begin);
-            scope.spawn(move || {
-                begin.wait();
-                for round in 0..rounds {
-                    if round % 512 == 0 {
-                        move_to(processors, thread + round / 512);
-                    }
-                    f(thread, round);
-                }
-            });
-        }
-    });
-}
 
 /// Calls `look` on another thread all the time while `work` runs, and once at least.
 fn watched(look: impl Fn() + Sync, work: impl FnOnce()) {
@@ -73,13 +41,6 @@ fn watched(look: impl Fn() + Sync, work: impl FnOnce()) {
         end.store(true, Relaxed);
         watcher.join().expect("what was seen was right");
     });
-}
-
-/// Numbers that look random, the same in each run.
-fn random(thread: usize, round: usize) -> u64 {
-    let mut word = ((thread as u64) << 40 | round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    word ^= word >> 29;
-    word.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
 }
 
 /// A thread without rseq in a process that has it, as one started behind the C library's back.
@@ -448,127 +409,6 @@ fn a_release_that_panics_leaves_nothing_behind() {
     assert!(big.is_killed());
 }
 
-/// Two words that a writer makes differ for a while.
-#[derive(Default)]
-struct Pair(AtomicU64, AtomicU64);
-
-fn exclusion(threads: usize, rounds: usize) {
-    let lock = LocalGlobalLock::new(Pair::default());
-    let writers = AtomicUsize::new(0);
-    let written = AtomicU64::new(0);
-    shuffled(threads, rounds, |thread, round| {
-        if random(thread, round).is_multiple_of(32) {
-            let pair = lock.write();
-            assert_eq!(writers.fetch_add(1, Relaxed), 0, "two writers");
-            // Loads and stores, so that what another writes in between is lost.
-            pair.0.store(pair.0.load(Relaxed) + 1, Relaxed);
-            if round % 3 == 0 {
-                thread::yield_now();
-            }
-            pair.1.store(pair.1.load(Relaxed) + 1, Relaxed);
-            writers.fetch_sub(1, Relaxed);
-            written.fetch_add(1, Relaxed);
-        } else {
-            let pair = lock.read();
-            let second = pair.1.load(Relaxed);
-            let first = pair.0.load(Relaxed);
-            assert_eq!((first, writers.load(Relaxed)), (second, 0), "beside a writer");
-            if round % 64 == 0 {
-                thread::yield_now();
-                assert_eq!(pair.0.load(Relaxed), first, "beside a writer");
-            }
-        }
-    });
-    let pair = lock.into_inner();
-    let written = written.into_inner();
-    assert_eq!((pair.0.into_inner(), pair.1.into_inner()), (written, written));
-}
-
-#[test]
-fn writers_are_alone() {
-    exclusion(THREADS, 20_000);
-    exclusion(2, 20_000);
-}
-
-#[test]
-fn guards_end_on_other_threads() {
-    let lock = Arc::new(LocalGlobalLock::new(0_u64));
-    let processors = processors();
-    thread::scope(|scope| {
-        let (readers, read) = mpsc::sync_channel(4);
-        let (writers, write) = mpsc::sync_channel(1);
-        let lock = &*lock;
-        scope.spawn({
-            let processors = processors.clone();
-            move || {
-                move_to(&processors, 0);
-                for round in 0..5_000 {
-                    if round % 50 == 0 {
-                        let mut guard = lock.write();
-                        *guard += 1;
-                        writers.send(guard).expect("somebody ends it");
-                    }
-                    readers.send(lock.read()).expect("somebody ends it");
-                }
-            }
-        });
-        scope.spawn(move || {
-            for guard in write {
-                drop(guard); // and with it lets the reader after it in
-            }
-        });
-        scope.spawn(move || {
-            move_to(&processors, 1);
-            let mut last = 0;
-            for guard in read {
-                assert!(*guard >= last);
-                last = *guard;
-            }
-        });
-    });
-    assert_eq!(*lock.read(), 100);
-    assert!(lock.try_write().is_some());
-}
-
-#[test]
-fn trying_says_no_where_waiting_would_begin() {
-    let mut lock = LocalGlobalLock::new(String::from("a"));
-    for _ in 0..100 {
-        let reader = lock.read();
-        assert!(lock.try_write().is_none());
-        assert_eq!(lock.try_read().as_deref(), Some(&*reader));
-        drop(reader);
-        let mut writer = lock.try_write().expect("nobody is there");
-        writer.push('b');
-        assert!(lock.try_read().is_none());
-        assert!(lock.try_write().is_none());
-        assert_eq!(format!("{lock:?}"), "LocalGlobalLock { value: <locked> }");
-        drop(writer);
-        assert!(lock.try_read().is_some());
-    }
-    lock.get_mut().truncate(2);
-    assert_eq!(format!("{lock:?}"), "LocalGlobalLock { value: \"ab\" }");
-    assert_eq!(lock.into_inner(), "ab");
-}
-
-#[test]
-fn a_writer_that_waits_is_not_passed() {
-    let lock = LocalGlobalLock::new(0);
-    for _ in 0..50 {
-        let reader = lock.read();
-        thread::scope(|scope| {
-            scope.spawn(|| *lock.write() += 1);
-            // From some time on nobody gets in any more, though only a reader is there.
-            while lock.try_read().is_some() {
-                thread::yield_now();
-            }
-            assert!(lock.try_read().is_none());
-            drop(reader);
-        });
-    }
-    assert_eq!(*lock.read(), 50);
-}
-
 #[test]
 fn there_is_one_for_each_processor() {
     let mut numbers = PerCpu::new(|slot| AtomicUsize::new(slot * 1_000_000));
@@ -583,7 +423,47 @@ fn there_is_one_for_each_processor() {
         numbers.iter().map(|number| (&raw const *number).addr() / 128).collect();
     assert_eq!(lines.len(), numbers.len(), "lines of their own");
     numbers.iter_mut().for_each(|number| *number.get_mut() = 7);
+    assert!((&numbers).into_iter().all(|number| number.load(Relaxed) == 7));
     assert!(numbers.into_iter().all(|number| number.into_inner() == 7));
+}
+
+#[test]
+fn each_processor_has_its_own_by_number() {
+    let numbers = PerCpu::new(|processor| processor * 3);
+    let len = numbers.len();
+    for processor in processors() {
+        shuffle::move_to(&[processor], 0);
+        assert_eq!(numbers.get(processor), Some(numbers.here()));
+        assert_eq!(*numbers.here(), processor * 3);
+    }
+    assert_eq!((numbers.get(len), numbers.get(usize::MAX)), (None, None));
+    assert!(numbers.iter().rev().copied().eq((0..len).rev().map(|processor| processor * 3)));
+    let mut rest: PerCpuIntoIter<usize> = numbers.into_iter();
+    assert_eq!((rest.len(), rest.next_back()), (len, Some((len - 1) * 3)));
+    assert_eq!(rest.len(), len - 1);
+}
+
+#[test]
+fn what_is_printed_is_what_users_know() {
+    let (fuzzy, exact, limited) = (Counter::new(), ExactCounter::new(), LimitCounter::new(10_000));
+    // Beyond the growth, so that there is something to sum, and to fold.
+    for _ in 0..200 {
+        fuzzy.add(-2);
+        exact.increment();
+        assert!(limited.try_add(1));
+    }
+    assert_eq!(format!("{fuzzy:?}"), "Counter { sum: -400 }");
+    assert_eq!(format!("{exact:?}"), "ExactCounter { .. }");
+    assert_eq!(format!("{limited:?}"), "LimitCounter { limit: 10000, .. }");
+}
+
+#[test]
+fn they_are_as_small_as_they_say() {
+    assert_eq!(size_of::<Counter>(), 24);
+    assert!((64..=128).contains(&size_of::<LocalGlobalLock<()>>()), "about a hundred");
+    assert_eq!(size_of::<BigRefHandle<[u64; 9]>>(), size_of::<usize>());
+    assert_eq!(size_of::<ArcCell<[u64; 9]>>(), size_of::<usize>());
+    assert_eq!(size_of::<ArcCellOption<[u64; 9]>>(), size_of::<usize>());
 }
 
 #[test]
@@ -597,77 +477,38 @@ fn guards_and_handles_go_where_they_may() {
     is_send_and_sync(&lock.write());
 }
 
-/// This test binary again, for other tests than this kind.
-fn again(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    Command::new(std::env::current_exe().unwrap())
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .output()
-        .unwrap()
-}
-
 #[test]
 fn all_of_it_in_other_processes() {
-    for environment in [
-        ("QUIESCENCE_PERCPU", "portable"),
-        ("QUIESCENCE_FENCES", "portable"),
-        ("GLIBC_TUNABLES", "glibc.pthread.rseq=0"),
-    ] {
-        let output = again(&["--skip", "in_other_processes"], &[environment]);
-        assert!(output.status.success(), "{environment:?}: {output:?}");
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(said.contains("test an_exact_sum_is_the_value_of_one_moment ... ok"), "{said}");
-    }
+    shuffle::all_but_in_other_processes("an_exact_sum_is_the_value_of_one_moment");
 }
 
 /// With a step missing, what the named step is for goes wrong.
 #[cfg(feature = "chaos")]
 mod mutants {
+    use super::shuffle::mutants::{Missing, RESTARTABLE, each_is_caught, play};
     use super::*;
-    use quiescence::chaos::{Mutant, remove_step};
+    use quiescence::chaos::Mutant;
 
-    const RESTARTABLE: (&str, &str) = ("QUIESCENCE_PERCPU", "");
-    const PORTABLE: (&str, &str) = ("QUIESCENCE_PERCPU", "portable");
-
-    const MUTANTS: [(Mutant, &str, (&str, &str)); 8] = [
+    const MUTANTS: &[Missing] = &[
         (Mutant::NoStallFlag, "exact", RESTARTABLE),
         (Mutant::NoStallBarrier, "exact", RESTARTABLE),
-        (Mutant::NoStallFlag, "exclusion", RESTARTABLE),
-        (Mutant::NoStallBarrier, "exclusion", RESTARTABLE),
-        (Mutant::NoStallFlag, "exclusion", PORTABLE),
         (Mutant::NoStallFlag, "limits", RESTARTABLE),
         (Mutant::EarlyRelease, "references", RESTARTABLE),
-        (Mutant::NoWriterWakeUp, "exclusion", RESTARTABLE),
     ];
 
     /// In a process of its own, for [`each_is_caught_in_other_processes`].
     #[test]
     fn role() {
-        let Ok(scenario) = std::env::var("SCENARIO") else { return };
-        if let Ok(index) = std::env::var("MUTANT") {
-            assert!(remove_step(MUTANTS[index.parse::<usize>().expect("an index")].0));
-            // What hangs ends by a signal.
-            // SAFETY: asks for one.
-            unsafe { libc::alarm(10) };
-        }
-        for _ in 0..5 {
-            match &*scenario {
-                "exact" => exact_sums(),
-                "exclusion" => exclusion(4, 10_000),
-                "limits" => limits(6_000, 1_000),
-                _ => references(50),
-            }
-        }
+        play(MUTANTS, |scenario| match scenario {
+            "exact" => exact_sums(),
+            "limits" => limits(6_000, 1_000),
+            "references" => references(50),
+            _ => unreachable!("{scenario}"),
+        });
     }
 
     #[test]
     fn each_is_caught_in_other_processes() {
-        let run = |environment: &[(&str, &str)]| again(&["--exact", "mutants::role"], environment);
-        for (index, (mutant, scenario, path)) in MUTANTS.into_iter().enumerate() {
-            let output = run(&[path, ("SCENARIO", scenario)]);
-            assert!(output.status.success(), "{scenario}, nothing missing: {output:?}");
-            let output = run(&[path, ("SCENARIO", scenario), ("MUTANT", &index.to_string())]);
-            assert!(!output.status.success(), "{mutant:?} is missed by {scenario}: {output:?}");
-        }
+        each_is_caught(MUTANTS);
     }
 }

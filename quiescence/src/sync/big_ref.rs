@@ -121,6 +121,7 @@ impl<T> BigRef<T> {
     ///
     /// # Panics
     /// Once it has been killed. Where somebody may do that at any time: [`try_get`](Self::try_get).
+    #[must_use = "the reference is given back when the handle is dropped"]
     #[inline]
     pub fn get(&self) -> BigRefHandle<T> {
         self.try_get()
@@ -128,6 +129,7 @@ impl<T> BigRef<T> {
     }
 
     /// A reference, unless it has been killed.
+    #[must_use = "the reference is given back when the handle is dropped"]
     #[inline]
     pub fn try_get(&self) -> Option<BigRefHandle<T>> {
         let got = self.shared().count.add(1) || self.try_get_slow();

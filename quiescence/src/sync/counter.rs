@@ -1,5 +1,6 @@
 //! A counter that is cheap to add to, and fuzzy to read.
 
+use std::fmt;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -26,9 +27,10 @@ const GROWS_EVERY: u32 = 64;
 /// counted twice. Sums wrap at 64 bits. Where that is not enough: [`ExactCounter`](super::ExactCounter).
 ///
 /// # Cost
-/// 24 bytes, and 8 for each processor once it has been used 64 times. An addition is wait-free, and may be made in
-/// a signal handler. A sum looks at each processor's word. It does not allocate from the heap.
-#[derive(Debug)]
+/// 24 bytes, and 8 for each processor once it has been used 64 times. An addition is wait-free, but for that growth,
+/// and may be made in a signal handler. A sum looks at each processor's word. It does not allocate from the heap.
+/// The first one in the process that needs words of the processors makes the choice: see
+/// [`per_cpu_path`](crate::per_cpu_path).
 pub struct Counter {
     cells: Cells<1>,
     /// Additions to the shared word. (The word itself need not get anywhere: it goes up and down.)
@@ -77,5 +79,11 @@ impl Counter {
 impl Default for Counter {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl fmt::Debug for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Counter").field("sum", &self.sum()).finish()
     }
 }

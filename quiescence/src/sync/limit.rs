@@ -6,6 +6,7 @@
 //! suffice either, all allowances are folded into it; then it *is* the room, and says exactly whether the addition
 //! fits. It stays so until there is room enough to hand out.
 
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -33,7 +34,7 @@ const ROOM_MIN: u64 = 64;
 /// # Promise
 /// The value never exceeds the limit, and [`try_add`](Self::try_add) says no only if at one moment of the call
 /// the addition would have exceeded it. It orders nothing else: who is told yes has not thereby seen what
-/// those did who subtracted.
+/// those did who subtracted. Not for signal handlers: it takes locks.
 ///
 /// # Cost
 /// Far from the limit an addition or subtraction is a few plain instructions on the processor's allowance, and now
@@ -41,7 +42,6 @@ const ROOM_MIN: u64 = 64;
 /// processor, all share one word: an atomic compare-and-swap. To get there costs one
 /// `membarrier(2)`, as [`value`](Self::value) does. Source: McKenney's exact limit counters; the sharing near the limit
 /// is Kent Overstreet's percpu-refcount's.
-#[derive(Debug)]
 pub struct LimitCounter {
     /// `limit - value`. Starts folded: in the pool.
     room: Folding<1>,
@@ -63,6 +63,7 @@ impl LimitCounter {
     }
 
     /// Adds `amount`, unless the value would exceed the limit: then it answers `false`.
+    #[must_use = "not added if false"]
     #[inline]
     pub fn try_add(&self, amount: u64) -> bool {
         self.room.take(amount) || self.try_add_slow(amount)
@@ -152,5 +153,12 @@ impl LimitCounter {
         {
             self.room.go_on();
         }
+    }
+}
+
+impl fmt::Debug for LimitCounter {
+    /// Without the value, which would have to be folded.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LimitCounter").field("limit", &self.limit).finish_non_exhaustive()
     }
 }

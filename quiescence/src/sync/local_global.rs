@@ -131,6 +131,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
     }
 
     /// Reads, unless somebody writes or waits to.
+    #[must_use = "the lock is let go when the guard is dropped"]
     #[inline]
     pub fn try_read(&self) -> Option<LocalGlobalReadGuard<'_, T>> {
         (self.readers.add(1) || self.begin_at_once()).then(|| self.reading())
@@ -201,6 +202,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
 
     /// Writes, unless somebody reads or writes, or waits to write. Even then readers that come meanwhile wait for
     /// some microseconds.
+    #[must_use = "the lock is let go when the guard is dropped"]
     pub fn try_write(&self) -> Option<LocalGlobalWriteGuard<'_, T>> {
         // It may be torn; then somebody has read in this moment.
         if self.readers.guess() != NOBODY {

@@ -20,9 +20,10 @@
 //! # Cost
 //! Each tool starts as one word that all share, and has words for each processor (8 or 16 bytes of each) once it
 //! has been used some 64 times. With restartable sequences ([`PerCpuPath::Restartable`](crate::PerCpuPath)) an
-//! operation is then a few plain instructions; on the portable path it is one atomic instruction on the processor's
-//! own word. Folding costs one `membarrier(2)`, some microseconds beside running threads, and a look at every
-//! processor's word; nothing of the kind as long as there is one word only.
+//! operation is then a few plain instructions; on the portable path it is an atomic one on the processor's own word: an
+//! addition in a [`Counter`], a compare-and-swap, repeated if need be, in the others. Folding costs one `membarrier(2)`, some microseconds beside running threads, and a look at every
+//! processor's word; nothing of the kind as long as there is one word only. The first tool of a process that needs words
+//! of the processors pays for the choice between the two paths: see [`per_cpu_path`](crate::per_cpu_path).
 //!
 //! What is looked at all the time (where the words are) stands in the tool itself: best beside what is seldom
 //! written, as in a static or a structure of its own.
@@ -51,4 +52,4 @@ pub use counter::Counter;
 pub use exact::ExactCounter;
 pub use limit::LimitCounter;
 pub use local_global::{LocalGlobalLock, LocalGlobalReadGuard, LocalGlobalWriteGuard};
-pub use per_cpu::PerCpu;
+pub use per_cpu::{PerCpu, PerCpuIntoIter, PerCpuIter};

@@ -1,6 +1,6 @@
 //! A value for each processor, cache lines apart.
 
-use std::fmt;
+use std::{fmt, slice, vec};
 
 use crate::os::percpu;
 
@@ -24,8 +24,8 @@ struct Apart<T>(T);
 /// ```
 ///
 /// # Cost
-/// 128 bytes a processor at least. Threads beyond the processors that were counted at first (a machine that has
-/// got more since) share those.
+/// 128 bytes a processor at least, and [`here`](Self::here) some nanoseconds. Threads beyond the processors that were
+/// counted at first (a machine that has got more since) share those.
 pub struct PerCpu<T> {
     slots: Box<[Apart<T>]>,
 }
@@ -37,9 +37,16 @@ impl<T> PerCpu<T> {
     }
 
     /// The one of the processor that the caller was on a moment ago.
+    ///
+    /// Costs a call of `sched_getcpu(3)`, which on Linux is no system call as a rule, and a division.
     #[inline]
     pub fn here(&self) -> &T {
         &self.slots[percpu::slot()].0
+    }
+
+    /// The one of that processor, by its number as the system has it; none from [`len`](Self::len) on.
+    pub fn get(&self, processor: usize) -> Option<&T> {
+        self.slots.get(processor).map(|slot| &slot.0)
     }
 
     /// How many there are.
@@ -50,8 +57,8 @@ impl<T> PerCpu<T> {
     }
 
     /// All of them, in the order of their processors.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &T> + DoubleEndedIterator {
-        self.slots.iter().map(|slot| &slot.0)
+    pub fn iter(&self) -> PerCpuIter<'_, T> {
+        PerCpuIter(self.slots.iter())
     }
 
     /// All of them, to be changed.
@@ -62,10 +69,19 @@ impl<T> PerCpu<T> {
 
 impl<T> IntoIterator for PerCpu<T> {
     type Item = T;
-    type IntoIter = IntoIter<T>;
+    type IntoIter = PerCpuIntoIter<T>;
 
-    fn into_iter(self) -> IntoIter<T> {
-        IntoIter(self.slots.into_vec().into_iter())
+    fn into_iter(self) -> PerCpuIntoIter<T> {
+        PerCpuIntoIter(self.slots.into_vec().into_iter())
+    }
+}
+
+impl<'p, T> IntoIterator for &'p PerCpu<T> {
+    type Item = &'p T;
+    type IntoIter = PerCpuIter<'p, T>;
+
+    fn into_iter(self) -> PerCpuIter<'p, T> {
+        self.iter()
     }
 }
 
@@ -81,10 +97,25 @@ impl<T: fmt::Debug> fmt::Debug for PerCpu<T> {
     }
 }
 
-/// What was in a [`PerCpu`], in the order of the processors.
-pub struct IntoIter<T>(std::vec::IntoIter<Apart<T>>);
+/// What is in a [`PerCpu`], in the order of the processors.
+pub struct PerCpuIter<'p, T>(slice::Iter<'p, Apart<T>>);
 
-impl<T> Iterator for IntoIter<T> {
+/// What was in a [`PerCpu`], in the order of the processors.
+pub struct PerCpuIntoIter<T>(vec::IntoIter<Apart<T>>);
+
+impl<'p, T> Iterator for PerCpuIter<'p, T> {
+    type Item = &'p T;
+
+    fn next(&mut self) -> Option<&'p T> {
+        self.0.next().map(|slot| &slot.0)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<T> Iterator for PerCpuIntoIter<T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
@@ -96,10 +127,29 @@ impl<T> Iterator for IntoIter<T> {
     }
 }
 
-impl<T> ExactSizeIterator for IntoIter<T> {}
+impl<T> DoubleEndedIterator for PerCpuIter<'_, T> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.next_back().map(|slot| &slot.0)
+    }
+}
 
-impl<T> fmt::Debug for IntoIter<T> {
+impl<T> DoubleEndedIterator for PerCpuIntoIter<T> {
+    fn next_back(&mut self) -> Option<T> {
+        self.0.next_back().map(|slot| slot.0)
+    }
+}
+
+impl<T> ExactSizeIterator for PerCpuIter<'_, T> {}
+impl<T> ExactSizeIterator for PerCpuIntoIter<T> {}
+
+impl<T> fmt::Debug for PerCpuIter<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IntoIter").field("left", &self.0.len()).finish()
+        f.debug_struct("PerCpuIter").field("left", &self.0.len()).finish()
+    }
+}
+
+impl<T> fmt::Debug for PerCpuIntoIter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PerCpuIntoIter").field("left", &self.0.len()).finish()
     }
 }

@@ -1,0 +1,119 @@
+//! Threads that are moved from processor to processor all the time, and the same tests once more in other processes.
+
+#![allow(dead_code)]
+
+use std::process::{Command, Output};
+use std::sync::Barrier;
+use std::thread;
+
+/// The processors that this process may use.
+pub(crate) fn processors() -> Vec<usize> {
+    // SAFETY: all zero is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: a set of this size.
+    let result = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
+    assert_eq!(result, 0);
+    // SAFETY: numbers within the set.
+    (0..libc::CPU_SETSIZE as usize).filter(|n| unsafe { libc::CPU_ISSET(*n, &set) }).collect()
+}
+
+/// Moves the calling thread to that one of the processors, as often as this is called.
+pub(crate) fn move_to(processors: &[usize], which: usize) {
+    // SAFETY: all zero is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: a number from a set like this.
+    unsafe { libc::CPU_SET(processors[which % processors.len()], &mut set) };
+    // SAFETY: a set of this size.
+    unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+}
+
+/// Has so many threads call `f(thread, round)` so often, each of them moved about.
+pub(crate) fn shuffled(threads: usize, rounds: usize, f: impl Fn(usize, usize) + Sync) {
+    let processors = processors();
+    let begin = Barrier::new(threads);
+    thread::scope(|scope| {
+        for thread in 0..threads {
+            let (f, processors, begin) = (&f, &processors, &begin);
+            scope.spawn(move || {
+                begin.wait();
+                for round in 0..rounds {
+                    if round % 512 == 0 {
+                        move_to(processors, thread + round / 512);
+                    }
+                    f(thread, round);
+                }
+            });
+        }
+    });
+}
+
+/// Numbers that look random, the same in each run.
+pub(crate) fn random(thread: usize, round: usize) -> u64 {
+    let mut word = ((thread as u64) << 40 | round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    word ^= word >> 29;
+    word.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
+}
+
+/// This test binary again.
+fn again(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    Command::new(std::env::current_exe().unwrap())
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap()
+}
+
+/// All tests of this binary, but those whose names end so, in processes that count portably; `test` is one of them.
+pub(crate) fn all_but_in_other_processes(test: &str) {
+    for environment in [
+        ("QUIESCENCE_PERCPU", "portable"),
+        ("QUIESCENCE_FENCES", "portable"),
+        ("GLIBC_TUNABLES", "glibc.pthread.rseq=0"),
+    ] {
+        let output = again(&["--skip", "in_other_processes"], &[environment]);
+        assert!(output.status.success(), "{environment:?}: {output:?}");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.contains(&format!("test {test} ... ok")), "{said}");
+    }
+}
+
+/// What is done in processes where a step is missing.
+#[cfg(feature = "chaos")]
+pub(crate) mod mutants {
+    use quiescence::chaos::{Mutant, remove_step};
+
+    use super::again;
+
+    pub(crate) const RESTARTABLE: (&str, &str) = ("QUIESCENCE_PERCPU", "");
+    pub(crate) const PORTABLE: (&str, &str) = ("QUIESCENCE_PERCPU", "portable");
+
+    /// The step that is missing, the scenario that must fail without it, and the path on which it must.
+    pub(crate) type Missing = (Mutant, &'static str, (&'static str, &'static str));
+
+    /// For a test `mutants::role`: plays the scenario that [`each_is_caught`] has asked for in this process.
+    pub(crate) fn play(mutants: &[Missing], scenario: impl Fn(&str)) {
+        let Ok(name) = std::env::var("SCENARIO") else { return };
+        if let Ok(index) = std::env::var("MUTANT") {
+            assert!(remove_step(mutants[index.parse::<usize>().expect("an index")].0));
+            // What hangs ends by a signal.
+            // SAFETY: asks for one.
+            unsafe { libc::alarm(10) };
+        }
+        for _ in 0..5 {
+            scenario(&name);
+        }
+    }
+
+    /// Each scenario passes with nothing missing, and fails without its step.
+    pub(crate) fn each_is_caught(mutants: &[Missing]) {
+        let run = |environment: &[(&str, &str)]| again(&["--exact", "mutants::role"], environment);
+        for (index, (mutant, scenario, path)) in mutants.iter().copied().enumerate() {
+            let output = run(&[path, ("SCENARIO", scenario)]);
+            assert!(output.status.success(), "{scenario}, nothing missing: {output:?}");
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(said.contains("test mutants::role ... ok"), "{said}");
+            let output = run(&[path, ("SCENARIO", scenario), ("MUTANT", &index.to_string())]);
+            assert!(!output.status.success(), "{mutant:?} is missed by {scenario}: {output:?}");
+        }
+    }
+}
