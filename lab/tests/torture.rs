@@ -254,6 +254,9 @@ fn minutes_are_told_instead_of_seconds() {
     assert!(stderr.contains("--minutes"), "{stderr}");
     let (_, stderr) = expect_code(&run(["torture", "--only", "no-such"]), 2);
     assert!(stderr.contains("limits"), "{stderr}");
+    let args = ["torture", "--mutant", "one-scan", "--only", "limits"];
+    let (_, stderr) = expect_code(&run(args), 2);
+    assert!(stderr.contains("the theme sleepable"), "{stderr}");
 }
 
 #[test]

@@ -124,6 +124,12 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failu
         be_on(path)?;
     }
     let setup = args.setup(removed);
+    if let Some(removed) = removed.filter(|removed| !setup.themes.has(removed.theme)) {
+        let themes = Themes::new(&[removed.theme]).names().join(", ");
+        let message =
+            format!("{} is noticed by the theme {themes}, which --only leaves out", removed.name);
+        return Err(Failure::Usage(message));
+    }
     setup.print(output)?;
     if let Some(removed) = removed {
         removed.remove();

@@ -288,7 +288,8 @@ impl fmt::Display for StallReport {
 impl StallReport {
     fn describe_sections(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.sections;
-        write!(f, "\n  held up by {count} sections of a sleepable domain; begun and ended:")?;
+        let sections = if count == 1 { "section" } else { "sections" };
+        write!(f, "\n  held up by {count} {sections} of a sleepable domain; begun and ended:")?;
         for slot in &self.slots {
             let SlotBalance { processor, begun, ended } = slot;
             match processor {
