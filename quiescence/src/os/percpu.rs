@@ -22,12 +22,15 @@
 //! processors than so many could have words of their own.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::environment;
 use super::fence::{self, Fences};
 use crate::chaos::{self, Mutant};
 
+#[cfg(all(feature = "chaos", target_os = "linux", target_env = "gnu"))]
+#[path = "percpu/hooks.rs"]
+mod hooks;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 #[path = "percpu/x86_64.rs"]
 mod imp;
@@ -79,22 +82,20 @@ const ABORTS_MAX: u64 = 8;
 const SLOTS_MAX: u32 = 1 << 13;
 
 /// [`Chosen::state`] on the portable path: a limit of no processor, and not the 0 of no choice.
-const PORTABLE: u64 = 1 << 32;
+const PORTABLE: u64 = 1;
 
 /// What has been chosen. Every sequence looks at it, so it has a cache line of its own.
 #[repr(align(64))]
 struct Chosen {
-    /// The low half is the *limit*: processors with a number below it have words that sequences may write. It is 0
-    /// until sequences may be used, and for ever on the portable path.
+    /// The high half is the *limit*: processors with a number below it have words that sequences may write. It is 0
+    /// until sequences may be used, and for ever on the portable path. The low half is then the *offset*, from the
+    /// thread pointer to the thread's rseq area, the same in all threads. (In one word, as loads are what a sequence
+    /// has most of.)
     state: AtomicU64,
-    /// From the thread pointer to the thread's rseq area, the same in all threads. Written before the limit is, so
-    /// nobody uses it while it is 0: there are other things of the C library's.
-    offset: AtomicIsize,
     slots: AtomicU32,
 }
 
-static CHOSEN: Chosen =
-    Chosen { state: AtomicU64::new(0), offset: AtomicIsize::new(0), slots: AtomicU32::new(0) };
+static CHOSEN: Chosen = Chosen { state: AtomicU64::new(0), slots: AtomicU32::new(0) };
 
 /// Where a thread's rseq area is, and below which processors sequences may write.
 #[derive(Clone, Copy)]
@@ -104,12 +105,26 @@ struct Area {
     limit: u32,
 }
 
+impl Area {
+    /// As [`Chosen::state`] has it.
+    #[inline(always)]
+    fn from_state(state: u64) -> Option<Self> {
+        let limit = (state >> 32) as u32;
+        (limit != 0).then_some(Self { offset: state as i32 as isize, limit })
+    }
+
+    /// `None` if it is too far away from the thread pointer: no C library does that.
+    fn to_state(self) -> Option<u64> {
+        let offset = i32::try_from(self.offset).ok()?.cast_unsigned();
+        Some(u64::from(self.limit) << 32 | u64::from(offset))
+    }
+}
+
 /// The area that sequences use; `None` while they may not be used.
 #[inline(always)]
 fn area() -> Option<Area> {
-    // Acquire: pairs with the exchange in `choose`, which comes after the offset and the registrations.
-    let limit = CHOSEN.state.load(Acquire) as u32;
-    (limit != 0).then(|| Area { offset: CHOSEN.offset.load(Relaxed), limit })
+    // Acquire: pairs with the exchange in `choose`, which comes after the registrations.
+    Area::from_state(CHOSEN.state.load(Acquire))
 }
 
 fn path_of(state: u64) -> Option<PerCpuPath> {
@@ -137,14 +152,12 @@ pub(crate) fn path_for_sure() -> PerCpuPath {
 #[inline(never)]
 fn choose() -> PerCpuPath {
     let asked_not_to = environment::is(c"QUIESCENCE_PERCPU", "portable");
-    let restartable = !asked_not_to
-        && fence::chosen() == Fences::Membarrier
-        && imp::area_offset().is_some_and(|offset| {
-            // Relaxed: everybody finds the same; the exchange below comes after it.
-            CHOSEN.offset.store(offset, Relaxed);
-            fence::register_restarts() && imp::is_sound(Area { offset, limit: slots() as u32 })
-        });
-    let found = if restartable { slots() as u64 } else { PORTABLE };
+    let area = || Some(Area { offset: imp::area_offset()?, limit: slots() as u32 });
+    let restartable = (!asked_not_to && fence::chosen() == Fences::Membarrier)
+        .then(area)
+        .flatten()
+        .filter(|area| fence::register_restarts() && imp::is_sound(*area));
+    let found = restartable.and_then(Area::to_state).unwrap_or(PORTABLE);
     // AcqRel: pairs with `area`. The first answer stands.
     let stands = match CHOSEN.state.compare_exchange(0, found, AcqRel, Acquire) {
         Ok(_) => found,

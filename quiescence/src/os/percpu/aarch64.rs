@@ -24,9 +24,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use rustix::thread::futex::Timespec;
 
-use super::{ABORTS_MAX, Area, STRIDE_SHIFT, area};
 #[cfg(feature = "chaos")]
-use crate::chaos::{self, Mutant};
+use super::hooks::announced;
+use super::{ABORTS_MAX, Area, STRIDE_SHIFT, area};
 
 #[path = "trial.rs"]
 mod trial;
@@ -57,13 +57,6 @@ pub(super) fn area_offset() -> Option<isize> {
     let size = unsafe { size.read() };
     // SAFETY: as above.
     (size != 0).then_some(unsafe { offset.read() })
-}
-
-/// What is announced of a descriptor's address: all of it, or nothing. (The trial would find out.)
-#[cfg(feature = "chaos")]
-#[inline(always)]
-fn announced() -> u64 {
-    if chaos::mutant(Mutant::NoRestart) && area().is_some() { 0 } else { u64::MAX }
 }
 
 /// The address of this thread's area.

@@ -46,8 +46,8 @@ fn begins_anew(area: Area) -> bool {
     // So that a processor without words of its own may be the one where it is tried.
     let area = Area { limit: 1 << 31, ..area };
     let blocked = Blocked::all();
-    // SAFETY: signals are blocked.
-    let started = unsafe { imp::start_interrupter(&CHOSEN.state, &PAUSE) };
+    // SAFETY: signals are blocked, and what the thread calls has been tried.
+    let started = calls_pass() && unsafe { imp::start_interrupter(&CHOSEN.state, &PAUSE) };
     drop(blocked);
     if !started {
         return false;
@@ -67,13 +67,26 @@ fn begins_anew(area: Area) -> bool {
     happened > 0 && interrupted > 0 && word == happened
 }
 
+/// Makes each call of the thread that interrupts once here, with the same arguments. If a filter of system calls forbids
+/// one, by an error or by a SIGSYS, that is known before there is that thread: a handler of SIGSYS would run on *its maker's*
+/// stack, beside its maker. (Its last call, `exit`, cannot be tried. Where that is forbidden no thread can end.)
+fn calls_pass() -> bool {
+    let restart = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ;
+    // SAFETY: a barrier.
+    let barrier = unsafe { libc::syscall(libc::SYS_membarrier, restart, 0, 0) };
+    // SAFETY: reads the time that it is given; what is left of it is not asked for.
+    barrier == 0 && unsafe { libc::syscall(libc::SYS_nanosleep, &raw const PAUSE, 0) } == 0
+}
+
 /// Signals of the calling thread are blocked.
 struct Blocked {
     before: u64,
 }
 
 impl Blocked {
-    /// All but SIGSYS: that is how a filter of system calls says no, and it would end a process that blocks it.
+    /// All but SIGSYS: that is how a filter of system calls says no, and it would end a process that blocks it, though
+    /// the call is one that we can do without: `clone`, or those of [`calls_pass`]. The thread that interrupts gets none
+    /// of a filter, as its calls have passed; but it would of one that forbids them and is installed meanwhile.
     fn all() -> Self {
         let mut before = 0;
         Self::set(!(1 << (libc::SIGSYS - 1)), &mut before);

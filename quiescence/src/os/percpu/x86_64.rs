@@ -41,9 +41,10 @@
 //!    which the C library registered the area; else anyone who can write to memory could have it jump anywhere.
 //!    The three bytes before that make it one instruction that faults (`ud1 edi, [rip + 0x53053053]`), which
 //!    disassemblers can read.
-//! 9. **The abort handler** stands apart, in `__rseq_failure`, out of the way of the fast path. It counts and
-//!    begins anew, at `66`, or gives up. Only it writes `left`, so the count is right however often the body is
-//!    interrupted.
+//! 9. **The abort handler** stands apart, in `__rseq_failure`, out of the way of the fast path. Where the sequence
+//!    answers something it counts and begins anew, at `66`, or gives up. Only it writes `left`, so the count is
+//!    right however often the body is interrupted. Where the sequence answers nothing the handler jumps to Rust code,
+//!    which counts and begins anew: so the fast path sets no count.
 //!
 //! # What the compiler is told
 //! - Inputs are never written, so a sequence can begin anew with them. All outputs are `out` or `inout`, which
@@ -66,7 +67,7 @@
 //! parent's area, of which its kernel thread knows nothing.
 //!
 //! With the feature `chaos` the commit of a count is taken apart into load, a wait, and store, so that a fault in the
-//! restart, which would lose a count once in a blue moon, loses many ([`Mutant::NoRestart`]).
+//! restart, which would lose a count once in a blue moon, loses many (`hooks.rs`).
 
 use std::arch::x86_64::__m128i;
 use std::arch::{asm, global_asm};
@@ -75,9 +76,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use rustix::thread::futex::Timespec;
 
-use super::{ABORTS_MAX, Area, STRIDE_SHIFT, area};
 #[cfg(feature = "chaos")]
-use crate::chaos::{self, Mutant};
+use super::hooks::{announced, spins};
+use super::{ABORTS_MAX, Area, STRIDE_SHIFT, area};
 
 #[path = "trial.rs"]
 mod trial;
@@ -108,22 +109,6 @@ pub(super) fn area_offset() -> Option<isize> {
     (size != 0).then_some(unsafe { offset.read() })
 }
 
-/// Delays that make a fault likelier to show. Not in the library itself.
-#[cfg(feature = "chaos")]
-#[inline(always)]
-fn spins() -> u64 {
-    use std::sync::atomic::Ordering::Relaxed;
-    static CALLS: AtomicU64 = AtomicU64::new(0);
-    if CALLS.fetch_add(1, Relaxed).is_multiple_of(16) { 2_000 } else { 0 }
-}
-
-/// What is announced of a descriptor's address: all of it, or nothing. (The trial would find out.)
-#[cfg(feature = "chaos")]
-#[inline(always)]
-fn announced() -> u64 {
-    if chaos::mutant(Mutant::NoRestart) && area().is_some() { 0 } else { u64::MAX }
-}
-
 /// A wait in the midst of a sequence, of so many turns. It may take the place of `spin`.
 #[cfg(feature = "chaos")]
 macro_rules! wait {
@@ -132,10 +117,14 @@ macro_rules! wait {
     };
 }
 
-/// A sequence in the area `$area`: the instructions of its body, the last of which is the commit, and those of
-/// what to do if it does not happen. The first paragraph is the descriptor, the last the abort handler.
+/// A sequence in the area `$area`: the instructions of its body, the last of which is the commit; of what to do if it is
+/// interrupted; and of what to do if it does not happen. The first paragraph is the descriptor, the last the abort
+/// handler.
 macro_rules! sequence {
-    ($area:expr, [$($body:tt)*], otherwise [$($otherwise:tt)*], $($operands:tt)*) => {
+    (
+        $area:expr, [$($body:tt)*], interrupted [$($interrupted:tt)*],
+        otherwise [$($otherwise:tt)*], $($operands:tt)*
+    ) => {
         asm!(
             ".pushsection __rseq_cs, \"aw\"",
             ".balign 32",
@@ -160,8 +149,7 @@ macro_rules! sequence {
             ".byte 0x0f, 0xb9, 0x3d",
             ".long 0x53053053",
             "55:",
-            "dec {left}",
-            "jnz 66b",
+            $($interrupted)*
             "77:",
             $($otherwise)*
             ".popsection",
@@ -178,9 +166,11 @@ macro_rules! sequence {
 }
 
 /// Adds `{amount}` to the word of processor `{t}`, which stands `{bytes}` after that of `{first}`; what is done to a
-/// `word` of it in a register is given.
+/// `word` of it in a register is given. If it is interrupted, `$again` is returned.
 macro_rules! counting {
-    ($area:expr, [$($before:tt)*], $instruction:literal, $($operands:tt)*) => {
+    (
+        $area:expr, [$($before:tt)*], $instruction:literal, again $again:expr, $($operands:tt)*
+    ) => {
         sequence!(
             $area,
             [
@@ -194,7 +184,7 @@ macro_rules! counting {
                     $instruction, " {word}, {amount}\n mov qword ptr [{t} + {bytes}], {word}"
                 ),
             ],
-            otherwise ["jmp {no}",],
+            interrupted ["jmp {interrupted}",], otherwise ["jmp {no}",],
             shift = const STRIDE_SHIFT,
             #[cfg(feature = "chaos")]
             word = out(reg) _,
@@ -202,7 +192,7 @@ macro_rules! counting {
             spin = out(reg) _,
             #[cfg(feature = "chaos")]
             spins = in(reg) spins(),
-            left = inout(reg) ABORTS_MAX => _,
+            interrupted = label { return $again },
             no = label { return false },
             $($operands)*
         )
@@ -216,11 +206,8 @@ macro_rules! counting {
 #[inline(always)]
 pub(crate) unsafe fn increment(first: *mut u64) -> bool {
     let Some(area) = area() else { return false };
-    // SAFETY: the words are there, by the contract.
-    unsafe {
-        counting!(area, [], "add", first = in(reg) first, bytes = const 0, amount = const 1,)
-    };
-    true
+    // SAFETY: the same contract.
+    unsafe { increment_in(area, first, ABORTS_MAX) }
 }
 
 /// Adds so much to the word of this processor that stands `BYTES` after the one that `place` points to, unless
@@ -232,15 +219,8 @@ pub(crate) unsafe fn increment(first: *mut u64) -> bool {
 #[inline(always)]
 pub(crate) unsafe fn add_at<const BYTES: usize>(place: &AtomicPtr<u64>, amount: u64) -> bool {
     let Some(area) = area() else { return false };
-    // SAFETY: the words are there, by the contract.
-    unsafe {
-        counting!(
-            area, ["mov {first}, qword ptr [{place}]", "test {first}, {first}", "jz 77f",], "add",
-            place = in(reg) place.as_ptr(), first = out(reg) _, bytes = const BYTES,
-            amount = in(reg) amount,
-        );
-    }
-    true
+    // SAFETY: the same contract.
+    unsafe { add_at_in::<BYTES>(area, place, amount, ABORTS_MAX) }
 }
 
 /// Takes so much from the word of this processor that `place` points to, unless that is null, or there is less:
@@ -251,7 +231,85 @@ pub(crate) unsafe fn add_at<const BYTES: usize>(place: &AtomicPtr<u64>, amount: 
 #[inline(always)]
 pub(crate) unsafe fn take_at(place: &AtomicPtr<u64>, amount: u64) -> bool {
     let Some(area) = area() else { return false };
-    // SAFETY: the words are there, by the contract. (`{t}` is shifted for the look, and back.)
+    // SAFETY: the same contract.
+    unsafe { take_at_in(area, place, amount, ABORTS_MAX) }
+}
+
+/// In so many attempts.
+///
+/// # Safety
+/// As [`increment`].
+#[inline(always)]
+unsafe fn increment_in(area: Area, first: *mut u64, left: u64) -> bool {
+    // SAFETY: the words are there, by the contract; the same contract.
+    unsafe {
+        counting!(
+            area, [], "add",
+            again
+            // SAFETY: the same contract.
+            unsafe { increment_again(area, first, left) },
+            first = in(reg) first, bytes = const 0, amount = const 1,
+        );
+    }
+    true
+}
+
+/// # Safety
+/// As [`increment`].
+#[cold]
+#[inline(never)]
+unsafe fn increment_again(area: Area, first: *mut u64, left: u64) -> bool {
+    // SAFETY: the same contract.
+    left > 1 && unsafe { increment_in(area, first, left - 1) }
+}
+
+/// In so many attempts.
+///
+/// # Safety
+/// As [`add_at`].
+#[inline(always)]
+unsafe fn add_at_in<const BYTES: usize>(
+    area: Area,
+    place: &AtomicPtr<u64>,
+    amount: u64,
+    left: u64,
+) -> bool {
+    // SAFETY: the words are there, by the contract; the same contract.
+    unsafe {
+        counting!(
+            area, ["mov {first}, qword ptr [{place}]", "test {first}, {first}", "jz 77f",],
+            "add",
+            again
+            // SAFETY: the same contract.
+            unsafe { add_at_again::<BYTES>(area, place, amount, left) },
+            place = in(reg) place.as_ptr(), first = out(reg) _, bytes = const BYTES,
+            amount = in(reg) amount,
+        );
+    }
+    true
+}
+
+/// # Safety
+/// As [`add_at`].
+#[cold]
+#[inline(never)]
+unsafe fn add_at_again<const BYTES: usize>(
+    area: Area,
+    place: &AtomicPtr<u64>,
+    amount: u64,
+    left: u64,
+) -> bool {
+    // SAFETY: the same contract.
+    left > 1 && unsafe { add_at_in::<BYTES>(area, place, amount, left - 1) }
+}
+
+/// In so many attempts.
+///
+/// # Safety
+/// As [`add_at`].
+#[inline(always)]
+unsafe fn take_at_in(area: Area, place: &AtomicPtr<u64>, amount: u64, left: u64) -> bool {
+    // SAFETY: the words are there, by the contract; the same contract. (`{t}` is shifted for the look, and back.)
     unsafe {
         counting!(
             area,
@@ -261,11 +319,23 @@ pub(crate) unsafe fn take_at(place: &AtomicPtr<u64>, amount: u64) -> bool {
                 "shr {t}, {shift}",
             ],
             "sub",
+            again
+            // SAFETY: the same contract.
+            unsafe { take_at_again(area, place, amount, left) },
             place = in(reg) place.as_ptr(), first = out(reg) _, bytes = const 0,
             amount = in(reg) amount,
         );
     }
     true
+}
+
+/// # Safety
+/// As [`add_at`].
+#[cold]
+#[inline(never)]
+unsafe fn take_at_again(area: Area, place: &AtomicPtr<u64>, amount: u64, left: u64) -> bool {
+    // SAFETY: the same contract.
+    left > 1 && unsafe { take_at_in(area, place, amount, left - 1) }
 }
 
 /// Loads a pointer and adds one to the count that stands so many bytes before what it points to. Null stays
@@ -292,6 +362,7 @@ pub(crate) unsafe fn load_counted<T>(place: &AtomicPtr<T>, before: usize) -> Opt
                 wait!(),
                 "lock inc qword ptr [{t}]",
             ],
+            interrupted ["dec {left}", "jnz 66b",],
             otherwise ["xor {left:e}, {left:e}", "jmp 44b",],
             place = in(reg) place.as_ptr(), before = in(reg) before,
             pointer = out(reg) pointer,
@@ -319,6 +390,7 @@ macro_rules! loading {
                 wait!(),
                 $($body)*
             ],
+            interrupted ["dec {left}", "jnz 66b",],
             otherwise ["xor {left:e}, {left:e}", "jmp 44b",],
             place = in(reg) $place.as_ptr(),
             #[cfg(feature = "chaos")]
@@ -373,6 +445,10 @@ unsafe fn load_few<const N: usize>(place: &AtomicPtr<Word>) -> Option<[Word; N]>
             pair2 = out(xmm_reg) pair2, pair3 = out(xmm_reg) pair3,
         );
     }
+    // A pointer among the words is an integer in a vector register, so by the letter of Rust's model it loses its
+    // provenance; general registers, as `*mut ()`, would keep it, but take twice the loads. It does no harm in practice:
+    // the compiler does not know where bits that `asm!` gives come from, so it takes them to point to anything that
+    // others may know of; and that the object is, since its pointer stands in memory that `asm!` may read.
     // SAFETY: eight words.
     let all: [Word; 8] = unsafe { std::mem::transmute([pair0, pair1, pair2, pair3]) };
     (left != 0).then(|| std::array::from_fn(|word| all[word]))
@@ -431,11 +507,10 @@ pub(super) unsafe fn add_slowly(area: Area, first: *mut u64, shared: bool, turns
                 "inc {value}",
                 "mov qword ptr [{first} + {t}], {value}",
             ],
-            otherwise ["jmp {no}",],
+            interrupted [], otherwise ["jmp {no}",],
             first = in(reg) first, turns = in(reg) turns.max(1), shift = const STRIDE_SHIFT,
             which = in(reg) u64::from(shared).wrapping_sub(1),
             value = out(reg) _, turn = out(reg) _,
-            left = inout(reg) 1_u64 => _,
             no = label { return false },
         );
     }

@@ -1,0 +1,22 @@
+//! What the torture does to restartable sequences, on every processor's instructions: it makes some of them long, and
+//! can have none of them announced, so that they do not begin anew ([`Mutant::NoRestart`]). Not in the library itself.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::area;
+use crate::chaos::{self, Mutant};
+
+/// Delays that make a fault likelier to show.
+#[allow(dead_code)] // on aarch64, where counts are load and store in any case
+#[inline(always)]
+pub(super) fn spins() -> u64 {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    if CALLS.fetch_add(1, Relaxed).is_multiple_of(16) { 2_000 } else { 0 }
+}
+
+/// What is announced of a descriptor's address: all of it, or nothing. (The trial would find out.)
+#[inline(always)]
+pub(super) fn announced() -> u64 {
+    if chaos::mutant(Mutant::NoRestart) && area().is_some() { 0 } else { u64::MAX }
+}
