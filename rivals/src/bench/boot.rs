@@ -91,13 +91,16 @@ pub fn measure(rival: &BootRival, readers: usize, updates: u64) -> Boot {
     let site = &*(rival.make)();
     let look_ups = |stop: &AtomicI32| {
         let (mut look_ups, mut x) = (0_u64, 1);
-        // Relaxed: the flag ends the loop and publishes nothing.
-        while stop.load(Ordering::Relaxed) == 0 {
+        // Once at least: a short boot may be over before this thread has begun.
+        loop {
             site.look_up(look_ups);
             look_ups += LOOK_UPS;
             x = chain(x, AWAY_STEPS);
+            // Relaxed: the flag ends the loop and publishes nothing.
+            if stop.load(Ordering::Relaxed) != 0 {
+                return look_ups;
+            }
         }
-        look_ups
     };
     let reader = |gate: &Gate<'_>| gate.work(look_ups);
     let seen = together(readers, reader, |gate| gate.work(|_| site.boot(updates)));
