@@ -243,7 +243,7 @@ impl<const W: usize> Cells<W> {
     #[inline(never)]
     pub(crate) fn add_slow(&self, word: usize, amount: u64) {
         let first = self.first.load(Acquire); // as in `try_increment`
-        if !first.is_null() && percpu::path() == Some(PerCpuPath::Portable) {
+        if !first.is_null() && percpu::path() == PerCpuPath::Portable {
             let slot = percpu::slot();
             let word = first.wrapping_byte_add(slot << STRIDE_SHIFT).wrapping_add(word);
             // SAFETY: every slot has W words. On this path nobody writes it but with atomic instructions [PC-1].
@@ -258,7 +258,8 @@ impl<const W: usize> Cells<W> {
 
     /// Gets words for every processor, if there is memory for them.
     pub(crate) fn grow(&self) {
-        if percpu::path().is_none() || !self.first().is_null() {
+        percpu::path(); // whoever has words is about to use them
+        if !self.first().is_null() {
             return;
         }
         let Some(place) = PER_CPU.take(W) else { return };

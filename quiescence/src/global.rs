@@ -159,5 +159,5 @@ pub fn fences() -> Fences {
 ///
 /// `QUIESCENCE_PERCPU=portable` in the environment asks for [`PerCpuPath::Portable`].
 pub fn per_cpu_path() -> PerCpuPath {
-    percpu::path_for_sure()
+    percpu::path()
 }

@@ -52,7 +52,7 @@ pub(crate) fn prepare() {
     if PREPARED.load(Acquire) {
         return;
     }
-    percpu::path_for_sure();
+    percpu::path();
     kind::known(FALLBACK.domain().kind());
     // A reader that is preempted there is nobody's fault: no report after milliseconds.
     let mut tuning = FALLBACK.tuning();
@@ -65,7 +65,7 @@ pub(crate) fn prepare() {
 #[cold]
 #[inline(never)]
 pub(crate) fn section() -> SrcuGuard<'static> {
-    percpu::path_for_sure(); // so that the next read can be a sequence
+    percpu::path(); // so that the next read can be a sequence
     FALLBACK.read()
 }
 

@@ -226,8 +226,8 @@ fn tend(task: &mut Task<Handle>) {
     // Relaxed: the worker's own.
     let rests_until_ns = core.rests_until_ns.load(Relaxed);
     let rested = clock::monotonic_ns() >= rests_until_ns;
-    let waited_for = matches!(core.attention(), Attention::Within(_));
-    if rested || hurried || waited_for || core.urgency() == Urgency::Expedited {
+    let is_waited_for = || matches!(core.attention(), Attention::Within(_));
+    if rested || hurried || core.urgency() == Urgency::Expedited || is_waited_for() {
         advance(core);
     }
     let began_ns = clock::thread_cpu_ns();

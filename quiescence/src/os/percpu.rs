@@ -137,13 +137,7 @@ fn path_of(state: u64) -> Option<PerCpuPath> {
 
 /// How this process counts. Makes the choice if it has not been made.
 #[inline]
-pub(crate) fn path() -> Option<PerCpuPath> {
-    // Acquire: as in `area`.
-    path_of(CHOSEN.state.load(Acquire)).or_else(|| Some(choose()))
-}
-
-/// The same.
-pub(crate) fn path_for_sure() -> PerCpuPath {
+pub(crate) fn path() -> PerCpuPath {
     // Acquire: as in `area`.
     path_of(CHOSEN.state.load(Acquire)).unwrap_or_else(choose)
 }

@@ -116,7 +116,7 @@ impl<const W: usize> Folding<W> {
             self.note_use();
             return false;
         }
-        if percpu::path() != Some(PerCpuPath::Portable) {
+        if percpu::path() != PerCpuPath::Portable {
             return false;
         }
         // Acquire: pairs with the Release in `publish`.
@@ -184,7 +184,7 @@ impl<const W: usize> Folding<W> {
         // Words that were ever in their place were put there before `stop` had the lock; those that come do not
         // get there. So where there are none nobody has added to any.
         if self.has_words() {
-            let restartable = percpu::path() == Some(PerCpuPath::Restartable);
+            let restartable = percpu::path() == PerCpuPath::Restartable;
             if restartable && !chaos::mutant(Mutant::NoStallBarrier) {
                 percpu::barrier(); // [FD-1]
             }
@@ -210,7 +210,7 @@ impl<const W: usize> Folding<W> {
         let _changes = sync::lock(&self.changes);
         // Release: for those who still know the words' place [FD-2]. (With sequences they are zero already, and nobody
         // does.)
-        if self.has_words() && percpu::path() == Some(PerCpuPath::Portable) {
+        if self.has_words() && percpu::path() == PerCpuPath::Portable {
             self.each(|word| word.store(0, Release));
         }
         // Release: pairs with the Acquire in `is_stopped`.

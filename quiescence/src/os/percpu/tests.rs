@@ -46,7 +46,7 @@ fn together(f: impl Fn(*mut u64) -> u64 + Sync) -> (u64, u64) {
 }
 
 fn restartable() -> bool {
-    path() == Some(PerCpuPath::Restartable)
+    path() == PerCpuPath::Restartable
 }
 
 #[test]
