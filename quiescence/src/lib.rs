@@ -123,6 +123,10 @@ mod rcu;
 #[cfg(not(loom))]
 pub mod raw;
 #[cfg(not(loom))]
+pub mod foreign;
+#[cfg(not(loom))]
+pub mod intrusive;
+#[cfg(not(loom))]
 mod look;
 #[cfg(not(loom))]
 #[cfg_attr(not(target_os = "linux"), path = "serve/nowhere.rs")]

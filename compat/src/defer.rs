@@ -1,0 +1,1 @@
+//! `defer_rcu` and its kin.

@@ -1,0 +1,1 @@
+//! The flavours: who reads, registration, grace periods, fork.

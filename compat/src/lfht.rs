@@ -1,0 +1,1 @@
+//! The resizable hash table, with C's signatures.

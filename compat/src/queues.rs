@@ -1,0 +1,1 @@
+//! The queues and stacks, with C's signatures.

@@ -1,0 +1,1 @@
+//! The work queue: a worker thread that runs what it is given.

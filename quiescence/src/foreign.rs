@@ -1,0 +1,164 @@
+//! Domains whose readers are not Rust's: programs that were compiled against liburcu, and read and write the words
+//! of its protocol themselves, inlined.
+//!
+//! Such a reader owns a [`Record`], in memory of its program, in place of a slot of the registry: it *is* a slot, with
+//! what liburcu's layout wants behind it. It copies a number that lies where its program thinks it is ([`Words`]), and
+//! does not look at a slot's mark of attention when it leaves; it looks at `gp.futex`. All else is an ordinary
+//! domain's: its grace periods and who shares them, callbacks, limits, statistics and reports.
+//!
+//! | readers | fences | who wakes a sleeping updater |
+//! |---|---|---|
+//! | [`Readers::Light`] | light: liburcu-memb, -signal | whoever leaves its outermost section while `gp.futex` is -1 |
+//! | [`Readers::Full`] | full: liburcu-mb | the same |
+//! | [`Readers::Qsbr`] | full, where it comes online | whoever finds its `waiting` set while `gp.futex` is -1 |
+//! | [`Readers::Silent`] | light: liburcu-bp | nobody: the updater looks again, after naps |
+//!
+//! Use of it is for who gives C, or another language, an interface; the crate `compat` does.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::atomic::{AtomicI32, AtomicU64};
+
+use crate::core::Core;
+use crate::domain::Domain;
+use crate::guard::Guard;
+use crate::kind::{AnyKind, Handle, Kind};
+use crate::slot::Slot;
+
+/// How the readers of a foreign domain order and announce themselves. See the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Readers {
+    /// Light fences; who leaves wakes.
+    Light,
+    /// Full fences; who leaves wakes.
+    Full,
+    /// Quiescent states.
+    Qsbr,
+    /// Light fences; nobody wakes.
+    Silent,
+}
+
+/// liburcu's `struct urcu_gp`: the words that all readers of a flavour look at.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Words {
+    /// What a reader copies when its section begins: 1 in the low half, the grace period's number in the high one.
+    pub ctr: AtomicU64,
+    /// -1 while an updater sleeps until readers leave.
+    pub futex: AtomicI32,
+}
+
+/// What is to be done around callbacks on a thread that runs some: to make it a reader, if they expect to run on one.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings {
+    /// Before callbacks are run on this thread. What it answers is given to `end`.
+    pub begin: fn() -> usize,
+    /// After.
+    pub end: fn(usize),
+}
+
+/// One thread's place as a reader: liburcu's `struct urcu_reader`, of 256 bytes. All zeroes is one that is not
+/// registered. Its first word is the reader's own: what its program calls `ctr`.
+#[repr(C, align(128))]
+pub struct Record {
+    slot: Slot,
+    /// liburcu's list; ours is elsewhere.
+    node: [usize; 2],
+    /// QSBR: an updater sleeps until this reader has announced a quiescent state.
+    waiting: AtomicI32,
+    _unused: [u8; 108],
+}
+
+const _: () = assert!(size_of::<Record>() == 256);
+const _: () = assert!(std::mem::offset_of!(Record, waiting) == 144);
+
+impl Record {
+    /// The reader's word.
+    pub fn word(&self) -> &AtomicU64 {
+        self.slot.word()
+    }
+
+    /// Whether the reader is in no section; for QSBR, offline. For the reader's own thread.
+    pub fn is_quiescent(&self) -> bool {
+        self.slot.is_quiescent()
+    }
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record").field("word", self.word()).finish_non_exhaustive()
+    }
+}
+
+/// A domain of foreign readers. For a static.
+#[derive(Debug)]
+pub struct ForeignDomain {
+    core: Core,
+}
+
+/// The kind of foreign domains.
+#[derive(Clone, Copy, Debug)]
+pub struct Foreign(&'static ForeignDomain);
+
+impl ForeignDomain {
+    /// A domain without readers.
+    pub const fn new(name: &'static str, readers: Readers) -> Self {
+        _ = readers;
+        Self { core: Core::declared(name) }
+    }
+
+    /// Says where the words of its readers are, and what goes with its callbacks. The first call counts.
+    ///
+    /// # Safety
+    /// Nobody has read in the domain yet. `words` are valid for ever.
+    pub unsafe fn attach(&'static self, words: *const Words, surroundings: Surroundings) {
+        _ = (words, surroundings);
+        todo!()
+    }
+
+    /// The domain: grace periods, callbacks, statistics. Sections by [`Domain::read`] are possible as well.
+    pub const fn domain(&'static self) -> Domain<Foreign> {
+        Domain::of(Foreign(self))
+    }
+
+    /// Enters the calling thread as a reader. For QSBR: offline, its word 0; it comes online by itself.
+    ///
+    /// # Safety
+    /// `record` is all zeroes, or was registered by this function, in this domain, and is no longer. It stays valid
+    /// until it is unregistered. Its owner follows the protocol.
+    pub unsafe fn register(&'static self, record: *const Record) {
+        _ = record;
+        todo!()
+    }
+
+    /// Takes the calling thread's record out.
+    ///
+    /// # Safety
+    /// It is registered, by the calling thread, and [quiescent](Record::is_quiescent).
+    pub unsafe fn unregister(&'static self, record: *const Record) {
+        _ = record;
+        todo!()
+    }
+}
+
+// SAFETY: one static.
+unsafe impl AnyKind for Foreign {
+    const STATIC: bool = false;
+
+    type Section<'k> = Guard<'k, Self>;
+
+    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
+        Guard::begin(self, place)
+    }
+
+    fn core(&self) -> &Core {
+        &self.0.core
+    }
+
+    fn handle(&self) -> Handle {
+        Handle::Static(&self.0.core)
+    }
+}
+
+// SAFETY: its readers are threads.
+unsafe impl Kind for Foreign {}

@@ -1,0 +1,3 @@
+//! `cargo xtask compat`: builds, installs and packages the liburcu-compatible libraries.
+
+fn main() {}
