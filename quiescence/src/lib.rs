@@ -124,7 +124,6 @@ mod rcu;
 pub mod raw;
 #[cfg(not(loom))]
 pub mod foreign;
-#[cfg(not(loom))]
 pub mod intrusive;
 #[cfg(not(loom))]
 mod look;

@@ -1,0 +1,73 @@
+//! What a consumer does while a producer is between the two steps of an insertion.
+//!
+//! A producer makes its node known with one exchange and links it with a store just after. Between the two a consumer
+//! can but wait; the producer owes nobody a wake-up, since its insertion is wait-free (and is inlined in C programs).
+//! Nearly always it is a few instructions away; only one that lost its processor there takes longer. So a consumer
+//! looks again at once, some times, then gives its processor away, and then naps. All of it ends with the producer's
+//! next instruction, and a structure in which no insertion is half done is never waited for.
+
+use std::fmt;
+use std::sync::atomic::Ordering::Acquire;
+use std::time::Duration;
+
+use crate::os::sync::{self, AtomicPtr};
+
+/// An insertion is half done, and the caller did not want to wait for its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WouldBlock;
+
+impl fmt::Display for WouldBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an insertion is half done: try again")
+    }
+}
+
+impl std::error::Error for WouldBlock {}
+
+/// Looks, without a pause between them but the processor's own.
+const LOOKS: u32 = 100;
+
+/// Times the processor is given away, after that. Then come naps.
+const YIELDS: u32 = 20;
+
+const NAP: Duration = Duration::from_micros(200);
+
+/// Whether, and how, the end of an insertion is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Until it ends.
+    Wait,
+    /// Not at all.
+    Refuse,
+}
+
+impl Patience {
+    /// The value of a link that a producer is about to write, once it is not null.
+    pub(super) fn link<T>(self, link: &AtomicPtr<T>) -> Result<*mut T, WouldBlock> {
+        let mut looks = 0;
+        loop {
+            // Acquire: pairs with the Release that linked the node, so that its content is seen.
+            let next = link.load(Acquire);
+            if !next.is_null() {
+                return Ok(next);
+            }
+            self.pass(&mut looks)?;
+        }
+    }
+
+    /// Lets time go by before the next look, of which `looks` is the count.
+    pub(super) fn pass(self, looks: &mut u32) -> Result<(), WouldBlock> {
+        if self == Self::Refuse {
+            return Err(WouldBlock);
+        }
+        *looks = looks.saturating_add(1);
+        if *looks <= LOOKS || cfg!(loom) {
+            sync::relax();
+        } else if *looks <= LOOKS + YIELDS {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(NAP);
+        }
+        Ok(())
+    }
+}

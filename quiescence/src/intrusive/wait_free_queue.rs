@@ -1,0 +1,529 @@
+//! A queue into which anybody puts nodes with one exchange, and which one consumer at a time empties in order.
+//!
+//! It is a list with two ends. A producer exchanges the tail for its node, which settles its place, and then links the
+//! node behind whatever the tail was before. The consumer follows the links; where one is not there yet, though the
+//! tail says that there is more, a producer is between its two steps, and the consumer waits ([`patience`]).
+//! When it takes the last node it moves the tail back, by compare-and-exchange, since a producer may come first.
+//!
+//! The list is Michael and Scott's (PODC 1996) with the exchange of Mellor-Crummey's queue (1987) in place of their
+//! loop. Layout, and what is written when, are those of liburcu's `cds_wfcq`, of which Desnoyers and Jiangshan are the
+//! authors: C programs have either side inlined.
+//!
+//! [`patience`]: super::patience
+
+use std::fmt;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+use super::patience::{Patience, WouldBlock};
+use crate::os::sync::{self, AtomicPtr, Mutex, MutexGuard, const_unless_loom};
+
+/// What an object carries so that it can stand in a [`WaitFreeQueue`]: one word, liburcu's `struct cds_wfcq_node`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct QueueNode {
+    next: AtomicPtr<QueueNode>,
+}
+
+impl QueueNode {
+    const_unless_loom! {
+        /// One that stands in no queue.
+        pub fn new() -> Self {
+            Self { next: AtomicPtr::new(ptr::null_mut()) }
+        }
+    }
+
+    /// Makes a word a node that stands in no queue, whatever it held before.
+    ///
+    /// # Safety
+    /// `node` may be written and is nobody else's.
+    #[inline]
+    pub unsafe fn write(node: *mut Self) {
+        // SAFETY: by this function's contract.
+        unsafe { node.write(Self::new()) };
+    }
+}
+
+impl Default for QueueNode {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The consumer's end of a queue: liburcu's `struct __cds_wfcq_head`.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct QueueHead {
+    node: QueueNode,
+}
+
+impl QueueHead {
+    const_unless_loom! {
+        /// The head of an empty queue.
+        pub fn new() -> Self {
+            Self { node: QueueNode::new() }
+        }
+    }
+}
+
+/// The producers' end of a queue: liburcu's `struct cds_wfcq_tail`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct QueueTail {
+    last: AtomicPtr<QueueNode>,
+}
+
+impl QueueTail {
+    const_unless_loom! {
+        /// The tail of an empty queue of Rust's. One of C's is made by [`Ends::write`].
+        pub fn new() -> Self {
+            Self { last: AtomicPtr::new(ptr::null_mut()) }
+        }
+    }
+}
+
+impl Default for QueueTail {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<QueueHead>() == 8 && size_of::<QueueTail>() == 8);
+
+/// What [`Consumer::dequeue`] gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dequeued {
+    /// The node, which the caller owns again.
+    pub node: NonNull<QueueNode>,
+    /// Whether the queue was empty when it had been taken: liburcu's `CDS_WFCQ_STATE_LAST`. Who puts the next one in
+    /// finds the queue empty, and is told so.
+    pub last: bool,
+}
+
+/// The two ends of a queue, wherever they lie: what all that a queue does is written for.
+///
+/// For who gives C an interface, or keeps the ends apart from each other. Else use [`WaitFreeQueue`].
+#[derive(Clone, Copy)]
+pub struct Ends<'q> {
+    head: &'q QueueHead,
+    tail: &'q QueueTail,
+    /// What the tail holds when the queue is empty. C's queues have the head there, which cannot move then; Rust's have
+    /// null, and move.
+    empty: *mut QueueNode,
+}
+
+impl<'q> Ends<'q> {
+    /// Those of a queue of C's, laid out as liburcu's, which was made by [`write`](Self::write) or by C itself.
+    #[inline]
+    pub fn new(head: &'q QueueHead, tail: &'q QueueTail) -> Self {
+        Self { head, tail, empty: ptr::from_ref(&head.node).cast_mut() }
+    }
+
+    /// Makes an empty queue as C has it, whatever was there before.
+    ///
+    /// # Safety
+    /// Both may be written, are nobody else's, and do not move.
+    pub unsafe fn write(head: *mut QueueHead, tail: *mut QueueTail) {
+        // SAFETY: by this function's contract.
+        unsafe { head.write(QueueHead::new()) };
+        // The head's node is all there is to it.
+        let tail_of_empty = QueueTail { last: AtomicPtr::new(head.cast::<QueueNode>()) };
+        // SAFETY: by this function's contract.
+        unsafe { tail.write(tail_of_empty) };
+    }
+
+    /// Whether nothing is in the queue, nor about to be. For anybody; it may be otherwise a moment later. Orders nothing.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        // Relaxed: the tail alone says it, and nothing is read through it. The head comes first so that a consumer of a
+        // queue that is not empty leaves the producers' cache line alone.
+        self.head.node.next.load(Relaxed).is_null() && self.tail.last.load(Relaxed) == self.empty
+    }
+
+    /// [`WaitFreeQueue::enqueue`].
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub unsafe fn enqueue(self, node: *mut QueueNode) -> bool {
+        // SAFETY: by this function's contract.
+        unsafe { self.append(node, node) }
+    }
+
+    /// Puts a chain of nodes behind the last. Whether there was one.
+    ///
+    /// # Safety
+    /// As for [`enqueue`](Self::enqueue), for each node of the chain; the last one's link is null.
+    #[inline]
+    unsafe fn append(self, first: *mut QueueNode, last: *mut QueueNode) -> bool {
+        // Release: the next producer sees that `last`'s link is null before it writes there. Acquire: and so do we.
+        // SeqCst, which is no more on x86: who enqueues and then looks whether a consumer sleeps is ordered against a
+        // consumer that says that it will and then looks at the queue; liburcu promises a full fence.
+        let before = self.tail.last.swap(last, SeqCst);
+        let link = if before == self.empty {
+            &self.head.node.next
+        } else {
+            // SAFETY: a consumer keeps the node that the tail names until its link is written, which is below.
+            unsafe { &(*before).next }
+        };
+        // Release: pairs with the Acquire of the consumer that follows the link.
+        link.store(first, Release);
+        before != self.empty
+    }
+
+    /// Takes the first node.
+    ///
+    /// # Safety
+    /// The caller is the only consumer.
+    #[inline]
+    unsafe fn dequeue(self, patience: Patience) -> Result<Option<Dequeued>, WouldBlock> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let first = patience.link(&self.head.node.next)?;
+        // SAFETY: a node in the queue, which is the consumer's to take.
+        let link = unsafe { &(*first).next };
+        // Acquire: pairs with the Release that linked the next one.
+        let mut next = link.load(Acquire);
+        let mut last = false;
+        if next.is_null() {
+            // Perhaps the last. The head is emptied first: once the tail is moved back, the link there is a producer's.
+            self.head.node.next.store(ptr::null_mut(), Relaxed);
+            // Release: pairs with the producers' exchange; who finds the queue empty writes the head after us.
+            let moved = self.tail.last.compare_exchange(first, self.empty, Release, Relaxed);
+            if moved.is_ok() {
+                last = true;
+            } else {
+                // A producer was faster. Nobody else writes the head while the queue is not empty.
+                next = patience.link(link).inspect_err(|_| {
+                    self.head.node.next.store(first, Relaxed);
+                })?;
+            }
+        }
+        if !last {
+            // Relaxed: read by consumers, who come one after the other.
+            self.head.node.next.store(next, Relaxed);
+        }
+        Ok(NonNull::new(first).map(|node| Dequeued { node, last }))
+    }
+
+    /// Takes all nodes there are.
+    ///
+    /// # Safety
+    /// Nobody dequeues or looks at nodes meanwhile; others may take all as well.
+    unsafe fn take_all(self, patience: Patience) -> Result<Option<Chain>, WouldBlock> {
+        let mut looks = 0;
+        loop {
+            if self.is_empty() {
+                return Ok(None);
+            }
+            // Acquire: pairs with the Release that linked the first node. An exchange: of several who take all, one has
+            // the first node, and with it the rest.
+            let first = self.head.node.next.swap(ptr::null_mut(), Acquire);
+            if let Some(first) = NonNull::new(first) {
+                // Release: as in `dequeue`. Acquire: whoever puts the chain into another queue has its last link null.
+                let last = self.tail.last.swap(self.empty, AcqRel);
+                return Ok(Some(Chain { next: first.as_ptr(), last }));
+            }
+            // A producer, or somebody who takes all, is between two steps.
+            patience.pass(&mut looks)?;
+        }
+    }
+
+    /// The first node, which stays.
+    ///
+    /// # Safety
+    /// Nobody dequeues meanwhile, nor before the node has been looked at.
+    unsafe fn first(self, patience: Patience) -> Result<Option<NonNull<QueueNode>>, WouldBlock> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        patience.link(&self.head.node.next).map(NonNull::new)
+    }
+
+    /// The node after `node`.
+    ///
+    /// # Safety
+    /// As for [`first`](Self::first), of which `node` comes, or of this.
+    unsafe fn next(
+        self,
+        node: NonNull<QueueNode>,
+        patience: Patience,
+    ) -> Result<Option<NonNull<QueueNode>>, WouldBlock> {
+        // SAFETY: it is in the queue, by this function's contract.
+        let link = unsafe { &(*node.as_ptr()).next };
+        // Acquire: as in `dequeue`; and the tail is looked at afterwards.
+        let next = link.load(Acquire);
+        // Relaxed: only whether it is this node. A node that is the last now had no next before.
+        if next.is_null() && self.tail.last.load(Relaxed) == node.as_ptr() {
+            return Ok(None);
+        }
+        patience.link(link).map(NonNull::new)
+    }
+}
+
+impl fmt::Debug for Ends<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ends").field("is_empty", &self.is_empty()).finish_non_exhaustive()
+    }
+}
+
+/// Two cache lines, the second of which processors fetch along with the first.
+#[repr(align(128))]
+#[derive(Debug)]
+struct Apart<T>(T);
+
+/// A queue of nodes that are part of their objects. Anybody puts in, one consumer at a time takes out.
+///
+/// # Promise
+/// What one thread puts in comes out in that order, and all that comes out has come in once. What was written to an
+/// object before it was put in is seen by who takes it out. An `enqueue` is a sequentially consistent operation.
+///
+/// # Progress and cost
+/// [`enqueue`](Self::enqueue) is wait-free: one exchange and one store, and no memory but the node. A consumer is
+/// blocked by a producer that was stopped between these two, and by nothing else; it looks again some hundred times,
+/// and naps 200 us at a time after that. Consumers exclude each other with a lock.
+///
+/// # Source
+/// liburcu's `cds_wfcq` (Desnoyers, Jiangshan), with which C programs share this code; see the crate `compat`.
+///
+/// ```
+/// use quiescence::intrusive::{QueueNode, WaitFreeQueue};
+///
+/// #[repr(C)]
+/// struct Job {
+///     node: QueueNode, // first, so that a pointer to it is one to the job
+///     number: u32,
+/// }
+///
+/// let queue = WaitFreeQueue::new();
+/// for number in 0..3 {
+///     let job = Box::new(Job { node: QueueNode::new(), number });
+///     // SAFETY: a node of a box that is given away; it is turned into the box again below.
+///     unsafe { queue.enqueue(Box::into_raw(job).cast()) };
+/// }
+/// let mut consumer = queue.consumer();
+/// let mut numbers = Vec::new();
+/// while let Some(job) = consumer.dequeue() {
+///     // SAFETY: a box from above, whose node comes first.
+///     let job = unsafe { Box::from_raw(job.node.as_ptr().cast::<Job>()) };
+///     numbers.push(job.number);
+/// }
+/// assert_eq!(numbers, [0, 1, 2]);
+/// ```
+#[derive(Debug)]
+pub struct WaitFreeQueue {
+    tail: Apart<QueueTail>,
+    head: QueueHead,
+    consumers: Mutex<()>,
+}
+
+impl WaitFreeQueue {
+    const_unless_loom! {
+        /// An empty queue.
+        pub fn new() -> Self {
+            Self {
+                tail: Apart(QueueTail::new()),
+                head: QueueHead::new(),
+                consumers: Mutex::new(()),
+            }
+        }
+    }
+
+    #[inline]
+    fn ends(&self) -> Ends<'_> {
+        Ends { head: &self.head, tail: &self.tail.0, empty: ptr::null_mut() }
+    }
+
+    /// Puts a node behind the last. Whether there was one: who gets `false` has found the queue empty, and is the one to
+    /// wake a consumer.
+    ///
+    /// # Progress
+    /// Wait-free.
+    ///
+    /// # Safety
+    /// - `node` was made by [`QueueNode::new`] or [`QueueNode::write`] since it was last in a queue.
+    /// - It stays where it is, and valid, until it has been dequeued, or has come out of a [`Chain`].
+    /// - Whoever takes it out may do so on any thread.
+    #[inline]
+    pub unsafe fn enqueue(&self, node: *mut QueueNode) -> bool {
+        // SAFETY: by this function's contract.
+        unsafe { self.ends().enqueue(node) }
+    }
+
+    /// Puts all of a chain behind the last node, in its order. Whether there was one.
+    ///
+    /// # Progress
+    /// Wait-free.
+    pub fn append(&self, chain: Chain) -> bool {
+        // SAFETY: the nodes are in no queue, and valid as long as they were to be in the one they come from; the last
+        // was that one's last, and its link is null.
+        !chain.is_empty() && unsafe { self.ends().append(chain.next, chain.last) }
+    }
+
+    /// Whether nothing is in the queue, nor about to be. It may be otherwise a moment later. Orders nothing.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ends().is_empty()
+    }
+
+    /// The right to take nodes out, when nobody else has it.
+    pub fn consumer(&self) -> Consumer<'_> {
+        Consumer { ends: self.ends(), _others: Some(sync::lock(&self.consumers)) }
+    }
+
+    /// The same without the lock.
+    ///
+    /// # Safety
+    /// While it lives, no other consumer does anything.
+    #[inline]
+    pub unsafe fn only_consumer(&self) -> Consumer<'_> {
+        Consumer { ends: self.ends(), _others: None }
+    }
+}
+
+impl Default for WaitFreeQueue {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Who takes nodes out of a queue. While it lives, nobody else does.
+#[derive(Debug)]
+pub struct Consumer<'q> {
+    ends: Ends<'q>,
+    _others: Option<MutexGuard<'q, ()>>,
+}
+
+impl<'q> Consumer<'q> {
+    /// The consumer of a queue of C's.
+    ///
+    /// # Safety
+    /// While it lives, no other consumer does anything. Whatever is put in is what [`WaitFreeQueue::enqueue`] asks for.
+    #[inline]
+    pub unsafe fn of(ends: Ends<'q>) -> Self {
+        Self { ends, _others: None }
+    }
+
+    /// Takes the first node; `None` if the queue is empty. Waits for a producer that is not done.
+    #[inline]
+    pub fn dequeue(&mut self) -> Option<Dequeued> {
+        // SAFETY: this is the only consumer.
+        unsafe { self.ends.dequeue(Patience::Wait) }.unwrap_or(None)
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// A producer is not done. Nothing has changed.
+    #[inline]
+    pub fn try_dequeue(&mut self) -> Result<Option<Dequeued>, WouldBlock> {
+        // SAFETY: this is the only consumer.
+        unsafe { self.ends.dequeue(Patience::Refuse) }
+    }
+
+    /// Takes all that is in the queue, in constant time. Waits for a producer that is not done with the first node.
+    pub fn take_all(&mut self) -> Chain {
+        // SAFETY: this is the only consumer.
+        unsafe { self.ends.take_all(Patience::Wait) }.ok().flatten().unwrap_or(Chain::EMPTY)
+    }
+
+    /// The same without waiting. The chain may be waited for still, when it is walked.
+    ///
+    /// # Errors
+    /// A producer is not done with the first node. Nothing has changed.
+    pub fn try_take_all(&mut self) -> Result<Chain, WouldBlock> {
+        // SAFETY: this is the only consumer.
+        let taken = unsafe { self.ends.take_all(Patience::Refuse) }?;
+        Ok(taken.unwrap_or(Chain::EMPTY))
+    }
+
+    /// The first node, which stays in the queue. Waits for a producer that is not done with it.
+    pub fn first(&self) -> Option<NonNull<QueueNode>> {
+        // SAFETY: this is the only consumer, and does not dequeue.
+        unsafe { self.ends.first(Patience::Wait) }.unwrap_or(None)
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// A producer is not done.
+    pub fn try_first(&self) -> Result<Option<NonNull<QueueNode>>, WouldBlock> {
+        // SAFETY: this is the only consumer, and does not dequeue.
+        unsafe { self.ends.first(Patience::Refuse) }
+    }
+
+    /// The node after `node`; `None` after the last. Waits for a producer that is not done with it.
+    ///
+    /// # Safety
+    /// `node` is in the queue.
+    pub unsafe fn next(&self, node: NonNull<QueueNode>) -> Option<NonNull<QueueNode>> {
+        // SAFETY: this is the only consumer, and does not dequeue; the rest is the caller's.
+        unsafe { self.ends.next(node, Patience::Wait) }.unwrap_or(None)
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// A producer is not done.
+    ///
+    /// # Safety
+    /// `node` is in the queue.
+    pub unsafe fn try_next(
+        &self,
+        node: NonNull<QueueNode>,
+    ) -> Result<Option<NonNull<QueueNode>>, WouldBlock> {
+        // SAFETY: this is the only consumer, and does not dequeue; the rest is the caller's.
+        unsafe { self.ends.next(node, Patience::Refuse) }
+    }
+
+    /// The nodes from the first to the last, which all stay in the queue.
+    pub fn iter(&self) -> impl Iterator<Item = NonNull<QueueNode>> {
+        std::iter::successors(self.first(), |node| {
+            // SAFETY: it came from this queue, and the consumer is borrowed: nobody dequeues.
+            unsafe { self.next(*node) }
+        })
+    }
+}
+
+/// Nodes that have been taken out of a queue together. They come out of it in order; each one is its taker's as soon as
+/// it is out, to be freed or to be put anywhere. Those that are left when it is dropped are nobody's: they leak.
+///
+/// Where a producer of the old queue is not done, the walk waits for it.
+#[derive(Debug)]
+#[must_use = "what is in it leaks"]
+pub struct Chain {
+    /// Null when nothing is left.
+    next: *mut QueueNode,
+    last: *mut QueueNode,
+}
+
+// SAFETY: by the contract of `enqueue`, nodes may be taken out on any thread.
+unsafe impl Send for Chain {}
+
+impl Chain {
+    const EMPTY: Self = Self { next: ptr::null_mut(), last: ptr::null_mut() };
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.next.is_null()
+    }
+}
+
+impl Iterator for Chain {
+    type Item = NonNull<QueueNode>;
+
+    #[inline]
+    fn next(&mut self) -> Option<NonNull<QueueNode>> {
+        let node = NonNull::new(self.next)?;
+        self.next = if self.next == self.last {
+            ptr::null_mut()
+        } else {
+            // SAFETY: the chain's own node, not handed out yet.
+            let link = unsafe { &(*node.as_ptr()).next };
+            Patience::Wait.link(link).unwrap_or(ptr::null_mut())
+        };
+        Some(node)
+    }
+}
