@@ -102,6 +102,10 @@ pub enum Mutant {
     CookieBeforeCount,
     /// The worker leaves a domain alone without a fence before its last look.
     NoIdleFence,
+    /// The driver says without a fence that it sleeps until foreign readers leave.
+    NoForeignFence,
+    /// The driver does not look again before it sleeps until foreign readers leave.
+    NoForeignLook,
     /// A thread that ends says so before its last callbacks can be seen.
     RelaxedOrphan,
     /// The writer of a queue counts a callback before its words can be seen.
@@ -233,6 +237,9 @@ impl Mutant {
 
     /// Steps of restartable sequences.
     pub const PER_CPU: [Self; 2] = [Self::NoRestart, Self::PlainBarrier];
+
+    /// Steps of the sleep beside foreign readers.
+    pub const FOREIGN: [Self; 2] = [Self::NoForeignFence, Self::NoForeignLook];
 
     /// Steps of the engine `token`.
     pub const RELAY: [Self; 4] =

@@ -33,7 +33,7 @@ use crate::os::{fence, futex};
 use crate::queue::Queues;
 use crate::registry::Registry;
 use crate::relay::Relay;
-use crate::slot::Slot;
+use crate::slot::{Slot, Sort};
 #[cfg(not(loom))]
 use crate::srcu::Banks;
 use crate::stall::watch::Watch;
@@ -42,6 +42,7 @@ use crate::{trace, tuning};
 
 #[cfg(not(loom))]
 mod banks;
+pub(crate) mod foreign;
 pub(crate) mod protocol;
 mod watch;
 
@@ -91,6 +92,8 @@ pub struct Core {
     pub(crate) rests_until_ns: AtomicU64,
     /// What the worker is to do while a grace period is wanted here.
     when_wanted: Attention,
+    /// Where its readers are foreign: their words, and how they read.
+    pub(crate) foreign: Option<foreign::Links>,
     /// Those of a sleepable domain. Given back after `queues` have run what is left, which may look at them.
     #[cfg(not(loom))]
     banks: Option<OwnBanks>,
@@ -208,6 +211,7 @@ impl Core {
                     AnyPolicy::Poll(_) => Attention::AtOnce,
                     AnyPolicy::Tick(_) | AnyPolicy::Token(_) => Attention::AtTick,
                 },
+                foreign: None,
                 #[cfg(not(loom))]
                 banks: None,
             }
@@ -219,6 +223,17 @@ impl Core {
     pub(crate) const fn declared(name: &'static str) -> Self {
         let mut core = Self::new(Start::ZERO, Settings::DEFAULT);
         core.declared_name = Some(name);
+        core
+    }
+
+    /// The same for foreign readers.
+    #[cfg(not(loom))]
+    pub(crate) const fn foreign(name: &'static str, readers: foreign::Readers) -> Self {
+        let mut core = Self::new(Start::ZERO, Settings::DEFAULT);
+        core.declared_name = Some(name);
+        let links = Some(foreign::Links::new(readers));
+        // Not dropped here, which a constant may not do: it is `None`.
+        std::mem::forget(std::mem::replace(&mut core.foreign, links));
         core
     }
 
@@ -263,14 +278,26 @@ impl Core {
     // ---- readers ------------------------------------------------------------------------------
 
     /// Enters a reader of the calling thread.
-    pub(crate) fn register(&self, owner: usize, qsbr: bool) -> &Slot {
+    pub(crate) fn register(&self, owner: usize, sort: Sort) -> &Slot {
         fence::chosen(); // before the first reader, never after
-        let slot = sync::lock(&self.registry).register(self, owner, qsbr);
+        let slot = sync::lock(&self.registry).register(self, owner, sort);
         // A full fence beside the lock [GP-5]: a reader that a scan or an `Alone` did not see sees
         // what was published before them.
         fence::full();
         // SAFETY: the registry never gives slots back while `self` lives.
         unsafe { &*slot }
+    }
+
+    /// Enters a reader of the calling thread whose slot is its program's.
+    ///
+    /// # Safety
+    /// As [`Registry::register_at`].
+    #[cfg(not(loom))]
+    pub(crate) unsafe fn register_at(&self, slot: *const Slot, owner: usize, sort: Sort) {
+        fence::chosen();
+        // SAFETY: by the contract.
+        unsafe { sync::lock(&self.registry).register_at(slot, self, owner, sort) };
+        fence::full(); // as in `register` [GP-5]
     }
 
     /// Takes out a reader of the calling thread, which is in no section.
@@ -281,7 +308,10 @@ impl Core {
         // [GP-5].
         sync::lock(&self.registry).unregister(slot);
         chaos::point(Point::Unregistered);
-        slot.report_quiescent();
+        match self.foreign_words() {
+            Some(words) if slot.is_foreign() => words.wake(),
+            _ => slot.report_quiescent(),
+        }
     }
 
     /// How many threads wait for grace periods now, the driver included.
@@ -331,6 +361,9 @@ impl Core {
 
     /// A hold-out that was marked has left its section.
     pub(crate) fn holdout_left(&self) {
+        if let Some(words) = self.foreign_words() {
+            return words.wake();
+        }
         // AcqRel: the decrements form one chain, so that the last one carries what all hold-outs did
         // to the sleeper [GP-7].
         if self.wake.0.fetch_sub(1, AcqRel) == 1 {
@@ -490,6 +523,7 @@ impl Core {
         me: Me,
     ) -> MutexGuard<'a, State> {
         let mut looked = false;
+        let mut sleeps = 0;
         let mut tick = matches!(until, Until::MustWait { tick: true });
         loop {
             let event = match state.threads().poll() {
@@ -521,7 +555,7 @@ impl Core {
                     let urgency = state.protocol.urgency();
                     state.current.must_wait(urgency);
                     match until {
-                        Until::Done(_) => state = self.pause(state, hint),
+                        Until::Done(_) => state = self.pause(state, hint, &mut sleeps),
                         // The tick that it waits for is this one.
                         Until::MustWait { .. } if hint == Hint::Tick && tick => tick = false,
                         // Whoever comes next looks again: the machine stays at this step.
@@ -607,20 +641,38 @@ impl Core {
         // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
         // whoever records this number sees what was published before the fence.
         self.gp.0.store(word::entered(number), Release);
+        self.announce_to_foreign(word::entered(number));
         chaos::point(Point::Announced);
     }
 
     /// Counts the hold-outs. The locks and the Acquire loads order their sections before what
     /// follows [GP-2].
     fn scan(&self, number: Number) -> usize {
-        sync::lock(&self.registry).scan(number, &self.gp.0)
+        let holdouts = sync::lock(&self.registry).scan(number, &self.gp.0);
+        if self.foreign.is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
+            // Readers that were compiled long ago may release nothing when they lock [GP-2].
+            self.heavy_fence();
+        }
+        holdouts
     }
 
     /// Looks away for a moment, or sleeps until the last hold-out has left or the tick comes.
-    fn pause<'a>(&'a self, state: MutexGuard<'a, State>, hint: Hint) -> MutexGuard<'a, State> {
+    fn pause<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        hint: Hint,
+        sleeps: &mut u32,
+    ) -> MutexGuard<'a, State> {
         match hint {
             Hint::Again => self.unlocked(state, sync::relax),
-            Hint::Sleep => self.unlocked(state, || self.sleep()),
+            Hint::Sleep => {
+                let before = *sleeps;
+                *sleeps = before.saturating_add(1);
+                self.unlocked(state, || match &self.foreign {
+                    None => self.sleep(),
+                    Some(links) => self.sleep_beside_foreign(links, before),
+                })
+            }
             Hint::Tick => {
                 let (state, _) = self.watched(state);
                 self.unlocked(state, sync::tick)
@@ -640,7 +692,7 @@ impl Core {
         // Relaxed: nobody else decrements before it has found a mark, and the lock and the heavy
         // fence come between.
         self.wake.0.store(registry.holdouts().count() as u32, Relaxed);
-        registry.holdouts().for_each(Slot::mark_waited_for);
+        registry.mark_holdouts();
         drop(registry);
         self.heavy_fence(); // [GP-6]
         chaos::point(Point::Marked);
@@ -742,6 +794,9 @@ impl Core {
         self.queues.announced.store(false, Relaxed);
         held.registry.keep_only(owner);
         self.wake.0.store(0, Relaxed);
+        if let Some(words) = self.foreign_words() {
+            words.futex.store(0, Relaxed);
+        }
         held.state.driven = false;
         held.state.sleepers = 0;
         held.state.protocol.abandon();

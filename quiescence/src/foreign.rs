@@ -17,45 +17,18 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI32, AtomicU64};
 
+pub use crate::core::foreign::{Readers, Surroundings, Words};
+
 use crate::core::Core;
+use crate::core::foreign::Links;
 use crate::domain::Domain;
 use crate::guard::Guard;
 use crate::kind::{AnyKind, Handle, Kind};
-use crate::slot::Slot;
-
-/// How the readers of a foreign domain order and announce themselves. See the [module](self).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Readers {
-    /// Light fences; who leaves wakes.
-    Light,
-    /// Full fences; who leaves wakes.
-    Full,
-    /// Quiescent states.
-    Qsbr,
-    /// Light fences; nobody wakes.
-    Silent,
-}
-
-/// liburcu's `struct urcu_gp`: the words that all readers of a flavour look at.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Words {
-    /// What a reader copies when its section begins: 1 in the low half, the grace period's number in the high one.
-    pub ctr: AtomicU64,
-    /// -1 while an updater sleeps until readers leave.
-    pub futex: AtomicI32,
-}
-
-/// What is to be done around callbacks on a thread that runs some: to make it a reader, if they expect to run on one.
-#[derive(Clone, Copy, Debug)]
-pub struct Surroundings {
-    /// Before callbacks are run on this thread. What it answers is given to `end`.
-    pub begin: fn() -> usize,
-    /// After.
-    pub end: fn(usize),
-}
+use crate::local;
+use crate::slot::{Slot, Sort};
 
 /// One thread's place as a reader: liburcu's `struct urcu_reader`, of 256 bytes. All zeroes is one that is not
 /// registered. Its first word is the reader's own: what its program calls `ctr`.
@@ -76,6 +49,17 @@ impl Record {
     /// The reader's word.
     pub fn word(&self) -> &AtomicU64 {
         self.slot.word()
+    }
+
+    /// The owner, a QSBR reader, is to wake the driver at its next quiescent state.
+    ///
+    /// # Safety
+    /// `record` is valid.
+    pub(crate) unsafe fn mark_waiting(record: *const Self) {
+        // SAFETY: by the contract.
+        let waiting = unsafe { &raw const (*record).waiting };
+        // SAFETY: as above. Relaxed: the driver's heavy fence follows [FR-1].
+        unsafe { &*waiting }.store(1, Relaxed);
     }
 
     /// Whether the reader is in no section; for QSBR, offline. For the reader's own thread.
@@ -103,8 +87,7 @@ pub struct Foreign(&'static ForeignDomain);
 impl ForeignDomain {
     /// A domain without readers.
     pub const fn new(name: &'static str, readers: Readers) -> Self {
-        _ = readers;
-        Self { core: Core::declared(name) }
+        Self { core: Core::foreign(name, readers) }
     }
 
     /// Says where the words of its readers are, and what goes with its callbacks. The first call counts.
@@ -112,8 +95,15 @@ impl ForeignDomain {
     /// # Safety
     /// Nobody has read in the domain yet. `words` are valid for ever.
     pub unsafe fn attach(&'static self, words: *const Words, surroundings: Surroundings) {
-        _ = (words, surroundings);
-        todo!()
+        // SAFETY: by the contract.
+        let words = unsafe { &*words };
+        // Relaxed: nobody has read yet, and whoever registers takes the registry's lock.
+        words.ctr.store(self.core.gp.0.load(Relaxed), Relaxed);
+        self.links().attach(words, surroundings);
+    }
+
+    fn links(&self) -> &Links {
+        self.core.foreign.as_ref().expect("made so by `new`")
     }
 
     /// The domain: grace periods, callbacks, statistics. Sections by [`Domain::read`] are possible as well.
@@ -127,8 +117,11 @@ impl ForeignDomain {
     /// `record` is all zeroes, or was registered by this function, in this domain, and is no longer. It stays valid
     /// until it is unregistered. Its owner follows the protocol.
     pub unsafe fn register(&'static self, record: *const Record) {
-        _ = record;
-        todo!()
+        let sort = Sort::Foreign(self.links().readers);
+        let kind = Foreign(self);
+        assert!(self.links().words().is_some(), "quiescence: a foreign domain is not attached yet");
+        // SAFETY: the slot is the first part of the record; by the contract.
+        unsafe { local::foreign_slot(&self.core, || kind.handle(), record.cast::<Slot>(), sort) };
     }
 
     /// Takes the calling thread's record out.
@@ -136,8 +129,10 @@ impl ForeignDomain {
     /// # Safety
     /// It is registered, by the calling thread, and [quiescent](Record::is_quiescent).
     pub unsafe fn unregister(&'static self, record: *const Record) {
-        _ = record;
-        todo!()
+        let kind = Foreign(self);
+        // SAFETY: by the contract.
+        let slot = unsafe { &*record.cast::<Slot>() };
+        local::release_other(&self.core, || kind.handle(), slot);
     }
 }
 

@@ -12,12 +12,13 @@ use std::sync::Arc;
 use std::thread::LocalKey;
 
 use crate::cache;
+use crate::core::foreign::Surroundings;
 use crate::core::{Core, Me};
 use crate::defer;
 use crate::kind::{Handle, WeakHandle};
 use crate::os::fork;
 use crate::queue::{Credit, Queue};
-use crate::slot::{NOT_READY, Slot};
+use crate::slot::{NOT_READY, Slot, Sort};
 
 /// What the thread has in one domain.
 struct Local {
@@ -26,8 +27,8 @@ struct Local {
     slot: *const Slot,
     /// Whether `slot` is kept registered because [`crate::read`] was called.
     implicit: bool,
-    /// The slots of QSBR handles.
-    qsbr: Vec<*const Slot>,
+    /// The slots of QSBR handles, and that of a foreign reader.
+    others: Vec<*const Slot>,
     /// Retired objects.
     objects: Option<Arc<Queue>>,
     /// Closures given to `call`.
@@ -142,7 +143,7 @@ impl Table {
                 core: handle.downgrade(),
                 slot: ptr::null(),
                 implicit: false,
-                qsbr: Vec::new(),
+                others: Vec::new(),
                 objects: None,
                 closures: None,
             });
@@ -157,7 +158,7 @@ impl Table {
         let Some(table) = Self::existing().filter(|table| table.exiting.get()) else { return };
         let mut locals = table.locals.borrow_mut();
         locals.retain(|local| {
-            !(local.slot.is_null() && local.qsbr.is_empty()) && local.core.is_alive()
+            !(local.slot.is_null() && local.others.is_empty()) && local.core.is_alive()
         });
         let empty = locals.is_empty();
         drop(locals);
@@ -173,7 +174,7 @@ impl Local {
     /// The slot for ordinary sections; registers if there is none.
     fn slot(&mut self, core: &Core) -> &'static Slot {
         if self.slot.is_null() {
-            self.slot = core.register(token(), false);
+            self.slot = core.register(token(), Sort::Ordinary);
         }
         // SAFETY: the domain is alive (`core`), and so are its slots; the lifetime is cut to the
         // domain's by the callers.
@@ -200,7 +201,7 @@ impl Local {
         // SAFETY: not null only while registered; the domain is alive by this function's contract.
         let ordinary = unsafe { self.slot.as_ref() };
         // SAFETY: in the list only while registered; as above.
-        ordinary.into_iter().chain(self.qsbr.iter().map(|slot| unsafe { &**slot }))
+        ordinary.into_iter().chain(self.others.iter().map(|slot| unsafe { &**slot }))
     }
 }
 
@@ -255,16 +256,33 @@ pub(crate) fn release_handle(core: &Core, handle: impl FnOnce() -> Handle, slot:
 /// A slot of its own for a QSBR handle.
 pub(crate) fn qsbr_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
     Table::get().with_local(core, handle, |local| {
-        let slot = core.register(token(), true);
-        local.qsbr.push(slot);
+        let slot = core.register(token(), Sort::Qsbr);
+        local.others.push(slot);
         slot
     })
 }
 
-/// A QSBR handle, offline, goes.
-pub(crate) fn release_qsbr(core: &Core, handle: impl FnOnce() -> Handle, slot: &Slot) {
+/// The calling thread reads with a slot that is its program's.
+///
+/// # Safety
+/// It is nobody's, and valid until [`release_other`] has returned.
+pub(crate) unsafe fn foreign_slot(
+    core: &Core,
+    handle: impl FnOnce() -> Handle,
+    slot: *const Slot,
+    sort: Sort,
+) {
+    Table::get().with_local(core, handle, |local| {
+        // SAFETY: by the contract.
+        unsafe { core.register_at(slot, token(), sort) };
+        local.others.push(slot);
+    });
+}
+
+/// A QSBR handle, offline, or a foreign reader, in no section, goes.
+pub(crate) fn release_other(core: &Core, handle: impl FnOnce() -> Handle, slot: &Slot) {
     let table = Table::get();
-    table.with_local(core, handle, |local| local.qsbr.retain(|other| !ptr::eq(*other, slot)));
+    table.with_local(core, handle, |local| local.others.retain(|other| !ptr::eq(*other, slot)));
     core.unregister(slot);
     Table::free_if_empty();
 }
@@ -518,7 +536,8 @@ pub(crate) fn nested_in_callbacks() -> u32 {
     RUNNING.get().depth
 }
 
-/// Runs `f`, which runs callbacks of `core`; the room that they have made is in `credit`.
+/// Runs `f`, which runs callbacks of `core`; the room that they have made is in `credit`. Foreign ones have their
+/// surroundings.
 pub(crate) fn running_callbacks<R>(core: &Core, credit: &Credit, f: impl FnOnce() -> R) -> R {
     /// What the thread was running before. Again, also where `f` panics: `credit` goes with this call.
     struct Before(Running);
@@ -529,9 +548,28 @@ pub(crate) fn running_callbacks<R>(core: &Core, credit: &Credit, f: impl FnOnce(
         }
     }
 
+    let surroundings = core.foreign.as_ref().and_then(|links| links.surroundings());
+    let _around = surroundings.map(Around::begin);
     let before = Before(RUNNING.get());
     RUNNING.set(Running { depth: before.0.depth + 1, core, credit });
-    f()
+    let result = f();
+    drop(before);
+    result
+}
+
+/// What goes around the callbacks of a foreign domain, until it is dropped.
+struct Around(Surroundings, usize);
+
+impl Around {
+    fn begin(surroundings: Surroundings) -> Self {
+        Self(surroundings, (surroundings.begin)())
+    }
+}
+
+impl Drop for Around {
+    fn drop(&mut self) {
+        (self.0.end)(self.1);
+    }
 }
 
 /// The room that the callbacks of `core` on this thread have made so far, while they are run.

@@ -5,7 +5,7 @@
 //! test `mutants` also removes one step at a time and expects a model to fail.
 
 use std::panic::Location;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use grace::policy::{Adaptive, AnyPolicy, Tick, Token};
 use grace::{Cookie, Start, Urgency};
@@ -14,10 +14,13 @@ use loom::sync::Arc;
 use loom::sync::atomic::AtomicUsize;
 use loom::thread;
 
+use crate::core::foreign::{Links, Readers, Surroundings, Words};
 use crate::core::{Core, Me};
 use crate::engine::Settings;
+use crate::os::sync::{AtomicU32, AtomicU64};
+use crate::os::{fence, futex};
 use crate::queue::{Queue, Wants};
-use crate::slot::Slot;
+use crate::slot::{Slot, Sort};
 use crate::stream::Kind;
 
 /// Loom is to see the sleep, not two hundred looks.
@@ -47,8 +50,12 @@ impl World {
     }
 
     fn with(settings: Settings) -> Arc<Self> {
+        Self::of(Core::new(Start::ZERO, settings))
+    }
+
+    fn of(core: Core) -> Arc<Self> {
         Arc::new(Self {
-            core: Core::new(Start::ZERO, settings),
+            core,
             current: AtomicUsize::new(0),
             objects: [UnsafeCell::new(7), UnsafeCell::new(7), UnsafeCell::new(7)],
         })
@@ -94,7 +101,7 @@ fn enter(core: &Core, slot: &Slot) {
 
 /// A thread that reads in sections, with a slot that is registered before it starts.
 fn spawn_reader(world: &Arc<World>, sections: usize, nested: bool) -> thread::JoinHandle<()> {
-    let slot = std::ptr::from_ref(world.core.register(1, false)).expose_provenance();
+    let slot = std::ptr::from_ref(world.core.register(1, Sort::Ordinary)).expose_provenance();
     let world = Arc::clone(world);
     thread::spawn(move || {
         // SAFETY: the registry keeps the slot while `world` lives.
@@ -149,7 +156,7 @@ fn two_sections_one_grace_period() {
 fn a_section_hides_the_end_of_the_one_before() {
     model(|| {
         let world = World::new();
-        let slot = world.core.register(1, false);
+        let slot = world.core.register(1, Sort::Ordinary);
         let updater = thread::spawn({
             let world = Arc::clone(&world);
             move || world.replace(1)
@@ -180,7 +187,7 @@ fn registration_during_a_grace_period() {
         let reader = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                let slot = world.core.register(1, false);
+                let slot = world.core.register(1, Sort::Ordinary);
                 enter(&world.core, slot);
                 world.look();
                 slot.leave();
@@ -205,11 +212,11 @@ fn a_slot_changes_hands_while_the_driver_marks_it() {
         let second = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                let slot = world.core.register(2, false);
+                let slot = world.core.register(2, Sort::Ordinary);
                 world.core.unregister(slot);
             }
         });
-        let slot = world.core.register(1, false);
+        let slot = world.core.register(1, Sort::Ordinary);
         enter(&world.core, slot);
         world.look();
         slot.leave();
@@ -223,7 +230,7 @@ fn a_slot_changes_hands_while_the_driver_marks_it() {
 fn two_updaters_share_and_are_both_served() {
     model(|| {
         let world = World::new();
-        let slot = world.core.register(1, false);
+        let slot = world.core.register(1, Sort::Ordinary);
         let updater = thread::spawn({
             let world = Arc::clone(&world);
             move || world.replace(1)
@@ -243,7 +250,7 @@ fn two_updaters_share_and_are_both_served() {
 fn a_request_in_mid_grace_period() {
     model(|| {
         let world = World::new();
-        let reader = spawn_reader(&world, 1, false);
+        let reader = spawn_reader(&world, 1, Sort::Ordinary);
         let driver = thread::spawn({
             let world = Arc::clone(&world);
             move || {
@@ -264,7 +271,7 @@ fn qsbr_reader() {
         let reader = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                let slot = world.core.register(1, true);
+                let slot = world.core.register(1, Sort::Qsbr);
                 slot.online(&world.core.gp.0, Location::caller());
                 world.look();
                 slot.renew();
@@ -282,7 +289,7 @@ fn qsbr_reader() {
 fn a_grace_period_driven_in_steps() {
     model(|| {
         let world = World::new();
-        let reader = spawn_reader(&world, 1, false);
+        let reader = spawn_reader(&world, 1, Sort::Ordinary);
         let (old, cookie) = world.begin_to_replace(1);
         world.core.wait(cookie, Urgency::Normal, STRANGER);
         assert!(world.core.sequence().is_done(cookie));
@@ -295,7 +302,7 @@ fn a_grace_period_driven_in_steps() {
 fn everything_on_the_tick() {
     model(|| {
         let world = World::with(Settings { policy: AnyPolicy::Tick(Tick), budget: None });
-        let reader = spawn_reader(&world, 2, false);
+        let reader = spawn_reader(&world, 2, Sort::Ordinary);
         world.replace(1);
         reader.join().unwrap();
     });
@@ -305,7 +312,7 @@ const RELAY: Settings = Settings { policy: AnyPolicy::Token(Token { looks_max: 1
 
 /// A slot of a QSBR reader, for a thread that it is moved to.
 fn qsbr(world: &Arc<World>, online: bool) -> &'static Slot {
-    let slot = std::ptr::from_ref(world.core.register(1, true));
+    let slot = std::ptr::from_ref(world.core.register(1, Sort::Qsbr));
     // SAFETY: the registry keeps the slot while `world` lives, and every thread of a model has it.
     let slot = unsafe { &*slot };
     if online {
@@ -319,7 +326,7 @@ fn qsbr(world: &Arc<World>, online: bool) -> &'static Slot {
 fn a_relay_of_two() {
     bounded(2, || {
         let world = World::with(RELAY);
-        let (first, second) = (qsbr(&world, true), qsbr(&world, false));
+        let (first, second) = (qsbr(&world, Sort::Qsbr), qsbr(&world, Sort::Ordinary));
         let readers = [first, second].map(|slot| {
             let world = Arc::clone(&world);
             thread::spawn(move || {
@@ -344,7 +351,7 @@ fn a_relay_of_two() {
 fn a_relay_with_a_gap() {
     bounded(2, || {
         let world = World::with(RELAY);
-        let (_gap, last) = (qsbr(&world, false), qsbr(&world, true));
+        let (_gap, last) = (qsbr(&world, Sort::Ordinary), qsbr(&world, Sort::Qsbr));
         let done = Arc::new(AtomicUsize::new(0));
         let reader = thread::spawn({
             let (world, done) = (Arc::clone(&world), Arc::clone(&done));
@@ -367,7 +374,7 @@ fn a_relay_with_a_gap() {
 fn a_relay_whose_first_goes_away() {
     model(|| {
         let world = World::with(RELAY);
-        let (first, last) = (qsbr(&world, true), qsbr(&world, true));
+        let (first, last) = (qsbr(&world, Sort::Qsbr), qsbr(&world, Sort::Qsbr));
         let away = thread::spawn({
             let world = Arc::clone(&world);
             move || {
@@ -396,7 +403,7 @@ fn a_relay_whose_first_goes_away() {
 fn a_relay_of_one_that_only_comes_and_goes() {
     model(|| {
         let world = World::with(RELAY);
-        let slot = qsbr(&world, true);
+        let slot = qsbr(&world, Sort::Qsbr);
         let (old, cookie) = world.begin_to_replace(1);
         let reader = thread::spawn({
             let world = Arc::clone(&world);
@@ -420,7 +427,7 @@ fn a_relay_of_one_that_only_comes_and_goes() {
 fn a_relay_that_changes() {
     model(|| {
         let world = World::with(RELAY);
-        let [first, middle, last] = [0, 1, 2].map(|_| qsbr(&world, true));
+        let [first, middle, last] = [0, 1, 2].map(|_| qsbr(&world, Sort::Qsbr));
         let reader = thread::spawn({
             let world = Arc::clone(&world);
             move || {
@@ -434,7 +441,7 @@ fn a_relay_that_changes() {
         let (old, cookie) = world.begin_to_replace(1);
         middle.offline();
         world.core.unregister(middle);
-        let newcomer = qsbr(&world, true);
+        let newcomer = qsbr(&world, Sort::Qsbr);
         assert!(std::ptr::eq(newcomer, middle));
         newcomer.renew();
         newcomer.offline();
@@ -545,7 +552,7 @@ fn pages_go_round() {
 fn callbacks_wait_for_readers() {
     model(|| {
         let world = World::new();
-        let reader = spawn_reader(&world, 1, false);
+        let reader = spawn_reader(&world, 1, Sort::Ordinary);
         let queue = Queue::new(&world.core, 2);
         retire(&world, &queue, 1);
         // As an updater does: a step, and what is ready. Then all of it.
@@ -565,7 +572,7 @@ fn what_another_thread_closes_waits_for_readers() {
     bounded(3, || {
         let world = World::new();
         let queue = Arc::new(Queue::new(&world.core, 2));
-        let slot = world.core.register(3, false);
+        let slot = world.core.register(3, Sort::Ordinary);
         let slot = std::ptr::from_ref(slot).addr();
         let reader = thread::spawn({
             let world = Arc::clone(&world);
@@ -590,6 +597,65 @@ fn what_another_thread_closes_waits_for_readers() {
         nothing_panicked(&world.core);
         reader.join().unwrap();
     });
+}
+
+/// A reader that follows liburcu's protocol, whoever compiled it: see `foreign`. It wakes the driver if it finds that
+/// it sleeps, and looks at nothing else.
+fn foreign_section(world: &World, words: &Words, slot: &Slot) {
+    slot.word().store(words.ctr.load(Acquire), Release);
+    fence::light(&slot.fence);
+    world.look();
+    fence::light(&slot.fence);
+    slot.word().store(0, Release);
+    fence::light(&slot.fence);
+    if words.futex.load(Relaxed) == u32::MAX {
+        words.futex.store(0, Relaxed);
+        futex::wake_shared(&words.futex);
+    }
+}
+
+fn beside_foreign_readers(readers: usize, sections: usize) {
+    bounded(3, move || {
+        let mut core = Core::new(Start::ZERO, SETTINGS);
+        core.foreign = Some(Links::new(Readers::Light));
+        let world = World::of(core);
+        // Leaked, as the words of a program are for ever.
+        let words: &'static Words = Box::leak(Box::new(Words {
+            ctr: AtomicU64::new(grace::word::entered(Start::ZERO.number)),
+            futex: AtomicU32::new(0),
+        }));
+        let nothing = Surroundings { begin: || 0, end: |_| () };
+        world.core.foreign.as_ref().unwrap().attach(words, nothing);
+        let readers: Vec<_> = (0..readers)
+            .map(|_| {
+                let slot = world.core.register(1, Sort::Foreign(Readers::Light));
+                let slot = std::ptr::from_ref(slot).expose_provenance();
+                let world = Arc::clone(&world);
+                thread::spawn(move || {
+                    // SAFETY: the registry keeps the slot while `world` lives.
+                    let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(slot) };
+                    for _ in 0..sections {
+                        foreign_section(&world, words, slot);
+                    }
+                })
+            })
+            .collect();
+        world.replace(1);
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        assert_eq!(words.futex.load(Relaxed), 0, "readers would go on with system calls");
+    });
+}
+
+/// The driver sleeps until a foreign reader has left, and is not left asleep.
+#[test]
+fn a_driver_sleeps_beside_a_foreign_reader() {
+    beside_foreign_readers(1, 2);
+}
+
+/// Whoever leaves wakes it, also one that it does not wait for; it then looks again.
+#[test]
+fn a_driver_sleeps_beside_two_foreign_readers() {
+    beside_foreign_readers(2, 1);
 }
 
 /// Whoever adds while the worker leaves finds out that it has to announce, or the worker sees what was added.
@@ -661,6 +727,7 @@ fn mutants() {
         .into_iter()
         .chain(Mutant::ORDERINGS)
         .chain(Mutant::RELAY)
+        .chain(Mutant::FOREIGN)
         .chain(Mutant::QUEUES)
         .collect();
     if let Ok(name) = std::env::var("QUIESCENCE_LOOM_MUTANT") {
@@ -672,6 +739,10 @@ fn mutants() {
             a_relay_with_a_gap();
             a_relay_of_two();
             a_relay_of_one_that_only_comes_and_goes();
+            return;
+        }
+        if Mutant::FOREIGN.contains(&mutant) {
+            a_driver_sleeps_beside_a_foreign_reader();
             return;
         }
         if Mutant::QUEUES.contains(&mutant) {

@@ -205,7 +205,7 @@ impl<K: Kind> Drop for Qsbr<K> {
     fn drop(&mut self) {
         self.leave();
         let kind = self.domain.kind();
-        local::release_qsbr(kind.core(), || kind.handle(), self.slot());
+        local::release_other(kind.core(), || kind.handle(), self.slot());
     }
 }
 

@@ -15,7 +15,7 @@ use crate::core::Core;
 use crate::os::fence;
 use crate::os::sync::AtomicU64;
 use crate::relay::Relay;
-use crate::slot::Slot;
+use crate::slot::{Slot, Sort};
 use grace::Number;
 use grace::word::QUIESCENT;
 use std::ptr::NonNull;
@@ -30,7 +30,7 @@ pub(crate) struct Registry {
     chunks: Vec<NonNull<[Slot]>>,
     free: Vec<*const Slot>,
     readers: Vec<*const Slot>,
-    /// How many of the readers are not QSBR: they need heavy fences.
+    /// How many of the readers have light fences: they need heavy ones.
     light: usize,
     /// Readers that the pass under `pass` waits for.
     holdouts: Vec<*const Slot>,
@@ -57,7 +57,7 @@ impl Registry {
     }
 
     /// Enters a reader. The caller fences after it has released the lock [GP-5].
-    pub(crate) fn register(&mut self, core: *const Core, owner: usize, qsbr: bool) -> *const Slot {
+    pub(crate) fn register(&mut self, core: *const Core, owner: usize, sort: Sort) -> *const Slot {
         if self.free.is_empty() {
             let chunk: Box<[Slot]> = (0..CHUNK).map(|_| Slot::new(QUIESCENT)).collect();
             let chunk = NonNull::from(Box::leak(chunk));
@@ -67,16 +67,40 @@ impl Registry {
         }
         let slot = self.free.pop().expect("a chunk was added above");
         // SAFETY: it leads into `chunks`, which only ever grows.
+        unsafe { self.enter(slot, core, owner, sort) };
+        slot
+    }
+
+    /// The same, with a slot that is its program's.
+    ///
+    /// # Safety
+    /// It is nobody's, and valid until it is unregistered.
+    #[cfg(not(loom))]
+    pub(crate) unsafe fn register_at(
+        &mut self,
+        slot: *const Slot,
+        core: *const Core,
+        owner: usize,
+        sort: Sort,
+    ) {
+        // SAFETY: by the contract.
+        unsafe { self.enter(slot, core, owner, sort) };
+    }
+
+    /// # Safety
+    /// `slot` is nobody's, and valid as long as it is in the list.
+    unsafe fn enter(&mut self, slot: *const Slot, core: *const Core, owner: usize, sort: Sort) {
+        // SAFETY: by the contract.
         let entry = unsafe { &*slot };
-        entry.adopt(core, self.readers.len(), owner, qsbr, qsbr && self.relay.is_some());
-        if qsbr && let Some(relay) = &mut self.relay {
+        let relays = sort == Sort::Qsbr && self.relay.is_some();
+        entry.adopt(core, self.readers.len(), owner, sort, relays);
+        if relays && let Some(relay) = &mut self.relay {
             relay.add();
         }
         if !chaos::mutant(Mutant::NoRegistration) {
             self.readers.push(slot);
-            self.light += usize::from(!qsbr);
+            self.light += usize::from(entry.has_light_fences());
         }
-        slot
     }
 
     /// Takes out a reader, which is in no section.
@@ -88,7 +112,12 @@ impl Registry {
                 // SAFETY: it leads into `chunks`, which only ever grows.
                 unsafe { &**moved }.set_index(index);
             }
-            self.light -= usize::from(!slot.is_qsbr());
+            self.light -= usize::from(slot.has_light_fences());
+        }
+        if slot.is_foreign() {
+            // Its memory may go.
+            self.holdouts.retain(|holdout| !std::ptr::eq(*holdout, slot));
+            return;
         }
         if let Some(relay) = &mut self.relay {
             // SAFETY: see `register`.
@@ -164,6 +193,24 @@ impl Registry {
         self.holdouts.iter().map(|slot| unsafe { &**slot })
     }
 
+    /// Has the readers that the last scan found inside a section tell the driver, which is about to sleep, when they
+    /// leave. A foreign one looks at `gp.futex` by itself, but for a QSBR reader.
+    pub(crate) fn mark_holdouts(&self) {
+        for &holdout in &self.holdouts {
+            // SAFETY: see `register`.
+            let slot = unsafe { &*holdout };
+            if !slot.is_foreign() {
+                slot.mark_waited_for();
+                continue;
+            }
+            #[cfg(not(loom))]
+            if slot.is_qsbr() {
+                // SAFETY: the slot of a foreign reader is the beginning of its record, and registered.
+                unsafe { crate::foreign::Record::mark_waiting(holdout.cast()) };
+            }
+        }
+    }
+
     /// Who holds up the grace period under `number`, as of the last scan and of now: readers in sections
     /// that began before, and those that the relay waits for.
     #[cfg(not(loom))]
@@ -195,7 +242,10 @@ impl Registry {
         for slot in gone {
             // SAFETY: see `register`.
             let slot = unsafe { &*slot };
-            slot.forget_section();
+            // The record of a foreign reader was that of a thread whose stack may be used again.
+            if !slot.is_foreign() {
+                slot.forget_section();
+            }
             self.unregister(slot);
         }
         // Nobody sleeps in this process any more. A free slot may bear a mark too, which its next owner

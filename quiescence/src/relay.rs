@@ -207,7 +207,7 @@ mod tests {
 
     use crate::core::{Core, Me};
     use crate::engine::{Engine, Settings};
-    use crate::slot::Slot;
+    use crate::slot::{Slot, Sort};
 
     /// The driver has no slot of its own.
     const STRANGER: Me = Me { quiescent_slots: 0 };
@@ -218,7 +218,7 @@ mod tests {
     }
 
     fn online(core: &Core) -> &Slot {
-        let slot = core.register(1, true);
+        let slot = core.register(1, Sort::Qsbr);
         slot.online(&core.gp.0, Location::caller());
         slot
     }
@@ -301,14 +301,14 @@ mod tests {
     fn who_is_left_after_a_fork_copies_from_nobody_who_is_gone() {
         let core = core();
         let gone = online(&core);
-        let left = core.register(2, true);
+        let left = core.register(2, Sort::Qsbr);
         left.online(&core.gp.0, Location::caller());
         let cookie = start(&core);
         gone.renew();
         left.renew();
         assert!(look(&core, cookie));
         core.after_fork(&mut core.hold(), 2);
-        let other = core.register(3, false);
+        let other = core.register(3, Sort::Ordinary);
         assert!(std::ptr::eq(other, gone), "in the slot of the one that is gone");
         other.enter_slow(&core.gp.0, Location::caller());
         other.enter_slow(&core.gp.0, Location::caller());

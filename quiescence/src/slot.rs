@@ -23,6 +23,7 @@ use grace::word::{self, COUNT, QUIESCENT};
 
 use crate::chaos::{self, Mutant, Point};
 use crate::core::Core;
+use crate::core::foreign::Readers;
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Cell, const_unless_loom};
 
@@ -47,9 +48,8 @@ pub(crate) struct Slot {
     owner: Cell<usize>,
     /// The id of that thread in the system; see `os::thread`. Under the registry's lock.
     thread: Cell<u32>,
-    /// Whether this is a QSBR reader: it executes full fences where it comes online. Under the
-    /// registry's lock.
-    qsbr: Cell<bool>,
+    /// How the owner reads. Under the registry's lock.
+    sort: Cell<Sort>,
     /// What a QSBR reader copies at a quiescent state: `gp.ctr`, or the word of its predecessor in the
     /// [relay](crate::relay).
     source: AtomicPtr<AtomicU64>,
@@ -61,13 +61,30 @@ pub(crate) struct Slot {
 }
 
 // SAFETY: the atomics are for everybody; `core` is set once, before the slot is first handed out;
-// `references` is touched by the owning thread only; `index`, `owner`, `thread`, `qsbr`, `relays` and `station` are
-// touched under the registry's lock only, but that the owner reads `qsbr` and `relays` without it:
+// `references` is touched by the owning thread only; `index`, `owner`, `thread`, `sort`, `relays` and `station` are
+// touched under the registry's lock only, but that the owner reads `sort` and `relays` without it:
 // those are written when the slot is handed out, and then not until the owner has given it back.
 unsafe impl Sync for Slot {}
 // SAFETY: as above; slots are created by one thread and owned by others in turn, each hand-over
 // going through the registry's lock.
 unsafe impl Send for Slot {}
+
+/// How the owner of a slot reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// In sections. All zeroes, as the records of programs are at first.
+    Ordinary,
+    /// Between quiescent states; it executes full fences where it comes online.
+    Qsbr,
+    /// In a program that follows liburcu's protocol.
+    Foreign(Readers),
+}
+
+impl Sort {
+    pub(crate) fn is_foreign(self) -> bool {
+        matches!(self, Self::Foreign(_))
+    }
+}
 
 /// A sleeping updater waits for this reader to leave its section.
 const WAITED_FOR: u32 = 1;
@@ -101,7 +118,7 @@ impl Slot {
                 index: Cell::new(0),
                 owner: Cell::new(0),
                 thread: Cell::new(0),
-                qsbr: Cell::new(false),
+                sort: Cell::new(Sort::Ordinary),
                 source: AtomicPtr::new(std::ptr::null_mut()),
                 relays: Cell::new(false),
                 station: Cell::new(usize::MAX),
@@ -196,7 +213,7 @@ impl Slot {
         self.report_quiescent();
         // Relaxed: only the owner sets these marks. A QSBR reader does its part at its quiescent states.
         #[cfg(not(loom))]
-        if self.attention.load(Relaxed) & OVERDUE != 0 && !self.qsbr.get() {
+        if self.attention.load(Relaxed) & OVERDUE != 0 && !self.is_qsbr() {
             self.clear_overdue();
             crate::defer::settle_debts();
         }
@@ -350,7 +367,7 @@ impl Slot {
         core: *const Core,
         index: usize,
         owner: usize,
-        qsbr: bool,
+        sort: Sort,
         relays: bool,
     ) {
         // Once: the owner before, which has unregistered, may still be reporting to its domain.
@@ -360,7 +377,7 @@ impl Slot {
         self.index.set(index);
         self.owner.set(owner);
         self.note_thread();
-        self.qsbr.set(qsbr);
+        self.sort.set(sort);
         self.relays.set(relays);
         self.station.set(usize::MAX);
         self.set_source(&self.core().gp.0);
@@ -368,8 +385,9 @@ impl Slot {
         self.word.store(QUIESCENT, Relaxed);
         // The mark stays if it is there: the thread that had the slot before may have left its section
         // while a sleeper was marking it, and the sleeper takes back or waits for every mark it made.
-        // At worst the new owner reports for the old one.
-        let kept = if chaos::mutant(Mutant::LostMark) { 0 } else { WAITED_FOR };
+        // At worst the new owner reports for the old one. (A foreign reader bears no such mark.)
+        let lost = chaos::mutant(Mutant::LostMark) || sort.is_foreign();
+        let kept = if lost { 0 } else { WAITED_FOR };
         self.attention.fetch_and(kept, Relaxed);
         if fence::chosen() == Fences::Portable {
             self.attention.fetch_or(PORTABLE, Relaxed);
@@ -416,7 +434,21 @@ impl Slot {
     }
 
     pub(crate) fn is_qsbr(&self) -> bool {
-        self.qsbr.get()
+        matches!(self.sort.get(), Sort::Qsbr | Sort::Foreign(Readers::Qsbr))
+    }
+
+    /// Whether its memory is its program's, and its owner no code of ours.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.sort.get().is_foreign()
+    }
+
+    /// Whether its fences are light, so that the updater's must be heavy.
+    pub(crate) fn has_light_fences(&self) -> bool {
+        match self.sort.get() {
+            Sort::Ordinary => true,
+            Sort::Qsbr => false,
+            Sort::Foreign(readers) => matches!(readers, Readers::Light | Readers::Silent),
+        }
     }
 
     pub(crate) fn word(&self) -> &AtomicU64 {

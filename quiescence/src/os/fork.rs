@@ -49,7 +49,9 @@ const FINISH_NS: u64 = 200_000_000;
 /// At an orderly end of the process: runs what waits. Where other threads stay in sections, not for ever.
 extern "C" fn finish() {
     let deadline_ns = clock::monotonic_ns().saturating_add(FINISH_NS);
-    let domains = domains();
+    let mut domains = domains();
+    // What C queues expects to be lost here, as with liburcu: what it looks at may be gone.
+    domains.retain(|handle| handle.foreign.is_none());
     // All of them each time: a callback of one may queue in another.
     while !domains.iter().map(|handle| defer::finish(handle)).fold(true, |all, one| all & one)
         && clock::monotonic_ns() < deadline_ns

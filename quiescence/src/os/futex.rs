@@ -12,6 +12,16 @@ pub(crate) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) {
     imp::wait(word, value, most);
 }
 
+/// As [`wait`], where those who wake are not ours: the word is known to the kernel as one that processes may share.
+pub(crate) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
+    imp::wait_shared(word, value, most);
+}
+
+/// Wakes one that sleeps by [`wait_shared`]. The word must have been changed before.
+pub(crate) fn wake_shared(word: &AtomicU32) {
+    imp::wake_shared(word);
+}
+
 /// Wakes whoever sleeps on `word`. The word must have been changed before.
 pub(crate) fn wake_all(word: &AtomicU32) {
     imp::wake_all(word);
@@ -23,10 +33,23 @@ mod imp {
     use rustix::thread::futex::{self, Timespec};
 
     pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) {
+        sleep(word, futex::Flags::PRIVATE, value, most);
+    }
+
+    pub(super) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
+        sleep(word, futex::Flags::empty(), value, most);
+    }
+
+    fn sleep(word: &AtomicU32, flags: futex::Flags, value: u32, most: Option<Duration>) {
         // Too long for the kernel is for ever.
         let most = most.and_then(|most| Timespec::try_from(most).ok());
         // Whatever it returns (woken, the value differs, interrupted, late), the caller looks again.
-        let _ = futex::wait(word, futex::Flags::PRIVATE, value, most.as_ref());
+        let _ = futex::wait(word, flags, value, most.as_ref());
+    }
+
+    pub(super) fn wake_shared(word: &AtomicU32) {
+        // As in `wake_all`.
+        let _ = futex::wake(word, futex::Flags::empty(), 1);
     }
 
     pub(super) fn wake_all(word: &AtomicU32) {
@@ -58,6 +81,14 @@ mod imp {
         if word.load(Relaxed) == value {
             drop(sync::wait_at_most(&CHANGED, guard, most));
         }
+    }
+
+    pub(super) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
+        wait(word, value, most);
+    }
+
+    pub(super) fn wake_shared(word: &AtomicU32) {
+        wake_all(word);
     }
 
     pub(super) fn wake_all(_word: &AtomicU32) {

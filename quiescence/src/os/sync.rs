@@ -130,5 +130,16 @@ pub(crate) fn tick() {
 /// Lets others do what this thread waits for.
 #[cfg(not(loom))]
 pub(crate) fn moment() {
-    std::thread::sleep(std::time::Duration::from_micros(200));
+    nap(Duration::from_micros(200));
+}
+
+/// Lets so much time go by. Loom has no clock.
+pub(crate) fn nap(time: Duration) {
+    #[cfg(loom)]
+    {
+        let _ = time;
+        loom::thread::yield_now();
+    }
+    #[cfg(not(loom))]
+    std::thread::sleep(time);
 }

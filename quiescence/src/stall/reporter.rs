@@ -235,6 +235,7 @@ mod tests {
     use super::*;
     use crate::core::Me;
     use crate::engine::{Engine, Settings};
+    use crate::slot::Sort;
     use grace::policy::Budget;
     use grace::{Start, Urgency};
 
@@ -243,7 +244,7 @@ mod tests {
     fn a_section_that_has_ended_is_not_taken_for_the_next_one() {
         let core = Core::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
         let place = Location::caller();
-        let slot = core.register(1, false);
+        let slot = core.register(1, Sort::Ordinary);
         slot.enter_outermost(&core.gp.0, place);
         core.request(Urgency::Normal);
         core.advance(Me { quiescent_slots: 0 });
@@ -263,7 +264,7 @@ mod tests {
         slot.leave();
         core.unregister(slot);
         let stranger = Holding { thread: thread::id() + 1, ..found[0] };
-        let slot = core.register(1, false);
+        let slot = core.register(1, Sort::Ordinary);
         slot.enter_outermost(&core.gp.0, place);
         assert!(!stranger.is_still_so(&core));
         slot.leave();
