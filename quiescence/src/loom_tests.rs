@@ -250,7 +250,7 @@ fn two_updaters_share_and_are_both_served() {
 fn a_request_in_mid_grace_period() {
     model(|| {
         let world = World::new();
-        let reader = spawn_reader(&world, 1, Sort::Ordinary);
+        let reader = spawn_reader(&world, 1, false);
         let driver = thread::spawn({
             let world = Arc::clone(&world);
             move || {
@@ -289,7 +289,7 @@ fn qsbr_reader() {
 fn a_grace_period_driven_in_steps() {
     model(|| {
         let world = World::new();
-        let reader = spawn_reader(&world, 1, Sort::Ordinary);
+        let reader = spawn_reader(&world, 1, false);
         let (old, cookie) = world.begin_to_replace(1);
         world.core.wait(cookie, Urgency::Normal, STRANGER);
         assert!(world.core.sequence().is_done(cookie));
@@ -302,7 +302,7 @@ fn a_grace_period_driven_in_steps() {
 fn everything_on_the_tick() {
     model(|| {
         let world = World::with(Settings { policy: AnyPolicy::Tick(Tick), budget: None });
-        let reader = spawn_reader(&world, 2, Sort::Ordinary);
+        let reader = spawn_reader(&world, 2, false);
         world.replace(1);
         reader.join().unwrap();
     });
@@ -326,7 +326,7 @@ fn qsbr(world: &Arc<World>, online: bool) -> &'static Slot {
 fn a_relay_of_two() {
     bounded(2, || {
         let world = World::with(RELAY);
-        let (first, second) = (qsbr(&world, Sort::Qsbr), qsbr(&world, Sort::Ordinary));
+        let (first, second) = (qsbr(&world, true), qsbr(&world, false));
         let readers = [first, second].map(|slot| {
             let world = Arc::clone(&world);
             thread::spawn(move || {
@@ -351,7 +351,7 @@ fn a_relay_of_two() {
 fn a_relay_with_a_gap() {
     bounded(2, || {
         let world = World::with(RELAY);
-        let (_gap, last) = (qsbr(&world, Sort::Ordinary), qsbr(&world, Sort::Qsbr));
+        let (_gap, last) = (qsbr(&world, false), qsbr(&world, true));
         let done = Arc::new(AtomicUsize::new(0));
         let reader = thread::spawn({
             let (world, done) = (Arc::clone(&world), Arc::clone(&done));
@@ -374,7 +374,7 @@ fn a_relay_with_a_gap() {
 fn a_relay_whose_first_goes_away() {
     model(|| {
         let world = World::with(RELAY);
-        let (first, last) = (qsbr(&world, Sort::Qsbr), qsbr(&world, Sort::Qsbr));
+        let (first, last) = (qsbr(&world, true), qsbr(&world, true));
         let away = thread::spawn({
             let world = Arc::clone(&world);
             move || {
@@ -403,7 +403,7 @@ fn a_relay_whose_first_goes_away() {
 fn a_relay_of_one_that_only_comes_and_goes() {
     model(|| {
         let world = World::with(RELAY);
-        let slot = qsbr(&world, Sort::Qsbr);
+        let slot = qsbr(&world, true);
         let (old, cookie) = world.begin_to_replace(1);
         let reader = thread::spawn({
             let world = Arc::clone(&world);
@@ -427,7 +427,7 @@ fn a_relay_of_one_that_only_comes_and_goes() {
 fn a_relay_that_changes() {
     model(|| {
         let world = World::with(RELAY);
-        let [first, middle, last] = [0, 1, 2].map(|_| qsbr(&world, Sort::Qsbr));
+        let [first, middle, last] = [0, 1, 2].map(|_| qsbr(&world, true));
         let reader = thread::spawn({
             let world = Arc::clone(&world);
             move || {
@@ -441,7 +441,7 @@ fn a_relay_that_changes() {
         let (old, cookie) = world.begin_to_replace(1);
         middle.offline();
         world.core.unregister(middle);
-        let newcomer = qsbr(&world, Sort::Qsbr);
+        let newcomer = qsbr(&world, true);
         assert!(std::ptr::eq(newcomer, middle));
         newcomer.renew();
         newcomer.offline();
@@ -552,7 +552,7 @@ fn pages_go_round() {
 fn callbacks_wait_for_readers() {
     model(|| {
         let world = World::new();
-        let reader = spawn_reader(&world, 1, Sort::Ordinary);
+        let reader = spawn_reader(&world, 1, false);
         let queue = Queue::new(&world.core, 2);
         retire(&world, &queue, 1);
         // As an updater does: a step, and what is ready. Then all of it.
