@@ -1,0 +1,148 @@
+//! What a driver does where readers are [foreign](crate::foreign): it announces numbers where their programs look for
+//! them, and sleeps as liburcu's updaters do, on `gp.futex`.
+//!
+//! **Invariant [FR-1]: a foreign reader that leaves sees that the driver sleeps, or the driver sees that it has left.**
+//! The driver stores -1, executes a heavy fence and looks once more; the reader stores its word, passes its fence and
+//! looks for -1. Whoever finds -1, hold-out or not, takes it away and wakes the driver, which looks again: so a driver
+//! that sleeps beside busy readers is woken for nothing. It naps before it says again that it sleeps, longer from
+//! time to time, so that those readers pay for few system calls.
+
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::time::Duration;
+
+use grace::word;
+
+use super::Core;
+use crate::chaos::{self, Mutant, Point};
+use crate::os::futex;
+use crate::os::sync::{self, AtomicU32, AtomicU64};
+
+/// How the readers of a foreign domain order and announce themselves. See the [module](crate::foreign).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Readers {
+    /// Light fences; who leaves wakes.
+    Light,
+    /// Full fences; who leaves wakes.
+    Full,
+    /// Quiescent states.
+    Qsbr,
+    /// Light fences; nobody wakes.
+    Silent,
+}
+
+/// liburcu's `struct urcu_gp`: the words that all readers of a flavour look at.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Words {
+    /// What a reader copies when its section begins: 1 in the low half, the grace period's number in the high one.
+    pub ctr: AtomicU64,
+    /// -1 while an updater sleeps until readers leave; else 0.
+    pub futex: AtomicU32,
+}
+
+/// What is to be done around callbacks on a thread that runs some: to make it a reader, if they expect to run on one.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings {
+    /// Before callbacks are run on this thread. What it answers is given to `end`.
+    pub begin: fn() -> usize,
+    /// After.
+    pub end: fn(usize),
+}
+
+/// The driver sleeps: liburcu's -1.
+pub(crate) const ASLEEP: u32 = u32::MAX;
+
+/// The first nap, and the longest. The last is a bound on how late the end of a grace period may be seen.
+const NAP_FIRST: Duration = Duration::from_micros(20);
+const NAP_DOUBLINGS: u32 = 6;
+
+impl Words {
+    /// Wakes the driver, if it sleeps.
+    pub(crate) fn wake(&self) {
+        // Relaxed: the caller's light fence, or the registry's lock, comes before [FR-1].
+        if self.futex.load(Relaxed) == ASLEEP {
+            // Release: what the section read happens before what the driver does next; the scan has that, too.
+            self.futex.store(0, Release);
+            futex::wake_shared(&self.futex);
+        }
+    }
+}
+
+/// What makes a domain foreign.
+#[derive(Debug)]
+pub(crate) struct Links {
+    pub(crate) readers: Readers,
+    attached: OnceLock<Attached>,
+}
+
+#[derive(Debug)]
+struct Attached {
+    words: &'static Words,
+    surroundings: Surroundings,
+}
+
+impl Links {
+    pub(crate) const fn new(readers: Readers) -> Self {
+        Self { readers, attached: OnceLock::new() }
+    }
+
+    pub(crate) fn attach(&self, words: &'static Words, surroundings: Surroundings) {
+        self.attached.get_or_init(|| Attached { words, surroundings });
+    }
+
+    pub(crate) fn words(&self) -> Option<&'static Words> {
+        self.attached.get().map(|attached| attached.words)
+    }
+
+    pub(crate) fn surroundings(&self) -> Option<Surroundings> {
+        self.attached.get().map(|attached| attached.surroundings)
+    }
+}
+
+impl Core {
+    /// The words of its foreign readers, if it has such.
+    pub(crate) fn foreign_words(&self) -> Option<&'static Words> {
+        self.foreign.as_ref()?.words()
+    }
+
+    /// Shows foreign readers the number of this grace period.
+    pub(super) fn announce_to_foreign(&self, entered: u64) {
+        if let Some(words) = self.foreign_words() {
+            words.ctr.store(entered, Release); // [GP-3]
+        }
+    }
+
+    /// Sleeps until some reader has left, or until that is worth a look; `before` times already for this grace period.
+    pub(super) fn sleep_beside_foreign(&self, links: &Links, before: u32) {
+        if before != 0 || links.readers == Readers::Silent {
+            // Whoever is here for the second time was woken for nothing.
+            let _ = self.watched_asleep();
+            sync::nap(NAP_FIRST * (1 << before.min(NAP_DOUBLINGS)));
+        }
+        let Some(words) = links.words().filter(|_| links.readers != Readers::Silent) else {
+            return;
+        };
+        chaos::point(Point::BeforeMark);
+        // Relaxed: the heavy fence follows [FR-1].
+        words.futex.store(ASLEEP, Relaxed);
+        sync::lock(&self.registry).mark_holdouts();
+        if !chaos::mutant(Mutant::NoForeignFence) {
+            self.heavy_fence(); // [FR-1]
+        }
+        chaos::point(Point::Marked);
+        let number = word::number(self.gp.0.load(Relaxed)); // the driver's own store
+        let registry = sync::lock(&self.registry);
+        let holdouts = registry.holdouts().filter(|slot| slot.is_holdout(number)).count();
+        drop(registry);
+        if holdouts == 0 && !chaos::mutant(Mutant::NoForeignLook) {
+            words.futex.store(0, Relaxed); // nobody need take a system call for it
+            return;
+        }
+        self.sleeps.fetch_add(1, Relaxed);
+        // Relaxed: the scan that follows loads the words themselves.
+        while words.futex.load(Relaxed) == ASLEEP {
+            futex::wait_shared(&words.futex, ASLEEP, self.watched_asleep());
+        }
+    }
+}
