@@ -1,0 +1,221 @@
+# shellcheck shell=bash
+# What the scripts of the real clients have in common: arguments, a directory of their own, processes that
+# are ended whatever happens, and the proof of which liburcu a process runs on. Sourced, not run.
+#
+# A script that sources this says `client NAME LIMIT_SECONDS_SHORT LIMIT_SECONDS_LONG "$@"` first.
+# Exit codes: 0 all held, 1 something did not, 2 the arguments are wrong, 4 something is not installed.
+
+set -uo pipefail
+export LC_ALL=C
+unset LD_LIBRARY_PATH LD_PRELOAD
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+is_long=false
+which_libraries=(stock ours)
+libraries="$here/../../target/compat/lib"
+temporary=
+started=()
+
+usage() {
+    cat <<TEXT
+usage: $0 [--long] [--only ours|stock] [--libraries DIR]
+  --long            minutes instead of seconds
+  --only WHICH      with our libraries only, or with Debian's only (default: with both, and compared)
+  --libraries DIR   where ours are (default: target/compat/lib, which \`cargo xtask compat\` fills)
+TEXT
+}
+
+say() { echo "$client_name: $*"; }
+
+# A check that did not hold: says so, with what the processes had to say, and ends the script.
+fail() {
+    echo "$client_name: FAILED: $*" >&2
+    local log
+    for log in "$temporary"/*.log; do
+        [ -s "$log" ] && { echo "--- end of ${log##*/}"; tail -n 25 "$log"; } >&2
+    done
+    exit 1
+}
+
+missing() { echo "$client_name: $*" >&2; exit 4; }
+
+# need PROGRAM PACKAGE: without the program there is no result, which is not the same as a good one.
+need() {
+    command -v "$1" >/dev/null || missing "$1 is not installed; get it with: apt-get install $2"
+}
+
+client() {
+    client_name=$1
+    local limit_s=$2 limit_long_s=$3
+    shift 3
+    while [ $# -gt 0 ]; do
+        case $1 in
+            --long) is_long=true limit_s=$limit_long_s ;;
+            --only)
+                [[ ${2:-} == ours || ${2:-} == stock ]] || { usage >&2; exit 2; }
+                which_libraries=("$2"); shift ;;
+            --libraries) [ -n "${2:-}" ] || { usage >&2; exit 2; }; libraries=$2; shift ;;
+            --help) usage; exit 0 ;;
+            *) usage >&2; exit 2 ;;
+        esac
+        shift
+    done
+    temporary=$(mktemp -d "${TMPDIR:-/tmp}/quiescence-$client_name.XXXXXX") || exit 1
+    chmod 755 "$temporary"
+    trap clean_up EXIT
+    trap 'fail "took more than $limit_s s, or was told to end"' TERM
+    trap 'exit 130' INT
+    ( trap 'kill $!; exit' TERM; sleep "$limit_s" & wait; kill -TERM $$ ) >/dev/null 2>&1 &
+    started+=($!)
+    if has ours; then copy_libraries; fi
+    mkdir -m 700 "$temporary/run"
+}
+
+# Is `ours` (or `stock`) asked for?
+has() { [[ " ${which_libraries[*]} " == *" $1 "* ]]; }
+
+# A copy: a build meanwhile does not touch it, and another user than ours can read it.
+copy_libraries() {
+    [ -e "$libraries/libquiescence.so.0" ] ||
+        missing "$libraries has no libquiescence.so.0; build it with: cargo xtask compat"
+    mkdir "$temporary/lib"
+    cp -L "$libraries"/*.so.* "$temporary/lib/" || fail "cannot copy $libraries"
+    libraries=$temporary/lib
+}
+
+# with WHICH COMMAND...: runs it with our libraries in front of Debian's, or with Debian's alone.
+with() {
+    local which=$1
+    shift
+    if [ "$which" = ours ]; then
+        env LD_LIBRARY_PATH="$libraries" QUIESCENCE_STATS=1 XDG_RUNTIME_DIR="$temporary/run" "$@"
+    else
+        env "$@"
+    fi
+}
+
+# start LOG WHICH COMMAND...: in the background; its process is $pid from then on.
+start() {
+    local log=$temporary/$1.log which=$2
+    shift 2
+    if [ "$which" = ours ]; then
+        LD_LIBRARY_PATH=$libraries QUIESCENCE_STATS=1 XDG_RUNTIME_DIR=$temporary/run "$@" >>"$log" 2>&1 &
+    else
+        "$@" >>"$log" 2>&1 &
+    fi
+    pid=$!
+    started+=("$pid")
+}
+
+# The processes that descend from PID, the nearest first.
+descendants() {
+    local child
+    for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+        echo "$child"
+        descendants "$child"
+    done
+}
+
+# until_true SECONDS WHAT COMMAND...: asks again until the command succeeds; fails after so many seconds.
+until_true() {
+    local limit_s=$1 what=$2 end=$((SECONDS + $1 + 1))
+    shift 2
+    until "$@" >/dev/null 2>&1; do
+        [ $SECONDS -lt $end ] || fail "$what: not within $limit_s s"
+        sleep 0.02
+    done
+}
+
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
+
+# ended PID SECONDS WHAT: waits for a process of ours that was told to end; it has to end by itself, with 0.
+ended() {
+    until_true "$2" "$3 ends" is_gone "$1"
+    wait "$1"
+    local code=$?
+    [ $code -eq 0 ] || fail "$3 ended with $code"
+    local other rest=()
+    for other in "${started[@]}"; do [ "$other" = "$1" ] || rest+=("$other"); done
+    started=("${rest[@]}")
+}
+
+# What is still there is ended here, by its number: told first, killed after two seconds.
+clean_up() {
+    local code=$? process all=() end
+    trap '' TERM INT
+    # What a script knows about that started[] does not.
+    if declare -F clean_up_first >/dev/null; then clean_up_first >/dev/null 2>&1; fi
+    for process in "${started[@]}"; do
+        # shellcheck disable=SC2207
+        all+=("$process" $(descendants "$process"))
+    done
+    if [ ${#all[@]} -gt 0 ]; then
+        kill "${all[@]}" 2>/dev/null
+        end=$((SECONDS + 3))
+        while kill -0 "${all[@]}" 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.05; done
+        kill -KILL "${all[@]}" 2>/dev/null
+    fi
+    [ -n "$temporary" ] && rm -rf "$temporary"
+    exit $code
+}
+
+# uses WHICH PID LIBRARY...: the process has these libraries mapped, ours or Debian's as it should be, and of
+# the others' not one.
+uses() {
+    local which=$1 process=$2 library mapped
+    shift 2
+    mapped=$(sed -n 's|^[^/]*\(/.*\)$|\1|p' "/proc/$process/maps" | grep -E '/lib(urcu|quiescence)' | sort -u)
+    of_one_kind "$which" "process $process ($(tr '\0' ' ' <"/proc/$process/cmdline"))" "$mapped" "$@"
+}
+
+# of_one_kind WHICH WHO PATHS LIBRARY...
+of_one_kind() {
+    local which=$1 who=$2 paths=$3 library
+    shift 3
+    for library in "$@"; do
+        grep -q "/$library\.so" <<<"$paths" || fail "$who does not have $library:"$'\n'"$paths"
+    done
+    if [ "$which" = ours ]; then
+        grep -q "^$libraries/libquiescence\.so" <<<"$paths" || fail "$who does not have libquiescence:"$'\n'"$paths"
+        ! grep -v "^$libraries/" <<<"$paths" || fail "$who has another's libraries"
+    else
+        ! grep -E "^$libraries/|libquiescence" <<<"$paths" || fail "$who has our libraries"
+    fi
+}
+
+# statistics PID: grace periods and callbacks of a process with our libraries, as `rcu top` has them.
+statistics() {
+    local rcu=${RCU:-} candidate
+    for candidate in "$here"/../../target/{release,debug}/rcu; do
+        [ -z "$rcu" ] && [ -x "$candidate" ] && rcu=$candidate
+    done
+    if [ -z "$rcu" ]; then
+        say "statistics: not looked at, the command rcu is not built (cargo build --release)"
+        return
+    fi
+    "$rcu" top "$1" --json "$temporary/top.json" >/dev/null 2>"$temporary/top.log" ||
+        fail "rcu top $1"
+    local field of_all=
+    for field in readers grace_periods callbacks_run callbacks_waiting; do
+        # Of all domains together: liburcu's, and the process's own if it has one.
+        of_all+=" $field $(grep -oE "\"$field\": *[0-9]+" "$temporary/top.json" | awk -F: '{n += $2} END {print n + 0}')"
+    done
+    say "rcu top:$of_all"
+    [[ ! $of_all =~ grace_periods\ 0\  ]] || fail "no grace period has ended in it:$of_all"
+}
+
+# quiet LOG: neither our library nor an assertion has said anything there.
+quiet() {
+    ! grep -E 'liburcu|quiescence: |[Aa]ssert' "$temporary/$1.log" || fail "$1 has complaints"
+}
+
+# A port of the loopback that nobody has, neither UDP nor TCP.
+free_port() {
+    local port=$((20000 + (BASHPID * 7) % 20000)) hex
+    while :; do
+        printf -v hex ':%04X ' "$port"
+        cat /proc/net/udp /proc/net/tcp | grep -q "$hex" || break
+        port=$((port + 1))
+    done
+    echo "$port"
+}

@@ -1,0 +1,155 @@
+# shellcheck shell=bash
+# Zones, load and answers that are looked at, for the scripts of the name servers. Sourced after common.sh.
+#
+# Every name's address follows from the name: nI in zone Z has 10.Z.I/256.I%256. Sixteen names
+# (g0 ... g15) and the serial number follow from how often the zone was written.
+
+names=10000
+
+# zone_text ZONE_NUMBER SERIAL: the zone, without its own name in it.
+zone_text() {
+    awk -v zone="$1" -v serial="$2" -v names=$names 'BEGIN {
+        print "$TTL 300"
+        print "@ SOA ns1 hostmaster " serial " 3600 900 604800 300"
+        print "@ NS ns1\n@ NS ns2\nns1 A 127.0.0.1\nns2 A 127.0.0.1"
+        for (i = 0; i < 16; i++) printf "g%d A 10.200.%d.%d\n", i, int(serial / 256) % 256, serial % 256
+        for (i = 0; i < names; i++) printf "n%d A 10.%d.%d.%d\n", i, zone, int(i / 256), i % 256
+    }'
+}
+
+# queries ZONE...: every name of these zones (number = position), in a fixed order that looks random.
+queries() {
+    awk -v zones="$*" -v names=$names 'BEGIN {
+        count = split(zones, zone, " ")
+        # 7919 is prime and does not divide the number of names.
+        for (i = 0; i < names * count; i++) {
+            j = (i * 7919) % (names * count)
+            printf "n%d.%s A\n", j % names, zone[int(j / names) + 1]
+        }
+    }'
+}
+
+# load_start PORT SECONDS: queries at a bounded rate, to $load.
+load_start() {
+    dnsperf -s 127.0.0.1 -p "$1" -d "$temporary/queries" -l "$2" -c 4 -T 1 -q 60 -Q 5000 -t 5 \
+        >"$temporary/dnsperf.log" 2>&1 &
+    load=$!
+    started+=("$load")
+}
+
+# load_end: none was lost, none was answered with anything but an answer.
+load_end() {
+    ended "$load" 20 dnsperf
+    local sent completed lost codes
+    sent=$(sed -n 's/.*Queries sent: *\([0-9]*\).*/\1/p' "$temporary/dnsperf.log")
+    completed=$(sed -n 's/.*Queries completed: *\([0-9]*\).*/\1/p' "$temporary/dnsperf.log")
+    lost=$(sed -n 's/.*Queries lost: *\([0-9]*\).*/\1/p' "$temporary/dnsperf.log")
+    codes=$(sed -n 's/.*Response codes: *\(.*\)/\1/p' "$temporary/dnsperf.log")
+    [ -n "$sent" ] && [ "$sent" -gt 0 ] || fail "dnsperf has sent nothing"
+    [ "$sent" = "$completed" ] && [ "$lost" = 0 ] || fail "of $sent queries $lost were lost"
+    [[ $codes == "NOERROR $sent (100.00%)" ]] || fail "answers other than NOERROR: $codes"
+    load_sent=$sent
+}
+
+# verify PORT ZONE_NUMBER ZONE FIRST COUNT [OPTION...]: these names have their addresses. For the background:
+# says what is wrong, and returns 1.
+verify() {
+    local port=$1 number=$2 zone=$3 first=$4 count=$5 wanted got
+    shift 5
+    wanted=$(awk -v zone="$number" -v first="$first" -v count="$count" 'BEGIN {
+        for (i = first; i < first + count; i++) printf "10.%d.%d.%d\n", zone, int(i / 256), i % 256 }')
+    # shellcheck disable=SC2046
+    got=$(kdig "@127.0.0.1" -p "$port" +short +retry=0 +timeout=10 "$@" \
+        $(seq -f "n%.0f.$zone" "$first" $((first + count - 1))) 2>&1)
+    [ "$wanted" = "$got" ] && return 0
+    echo "wrong answers in $zone from n$first ($*):"
+    diff <(echo "$wanted") <(echo "$got") | head -n 10
+    return 1
+}
+
+# answers PORT PID ZONE...: looks at the answers of zones 1, 2, ... until process PID ends, over UDP and now
+# and then TCP; to $sampler, which ends with 0 and the number of names in sampler.log.
+answers_start() {
+    local port=$1 until_gone=$2
+    shift 2
+    (
+        seen=0 first=0 round=0
+        while kill -0 "$until_gone" 2>/dev/null; do
+            number=0
+            for zone in "$@"; do
+                number=$((number + 1))
+                if [ $((round % 8)) -eq 7 ]; then
+                    verify "$port" $number "$zone" $first 25 +tcp || exit 1
+                    seen=$((seen + 25))
+                else
+                    verify "$port" $number "$zone" $first 250 || exit 1
+                    seen=$((seen + 250))
+                fi
+            done
+            round=$((round + 1)) first=$(((first + 250) % names))
+        done
+        echo $seen
+    ) >"$temporary/sampler.log" 2>&1 &
+    sampler=$!
+    started+=("$sampler")
+}
+
+answers_end() {
+    ended "$sampler" 20 "the look at the answers"
+    answers_seen=$(cat "$temporary/sampler.log")
+    [ "$answers_seen" -gt 0 ] || fail "no answer was looked at"
+}
+
+# answer_is PORT WANTED NAME [TYPE]: one name's answer, exactly.
+answer_is() {
+    local port=$1 wanted=$2 got
+    shift 2
+    got=$(kdig "@127.0.0.1" -p "$port" +short +retry=0 +timeout=10 "$@" 2>&1)
+    [ "$got" = "$wanted" ] || fail "$*: $got, and should be $wanted"
+}
+
+# generation_is PORT ZONE SERIAL: what follows from the serial number, which SOA must show too.
+generation_is() {
+    local address="10.200.$(($3 / 256 % 256)).$(($3 % 256))"
+    answer_is "$1" "$address"$'\n'"$address" "g0.$2" "g15.$2"
+    answer_is "$1" "ns1.$2 hostmaster.$2 $3 3600 900 604800 300" "$2" SOA
+}
+
+# Processor time of a process so far, in clock ticks.
+ticks() { awk '{sub(/.*\) /, ""); print $12 + $13}' "/proc/$1/stat"; }
+
+# compare ROUNDS SECONDS PORT_STOCK PID_STOCK PORT_OURS PID_OURS: queries a second as fast as they go, in
+# turns; and the server's processor time for one, which a busy machine disturbs less. Told, not judged.
+compare() {
+    local rounds=$1 round_s=$2 round which port process before rate
+    shift 2
+    : >"$temporary/rates"
+    for ((round = 0; round < rounds; round++)); do
+        # Who comes first alternates.
+        for which in $([ $((round % 2)) = 0 ] && echo stock ours || echo ours stock); do
+            if [ "$which" = stock ]; then port=$1 process=$2; else port=$3 process=$4; fi
+            before=$(ticks "$process")
+            dnsperf -s 127.0.0.1 -p "$port" -d "$temporary/queries" -l "$round_s" -c 4 -T 1 -q 100 \
+                >"$temporary/dnsperf.log" 2>&1 || fail "dnsperf"
+            rate=$(sed -n 's/.*Queries per second: *\([0-9.]*\).*/\1/p' "$temporary/dnsperf.log")
+            grep -q 'Queries lost: *0 ' "$temporary/dnsperf.log" || fail "queries were lost at full speed"
+            echo "$round $which $rate $(($(ticks "$process") - before))" \
+                "$(sed -n 's/.*Queries completed: *\([0-9]*\).*/\1/p' "$temporary/dnsperf.log")" >>"$temporary/rates"
+        done
+    done
+    say "$(awk -v hz="$(getconf CLK_TCK)" '
+        function median(v, n,   i, j, t) {
+            for (i = 2; i <= n; i++) for (j = i; j > 1 && v[j] < v[j - 1]; j--) { t = v[j]; v[j] = v[j - 1]; v[j - 1] = t }
+            return n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
+        }
+        { rate[$1, $2] = $3; cost[$1, $2] = $4 * 1e6 / hz / $5; n = $1 + 1 }
+        END {
+            for (i = 1; i <= n; i++) {
+                stock[i] = rate[i - 1, "stock"]; ours[i] = rate[i - 1, "ours"]; ratio[i] = ours[i] / stock[i]
+                cost_stock[i] = cost[i - 1, "stock"]; cost_ours[i] = cost[i - 1, "ours"]
+            }
+            r = median(ratio, n)
+            printf "queries a second: ours %d, stock %d, ratio %.3f (%.3f to %.3f of %d rounds); ", median(ours, n), median(stock, n), r, ratio[1], ratio[n], n
+            printf "processor time a query: ours %.2f us, stock %.2f us", median(cost_ours, n), median(cost_stock, n)
+        }' "$temporary/rates")"
+}
