@@ -1,1 +1,16 @@
 //! What `cargo xtask` does, for those who want it from a program: the tests of `compat`.
+//!
+//! The liburcu-compatible libraries are not what cargo makes: one core in Rust, linked by the C compiler, and thin
+//! libraries out of C around it. Here is how these come about ([`compat`]), how they get to where a system looks for
+//! them ([`install`], [`pkgconfig`]), and how they become Debian packages ([`deb`]). It runs cargo, the C compiler
+//! and binutils; it touches nothing outside the directories it is told.
+
+#![forbid(unsafe_code)]
+
+pub mod compat;
+pub mod deb;
+pub mod install;
+mod interim;
+mod library;
+mod pkgconfig;
+mod tools;

@@ -1,3 +1,84 @@
 //! `cargo xtask compat`: builds, installs and packages the liburcu-compatible libraries.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use xtask::{compat, deb, install};
+
+/// Builds, installs and packages quiescence's liburcu-compatible libraries.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Build the libraries, headers and pkg-config files into target/compat.
+    Compat {
+        /// Without optimisation, with the core's assertions.
+        #[arg(long)]
+        debug: bool,
+    },
+    /// Build, and install below a prefix.
+    Install {
+        /// Where it is installed, as it will be found by programs. Absolute.
+        #[arg(long, value_name = "DIR", default_value = "/usr/local")]
+        prefix: PathBuf,
+        /// The libraries' directory: absolute, or below the prefix.
+        #[arg(long, value_name = "DIR", default_value = "lib")]
+        libdir: PathBuf,
+        /// The headers' directory: absolute, or below the prefix.
+        #[arg(long, value_name = "DIR", default_value = "include")]
+        includedir: PathBuf,
+        /// Put before every path, for packagers. What is installed does not know of it.
+        #[arg(long, value_name = "DIR")]
+        destdir: Option<PathBuf>,
+        /// Say what would be installed, and install nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Build two Debian packages, libquiescence-urcu0 and libquiescence-urcu-dev.
+    Deb {
+        /// Where the packages are put.
+        #[arg(long, value_name = "DIR", default_value = "target/debian")]
+        output: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Compat { debug } => {
+            let tree =
+                compat::build(if debug { compat::Mode::Debug } else { compat::Mode::Release })?;
+            println!("{}", tree.display());
+        }
+        Command::Install { prefix, libdir, includedir, destdir, dry_run } => {
+            let places = install::Places::new(prefix, libdir, includedir, destdir)?;
+            let tree = compat::build(compat::Mode::Release)?;
+            install::install(&tree, &places, dry_run)?;
+        }
+        Command::Deb { output } => {
+            let tree = compat::build(compat::Mode::Release)?;
+            for package in deb::packages(&tree, &output)? {
+                println!("{}", package.display());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! Builds the libraries: the core out of the crate `compat`, the thin ones out of `compat/shim`, into `target/compat`.
+//!
+//! The core is a static library of Rust that the C compiler links into `libquiescence.so.0`: cargo's own shared
+//! libraries have no soname and export what they please. Each thin library is a few objects of C and assembly, linked
+//! against it, and exports what its version script in `compat/link` lets out. Nothing may stay undefined.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::interim;
+use crate::library::{CORE, LIBRARIES, Library};
+use crate::pkgconfig;
+use crate::tools::{c_compiler, files_below, run};
+
+/// How it is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// As it is shipped.
+    Release,
+    /// Without optimisation, with the core's assertions.
+    Debug,
+}
+
+/// What all is linked with: no lazy binding, for a reader's first call is no place for the linker's locks; never
+/// unloaded, for threads and readers' records outlive any `dlclose`.
+const LINK: &[&str] = &[
+    "-shared",
+    "-Wl,-z,defs",
+    "-Wl,-z,now",
+    "-Wl,-z,relro",
+    "-Wl,-z,nodelete",
+    "-Wl,-z,noexecstack",
+    "-Wl,--hash-style=gnu",
+    "-Wl,--build-id",
+    "-Wl,--gc-sections",
+];
+
+/// The directory with `lib`, `lib/pkgconfig` and `include`, built first if that is needed. For tests.
+///
+/// # Panics
+/// If it cannot be built; the message says why.
+pub fn built() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT
+        .get_or_init(|| {
+            build(Mode::Release).unwrap_or_else(|error| panic!("cargo xtask compat: {error:#}"))
+        })
+        .clone()
+}
+
+/// Builds what has changed, and returns the directory. One process at a time does; others wait for it.
+///
+/// # Errors
+/// If a tool is missing or fails; the error says which, and what it said.
+pub fn build(mode: Mode) -> Result<PathBuf> {
+    let root = root();
+    let work = root.join("target/compat-build");
+    fs::create_dir_all(&work).with_context(|| work.display().to_string())?;
+    let lock = File::create(work.join("lock"))?;
+    lock.lock().context("waiting for another build")?;
+
+    let build =
+        Build { mode, archive: core_archive(&root, &work, mode)?, stage: work.join("stage"), root };
+    let tree = build.root.join("target/compat");
+    let stamp_file = work.join("stamp");
+    let stamp = build.stamp()?;
+    if fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp)
+        && tree.join("include").is_dir()
+    {
+        return Ok(tree);
+    }
+    // Until it is whole again there is no stamp.
+    _ = fs::remove_file(&stamp_file);
+    _ = fs::remove_dir_all(&build.stage);
+    build.make()?;
+    bring(&build.stage, &tree)?;
+    fs::write(&stamp_file, stamp)?;
+    Ok(tree)
+}
+
+/// The repository.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask is a folder of the repository").to_path_buf()
+}
+
+/// Lets cargo build the core; answers where the archive is.
+fn core_archive(root: &Path, work: &Path, mode: Mode) -> Result<PathBuf> {
+    let profile = match mode {
+        Mode::Release => "compat",
+        Mode::Debug => "dev",
+    };
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let messages = run(Command::new(cargo)
+        .current_dir(root)
+        .args(["build", "--quiet", "--package", "compat", "--lib", "--profile", profile])
+        .args(["--message-format", "json-render-diagnostics", "--target-dir"])
+        .arg(work))?;
+    let archive = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["reason"] == "compiler-artifact")
+        .flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default())
+        .filter_map(|name| name.as_str().map(PathBuf::from))
+        .find(|path| path.file_name().is_some_and(|name| name == "libcompat.a"));
+    archive.context("cargo built the crate compat, but no libcompat.a")
+}
+
+struct Build {
+    mode: Mode,
+    root: PathBuf,
+    /// The core, as cargo made it.
+    archive: PathBuf,
+    /// Where all is made, before it is brought to where others look.
+    stage: PathBuf,
+}
+
+impl Build {
+    fn folder(&self, name: &str) -> PathBuf {
+        self.root.join("compat").join(name)
+    }
+
+    fn library(&self, name: &str) -> PathBuf {
+        self.stage.join("lib").join(name)
+    }
+
+    /// All that the result depends on: paths, sizes, times.
+    fn stamp(&self) -> Result<String> {
+        let mut inputs = vec![self.archive.clone(), std::env::current_exe()?];
+        for folder in ["shim", "link", "include"] {
+            inputs.extend(files_below(&self.folder(folder))?);
+        }
+        let mut stamp = format!("{:?} {:?}\n", self.mode, c_compiler());
+        for input in inputs {
+            let status = fs::metadata(&input).with_context(|| input.display().to_string())?;
+            stamp += &format!("{} {} {:?}\n", input.display(), status.len(), status.modified()?);
+        }
+        Ok(stamp)
+    }
+
+    fn make(&self) -> Result<()> {
+        fs::create_dir_all(self.library("pkgconfig"))?;
+        fs::create_dir_all(self.stage.join("objects"))?;
+        let objects =
+            LIBRARIES.iter().map(|library| self.compile(library)).collect::<Result<Vec<_>>>()?;
+        self.link_core(&objects.concat())?;
+        for (library, objects) in LIBRARIES.iter().zip(&objects) {
+            self.link(library, objects)?;
+        }
+        copy_tree(&self.folder("include"), &self.stage.join("include"))?;
+        for (name, text) in
+            pkgconfig::files("${pcfiledir}/../..", "${prefix}/lib", "${prefix}/include")
+        {
+            fs::write(self.library("pkgconfig").join(name), text)?;
+        }
+        fs::remove_dir_all(self.stage.join("objects"))?;
+        Ok(())
+    }
+
+    /// The core: whole, for what it exports is asked for by others only. Who panics in it aborts.
+    fn link_core(&self, shim_objects: &[PathBuf]) -> Result<()> {
+        let interim = interim::missing(&self.archive, shim_objects, &self.stage.join("objects"))?;
+        run(c_compiler()
+            .args(LINK)
+            .arg(format!("-Wl,-soname,{CORE}"))
+            .arg(version_script(&self.folder("link/quiescence.map")))
+            .args([
+                "-Wl,--whole-archive".as_ref(),
+                self.archive.as_os_str(),
+                "-Wl,--no-whole-archive".as_ref(),
+            ])
+            .args(interim)
+            .args(["-Wl,--as-needed", "-lgcc_s", "-lpthread", "-lm", "-ldl", "-lc", "-o"])
+            .arg(self.library(CORE)))?;
+        Ok(())
+    }
+
+    fn compile(&self, library: &Library) -> Result<Vec<PathBuf>> {
+        let object = |source: &&str| {
+            let object = self.stage.join(format!("objects/liburcu{}.{source}.o", library.suffix));
+            let mut compiler = c_compiler();
+            compiler
+                .args(self.compile_options())
+                .args(library.define.map(|name| format!("-D{name}")));
+            compiler.arg("-c").arg(self.folder("shim").join(source)).arg("-o").arg(&object);
+            run(&mut compiler).map(|_| object)
+        };
+        library.sources.iter().map(object).collect()
+    }
+
+    fn compile_options(&self) -> Vec<String> {
+        let include = format!("-I{}", self.folder("include").display());
+        let optimise = if self.mode == Mode::Release { "-O2" } else { "-Og" };
+        let mut options =
+            vec![optimise, "-g", "-fPIC", "-fno-plt", "-std=gnu11", "-Wall", "-Wextra", &include];
+        // See shim/flavor.c. Other architectures have one dialect of thread-local access, the good one.
+        options.push("-mgeneral-regs-only");
+        if cfg!(target_arch = "x86_64") {
+            options.push("-mtls-dialect=gnu2");
+        }
+        options.into_iter().map(str::to_owned).collect()
+    }
+
+    fn link(&self, library: &Library, objects: &[PathBuf]) -> Result<()> {
+        let soname = library.soname();
+        run(c_compiler()
+            .args(LINK)
+            .arg(format!("-Wl,-soname,{soname}"))
+            .arg(version_script(&self.folder("link").join(library.script)))
+            .args(library.auxiliary.map(|name| format!("-Wl,--auxiliary,{name}")))
+            .args(["-Wl,--enable-new-dtags", "-Wl,-rpath,$ORIGIN"])
+            .args(objects)
+            .arg(self.library(CORE))
+            .arg("-o")
+            .arg(self.library(&soname)))?;
+        symlink(&soname, &self.library(&library.linker_name()))
+    }
+}
+
+fn version_script(path: &Path) -> String {
+    format!("-Wl,--version-script={}", path.display())
+}
+
+/// A symbolic link, in place of whatever was there.
+pub(crate) fn symlink(target: &str, link: &Path) -> Result<()> {
+    if fs::symlink_metadata(link).is_ok() {
+        fs::remove_file(link).with_context(|| link.display().to_string())?;
+    }
+    std::os::unix::fs::symlink(target, link).with_context(|| link.display().to_string())
+}
+
+fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    for file in files_below(from)? {
+        let place = to.join(file.strip_prefix(from)?);
+        fs::create_dir_all(place.parent().expect("a file has a directory"))?;
+        fs::copy(&file, &place).with_context(|| file.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// Brings the stage to where others look, file by file: who has an old one open or mapped keeps it.
+fn bring(stage: &Path, tree: &Path) -> Result<()> {
+    ensure!(stage != tree, "a stage is apart");
+    let new: Vec<PathBuf> = relative(stage)?;
+    for path in &new {
+        let place = tree.join(path);
+        fs::create_dir_all(place.parent().expect("a file has a directory"))?;
+        fs::rename(stage.join(path), &place).with_context(|| place.display().to_string())?;
+    }
+    for old in relative(tree)? {
+        if new.binary_search(&old).is_err() {
+            fs::remove_file(tree.join(old))?;
+        }
+    }
+    if new.is_empty() {
+        bail!("nothing was built");
+    }
+    Ok(())
+}
+
+fn relative(directory: &Path) -> Result<Vec<PathBuf>> {
+    if !directory.is_dir() {
+        return Ok(Vec::new());
+    }
+    files_below(directory)?
+        .iter()
+        .map(|file| Ok(file.strip_prefix(directory)?.to_path_buf()))
+        .collect()
+}

@@ -1,0 +1,180 @@
+//! Installs what was built: libraries, links, headers and pkg-config files, below a prefix, for programs or for a
+//! packager's directory.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::compat::symlink;
+use crate::library::{CORE, LIBRARIES};
+use crate::pkgconfig;
+use crate::tools::{files_below, run};
+
+/// Where things go.
+#[derive(Clone, Debug)]
+pub struct Places {
+    prefix: PathBuf,
+    libdir: PathBuf,
+    includedir: PathBuf,
+    destdir: Option<PathBuf>,
+}
+
+/// Which of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// What programs need to run.
+    Runtime,
+    /// What is needed to compile them.
+    Development,
+}
+
+impl Places {
+    /// `libdir` and `includedir` are absolute, or below `prefix`.
+    ///
+    /// # Errors
+    /// If a path that programs will see is not absolute, or goes up, or could not stand in a pkg-config file.
+    pub fn new(
+        prefix: PathBuf,
+        libdir: PathBuf,
+        includedir: PathBuf,
+        destdir: Option<PathBuf>,
+    ) -> Result<Self> {
+        checked("--prefix", &prefix)?;
+        let (libdir, includedir) = (prefix.join(libdir), prefix.join(includedir));
+        checked("--libdir", &libdir)?;
+        checked("--includedir", &includedir)?;
+        if let Some(destdir) = &destdir {
+            ensure!(
+                !destdir.as_os_str().is_empty(),
+                "--destdir is empty; leave it out to install for real"
+            );
+        }
+        Ok(Self { prefix, libdir, includedir, destdir })
+    }
+
+    /// Where a file is put that programs will find at `path`.
+    fn put(&self, path: &Path) -> PathBuf {
+        match &self.destdir {
+            Some(destdir) => {
+                destdir.join(path.strip_prefix("/").expect("it was checked to be absolute"))
+            }
+            None => path.to_path_buf(),
+        }
+    }
+}
+
+fn checked(option: &str, path: &Path) -> Result<()> {
+    let shown = path.display();
+    ensure!(
+        path.is_absolute(),
+        "{option} {shown}: must be absolute, since programs look there from anywhere"
+    );
+    ensure!(
+        !path.components().any(|part| part == Component::ParentDir),
+        "{option} {shown}: must not go up (..)"
+    );
+    let text = path.to_str().with_context(|| format!("{option} {shown}: must be UTF-8"))?;
+    let bad =
+        text.chars().find(|c| c.is_whitespace() || c.is_control() || "$#\\\"'`:".contains(*c));
+    ensure!(
+        bad.is_none(),
+        "{option} {shown}: has a {:?}, with which pkg-config cannot deal",
+        bad.unwrap_or(' ')
+    );
+    Ok(())
+}
+
+/// Installs all of it from `tree`, and says what, one path a line.
+///
+/// # Errors
+/// If a file cannot be written; what came before it stays.
+pub fn install(tree: &Path, places: &Places, dry_run: bool) -> Result<()> {
+    for part in [Part::Runtime, Part::Development] {
+        for item in items(tree, places, part)? {
+            println!("{}", places.put(&item.path).display());
+            if !dry_run {
+                item.install(&places.put(&item.path))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same for one part, silently.
+pub(crate) fn install_part(tree: &Path, places: &Places, part: Part) -> Result<()> {
+    items(tree, places, part)?.iter().try_for_each(|item| item.install(&places.put(&item.path)))
+}
+
+struct Item {
+    /// Where programs find it.
+    path: PathBuf,
+    content: Content,
+}
+
+enum Content {
+    Library(PathBuf),
+    Link(String),
+    Copy(PathBuf),
+    Text(String),
+}
+
+fn items(tree: &Path, places: &Places, part: Part) -> Result<Vec<Item>> {
+    let mut items = Vec::new();
+    let mut add = |path: PathBuf, content| items.push(Item { path, content });
+    let built = tree.join("lib");
+    match part {
+        Part::Runtime => {
+            let sonames = LIBRARIES.iter().map(|library| library.soname());
+            for name in std::iter::once(CORE.to_owned()).chain(sonames) {
+                add(places.libdir.join(&name), Content::Library(built.join(name)));
+            }
+        }
+        Part::Development => {
+            for library in LIBRARIES {
+                add(places.libdir.join(library.linker_name()), Content::Link(library.soname()));
+            }
+            let headers = tree.join("include");
+            for header in files_below(&headers)? {
+                add(places.includedir.join(header.strip_prefix(&headers)?), Content::Copy(header));
+            }
+            let text = |path: &Path| path.to_str().expect("it was checked").to_owned();
+            let (prefix, libdir) = (text(&places.prefix), text(&places.libdir));
+            for (name, content) in pkgconfig::files(&prefix, &libdir, &text(&places.includedir)) {
+                add(places.libdir.join("pkgconfig").join(name), Content::Text(content));
+            }
+        }
+    }
+    Ok(items)
+}
+
+impl Item {
+    /// Made beside its place and moved there: a running program keeps the file that it has mapped.
+    fn install(&self, place: &Path) -> Result<()> {
+        let directory = place.parent().expect("a file has a directory");
+        fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+        let Content::Link(target) = &self.content else {
+            let new = directory
+                .join(format!(".{}.new", self.path.file_name().unwrap_or_default().display()));
+            self.write(&new).with_context(|| new.display().to_string())?;
+            fs::set_permissions(&new, fs::Permissions::from_mode(0o644))?;
+            return fs::rename(&new, place).with_context(|| place.display().to_string());
+        };
+        symlink(target, place)
+    }
+
+    fn write(&self, new: &Path) -> Result<()> {
+        match &self.content {
+            // Without line tables; symbols stay, for profilers and reports of stalls.
+            Content::Library(from) => {
+                run(Command::new("strip").arg("--strip-debug").arg(from).arg("-o").arg(new))?;
+            }
+            Content::Copy(from) => _ = fs::copy(from, new)?,
+            Content::Text(text) => fs::write(new, text)?,
+            Content::Link(_) => unreachable!("a link is not written"),
+        }
+        Ok(())
+    }
+}

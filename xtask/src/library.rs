@@ -1,0 +1,109 @@
+//! Which libraries there are: names, what each is made of, and who shares what with whom.
+
+/// One of the thin libraries: `liburcu-NAME.so.8`.
+#[derive(Debug)]
+pub(crate) struct Library {
+    /// What comes after `liburcu`, with its dash.
+    pub(crate) suffix: &'static str,
+    /// Files of `compat/shim`.
+    pub(crate) sources: &'static [&'static str],
+    /// For the sources: which flavour this is.
+    pub(crate) define: Option<&'static str>,
+    /// The version script in `compat/link`: which symbols go out.
+    pub(crate) script: &'static str,
+    /// The library whose symbols come before this one's own, if it is there.
+    pub(crate) auxiliary: Option<&'static str>,
+    /// What pkg-config says of it, if it has a file there.
+    pub(crate) described: Option<&'static str>,
+}
+
+/// What soname the thin libraries have, and which liburcu's interface they follow.
+pub(crate) const SOVERSION: &str = "8";
+/// The version of liburcu's interface.
+pub(crate) const INTERFACE: &str = "0.13.2";
+/// The core.
+pub(crate) const CORE: &str = "libquiescence.so.0";
+
+const FLAVOR: &[&str] = &["flavor.c", "pointer.c", "futex.c"];
+
+/// In the order of linking: an auxiliary library comes before those that name it.
+pub(crate) const LIBRARIES: &[Library] = &[
+    Library {
+        suffix: "-common",
+        sources: &["common.S", "futex.c"],
+        define: None,
+        script: "common.map",
+        auxiliary: None,
+        described: None,
+    },
+    Library {
+        suffix: "-cds",
+        sources: &["cds.S", "cds.c", "futex.c"],
+        define: None,
+        script: "cds.map",
+        auxiliary: None,
+        described: Some("concurrent data structures"),
+    },
+    Library {
+        suffix: "-memb",
+        sources: FLAVOR,
+        define: Some("SHIM_MEMB"),
+        script: "memb.map",
+        auxiliary: None,
+        described: Some("readers without fences, by membarrier"),
+    },
+    // The same symbols as -memb. A program may load both, by way of two plugins: then they must be one, since there is
+    // one domain inside. So -memb's symbols come first wherever it is found.
+    Library {
+        suffix: "",
+        sources: FLAVOR,
+        define: Some("SHIM_MEMB"),
+        script: "memb.map",
+        auxiliary: Some("liburcu-memb.so.8"),
+        described: Some("the default flavour, which is -memb"),
+    },
+    Library {
+        suffix: "-mb",
+        sources: FLAVOR,
+        define: Some("SHIM_MB"),
+        script: "mb.map",
+        auxiliary: None,
+        described: Some("readers with full fences"),
+    },
+    Library {
+        suffix: "-qsbr",
+        sources: FLAVOR,
+        define: Some("SHIM_QSBR"),
+        script: "qsbr.map",
+        auxiliary: None,
+        described: Some("readers that announce quiescent states"),
+    },
+    Library {
+        suffix: "-bp",
+        sources: FLAVOR,
+        define: Some("SHIM_BP"),
+        script: "bp.map",
+        auxiliary: None,
+        described: Some("readers that need not register"),
+    },
+    Library {
+        suffix: "-signal",
+        sources: FLAVOR,
+        define: Some("SHIM_SIGNAL"),
+        script: "signal.map",
+        auxiliary: None,
+        described: Some("readers without fences, under the name of the signal flavour"),
+    },
+];
+
+impl Library {
+    /// As the dynamic linker knows it.
+    pub(crate) fn soname(&self) -> String {
+        format!("{}.{SOVERSION}", self.linker_name())
+    }
+
+    /// As the linker looks for it.
+    pub(crate) fn linker_name(&self) -> String {
+        format!("liburcu{}.so", self.suffix)
+    }
+}

@@ -1,0 +1,64 @@
+//! Other programs, run: the compiler, cargo, binutils. An error says which command failed, and what it said.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// Runs a command to its end. Its standard output is returned; of its complaints the caller's standard error gets a copy.
+pub(crate) fn run(command: &mut Command) -> Result<String> {
+    let output = match command.output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let name = command.get_program().to_string_lossy().into_owned();
+            bail!(
+                "{name} is not on this machine (on Debian: apt-get install {})",
+                package_of(&name)
+            );
+        }
+        other => other.with_context(|| described(command))?,
+    };
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        bail!("{}: {}\n{complaints}", described(command), output.status);
+    }
+    if !complaints.trim().is_empty() {
+        eprint!("{complaints}");
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn described(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
+}
+
+fn package_of(program: &str) -> &'static str {
+    match program {
+        "readelf" | "strip" | "nm" => "binutils",
+        "dpkg-deb" | "dpkg" => "dpkg",
+        _ => "gcc",
+    }
+}
+
+/// The C compiler: `CC`, or `cc`.
+pub(crate) fn c_compiler() -> Command {
+    Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()))
+}
+
+/// All files below a directory, in a fixed order.
+pub(crate) fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut waiting = vec![directory.to_path_buf()];
+    while let Some(directory) = waiting.pop() {
+        let entries = fs::read_dir(&directory).with_context(|| directory.display().to_string())?;
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_dir() { waiting.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
