@@ -1,1 +1,304 @@
-//! The flavours: who reads, registration, grace periods, fork.
+//! The flavours: their domains, where their symbols are in this process, and what their updaters wait for.
+//!
+//! A flavour is a number in the thin libraries' calls and a [`ForeignDomain`] here. Where its data is, copied into the
+//! executable or not, only the dynamic linker knows: each thin library says so once, before anything else
+//! ([`quiescence_urcu_attach`]).
+//!
+//! Every call that comes from C goes through [`Flavor::called`]: it finds the flavour, and makes sure that no signal
+//! handler will have to register its thread in the midst of it (see [`crate::reader`]).
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Once;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicI32, AtomicUsize, fence};
+
+use quiescence::Fences;
+use quiescence::foreign::{ForeignDomain, Readers, Record, Words};
+
+use crate::fatal::fatal;
+use crate::{fork, reader};
+
+/// A flavour of liburcu.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flavor {
+    /// Light fences, by membarrier.
+    Memb,
+    /// Full fences.
+    Mb,
+    /// Quiescent states.
+    Qsbr,
+    /// Light fences; threads register by themselves.
+    Bp,
+    /// Light fences whatever happens: they were to be made up for by signals.
+    Signal,
+    /// The same as `Memb`, out of `liburcu.so.8`: the symbols of `liburcu-memb.so.8` under another name, and different
+    /// ones where a process has loaded both apart from each other.
+    Urcu,
+}
+
+/// How many there are.
+pub(crate) const FLAVORS: usize = 6;
+
+static DOMAINS: [ForeignDomain; FLAVORS] = [
+    ForeignDomain::new("urcu_memb", Readers::Light),
+    ForeignDomain::new("urcu_mb", Readers::Full),
+    ForeignDomain::new("urcu_qsbr", Readers::Qsbr),
+    ForeignDomain::new("urcu_bp", Readers::Silent),
+    ForeignDomain::new("urcu_signal", Readers::Light),
+    ForeignDomain::new("urcu", Readers::Light),
+];
+
+static SHIMS: [OnceLock<Shim>; FLAVORS] = [const { OnceLock::new() }; FLAVORS];
+
+/// Where `liburcu.so.8` and `liburcu-memb.so.8` have been loaded together, and the second one's symbols are the first
+/// one's: 1 more than the number of the flavour that both are; else 0.
+static ONE_OF_TWO: AtomicUsize = AtomicUsize::new(0);
+
+/// Where a flavour's symbols are: `struct quiescence_shim`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shim {
+    flavor: c_uint,
+    gp: *const Words,
+    has_sys_membarrier: *mut c_int,
+    reader: unsafe extern "C" fn() -> *mut c_void,
+}
+
+// SAFETY: addresses of what lives for ever, and is used as atomics only.
+unsafe impl Send for Shim {}
+// SAFETY: as above.
+unsafe impl Sync for Shim {}
+
+impl Flavor {
+    /// In the order of their numbers.
+    pub(crate) const ALL: [Self; FLAVORS] =
+        [Self::Memb, Self::Mb, Self::Qsbr, Self::Bp, Self::Signal, Self::Urcu];
+
+    /// The flavour of this number.
+    pub(crate) fn from_raw(number: u32) -> Self {
+        let Some(&flavor) = Self::ALL.get(number as usize) else {
+            fatal(format_args!(
+                "there is no flavour {number}: the libraries liburcu*.so.8 and libquiescence.so.0 are of different \
+                 versions; install them together"
+            ));
+        };
+        match flavor {
+            // Relaxed: written by a constructor, before the first call that is made by way of the shared symbols.
+            Self::Memb | Self::Urcu => match ONE_OF_TWO.load(Relaxed) {
+                0 => flavor,
+                both => Self::ALL[both - 1],
+            },
+            _ => flavor,
+        }
+    }
+
+    /// The flavour of a call from C.
+    pub(crate) fn called(number: u32) -> Self {
+        let flavor = Self::from_raw(number);
+        begin();
+        reader::register_ahead();
+        flavor
+    }
+
+    /// The number that the thin libraries know it by.
+    pub(crate) fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Its readers, grace periods and callbacks.
+    pub(crate) fn domain(self) -> &'static ForeignDomain {
+        &DOMAINS[self.index()]
+    }
+
+    /// What its functions' names begin with.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Memb | Self::Urcu => "urcu_memb",
+            Self::Mb => "urcu_mb",
+            Self::Qsbr => "urcu_qsbr",
+            Self::Bp => "urcu_bp",
+            Self::Signal => "urcu_signal",
+        }
+    }
+
+    /// Whether its thin library has been loaded.
+    pub(crate) fn is_attached(self) -> bool {
+        SHIMS[self.index()].get().is_some()
+    }
+
+    fn shim(self) -> &'static Shim {
+        let Some(shim) = SHIMS[self.index()].get() else {
+            fatal(format_args!(
+                "{name}: a function is called before the library was initialised; in a constructor of your own, \
+                 call {name}_init() first",
+                name = self.name()
+            ));
+        };
+        shim
+    }
+
+    /// What all its readers look at.
+    pub(crate) fn words(self) -> &'static Words {
+        // SAFETY: valid for ever, by the contract of `quiescence_urcu_attach`.
+        unsafe { &*self.shim().gp }
+    }
+
+    /// Where the calling thread's record is; for bp, the pointer to it.
+    pub(crate) fn place(self) -> *mut c_void {
+        // SAFETY: the thin library's own function, which takes nothing.
+        unsafe { (self.shim().reader)() }
+    }
+
+    /// The calling thread's record, registered or not; for bp only if it is.
+    pub(crate) fn record(self) -> Option<&'static Record> {
+        let place = self.place();
+        let record = match self {
+            // SAFETY: the thread's own pointer to its record.
+            Self::Bp => unsafe { *place.cast::<*const Record>() },
+            _ => place.cast::<Record>().cast_const(),
+        };
+        // SAFETY: null, or the thread's own, which is there until it ends; bp's are there for ever.
+        unsafe { record.as_ref() }
+    }
+
+    /// Whether the calling thread is registered as a reader.
+    pub(crate) fn is_registered(self) -> bool {
+        reader::is_registered(self)
+    }
+
+    /// For who is about to wait for readers in `what`, a function without its flavour: sees that the calling thread
+    /// is none of them, as long as the answer is kept. A QSBR reader is offline meanwhile; as in liburcu, to wait is a
+    /// quiescent state. A thread in a section would wait for itself: named.
+    #[must_use = "a QSBR reader comes online when this goes"]
+    pub(crate) fn may_wait(self, what: &str) -> Away {
+        let name = self.name();
+        let Some(record) = self.record().filter(|record| !record.is_quiescent()) else {
+            return Away { online: None };
+        };
+        if !self.is_registered() {
+            fatal(format_args!(
+                "{name}_{what}() in a read-side critical section of a thread that is not registered: nobody waits \
+                 for its sections; call {name}_register_thread() before the first of them"
+            ));
+        }
+        if self == Self::Qsbr {
+            reader::go_offline(self, record);
+            return Away { online: Some(record) };
+        }
+        fatal(format_args!(
+            "{name}_{what}() inside a read-side critical section of the same thread, which it would wait for for \
+             ever; call {name}_read_unlock() first, or use {name}_call_rcu()"
+        ))
+    }
+}
+
+/// A thread that holds no grace period of a flavour up.
+#[derive(Debug)]
+pub(crate) struct Away {
+    /// What is to come online again.
+    online: Option<&'static Record>,
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        if let Some(record) = self.online {
+            reader::come_online(Flavor::Qsbr, record);
+        }
+    }
+}
+
+static BEGIN: Once = Once::new();
+
+/// A fork waits for who has begun to begin: in the child nobody would end that.
+pub(crate) fn finish_beginning() {
+    BEGIN.call_once(|| ());
+}
+
+/// Before the first use of anything: has forks find us.
+fn begin() {
+    BEGIN.call_once(|| {
+        // The domain makes itself known to `fork`, whose handlers must be there before ours.
+        let _ = Flavor::Memb.domain().domain().tuning();
+        reader::make_key();
+        fork::install();
+    });
+}
+
+/// Says where a flavour's symbols are. Each thin library's first call; a second one changes nothing.
+///
+/// # Safety
+/// `shim` and what it says is valid for ever.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
+    // SAFETY: by the contract.
+    let shim = unsafe { *shim };
+    let flavor = Flavor::from_raw(shim.flavor);
+    if let Some(attached) = SHIMS[flavor.index()].get() {
+        if !std::ptr::eq(attached.gp, shim.gp) {
+            fatal(format_args!(
+                "{name}: two copies of this flavour in one process, each with a {name}_gp of its own; link everything \
+                 with the same library",
+                name = flavor.name()
+            ));
+        }
+        return;
+    }
+    let same = |other: &&Flavor| {
+        SHIMS[other.index()].get().is_some_and(|attached| std::ptr::eq(attached.gp, shim.gp))
+    };
+    if let Some(both) = Flavor::ALL.iter().find(same) {
+        ONE_OF_TWO.store(both.index() + 1, Relaxed);
+        return;
+    }
+    let light = quiescence::fences() == Fences::Membarrier;
+    if !shim.has_sys_membarrier.is_null() {
+        // SAFETY: by the contract; an int that C's readers load plainly, of which 0 is right as well.
+        let place = unsafe { AtomicI32::from_ptr(shim.has_sys_membarrier) };
+        place.store(i32::from(light), Relaxed);
+    }
+    // SAFETY: nobody has read yet: before this there is no registration. The words are valid for ever.
+    unsafe { flavor.domain().attach(shim.gp, reader::surroundings(flavor)) };
+    if SHIMS[flavor.index()].set(shim).is_err() {
+        fatal(format_args!("{}: initialised by two threads at once", flavor.name()));
+    }
+    reader::attached(flavor);
+    if flavor == Flavor::Bp {
+        // Its first call may come from a signal handler: what that would have to lock and allocate is done now.
+        begin();
+        reader::reserve();
+    }
+}
+
+/// `synchronize_rcu`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_synchronize(flavor: c_uint) {
+    let flavor = Flavor::called(flavor);
+    reader::require_membarrier(flavor);
+    let away = flavor.may_wait("synchronize_rcu");
+    flavor.domain().domain().synchronize();
+    drop(away);
+}
+
+/// The QSBR reader's word, as its own inlined code writes it.
+pub(crate) mod word {
+    use super::*;
+
+    /// It holds no reference any more.
+    pub(crate) fn leave(record: &Record) {
+        // A full fence before, as in C's: the section's accesses, and those of the mutexes that it took, come first.
+        fence(SeqCst);
+        // Release: pairs with the Acquire in the driver's scan [GP-2].
+        record.word().store(0, Release);
+        // The store comes before the look whether the driver sleeps [FR-1].
+        fence(SeqCst);
+    }
+
+    /// It begins to hold references.
+    pub(crate) fn enter(record: &Record, words: &Words) {
+        // Acquire: pairs with the Release in the announcement [GP-3].
+        record.word().store(words.ctr.load(Acquire), Release);
+        // The driver's fence may be one for itself only, as all QSBR readers execute this one [GP-8].
+        fence(SeqCst);
+    }
+}

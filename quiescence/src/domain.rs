@@ -57,6 +57,14 @@ pub struct Cookie {
     domain: usize,
 }
 
+impl Cookie {
+    /// The cookie as a number, for interfaces that have no other way to hand it out; back by
+    /// [`Domain::cookie_from_bits`].
+    pub const fn to_bits(self) -> u64 {
+        self.cookie.to_bits()
+    }
+}
+
 impl Domain<Private> {
     /// A new domain without readers, with the default engine.
     pub fn new() -> Self {
@@ -428,6 +436,12 @@ impl<K: AnyKind> Domain<K> {
              queue the work with call() instead"
         );
         defer::barrier(core, || may_wait(core, "barrier", place).me());
+    }
+
+    /// The cookie that [`Cookie::to_bits`] made a number of, in this domain. Of any other number it makes a cookie that
+    /// may be done now, or not be for long.
+    pub fn cookie_from_bits(&self, bits: u64) -> Cookie {
+        self.cookie(grace::Cookie::from_bits(bits))
     }
 
     /// What deferral may take in this domain, as it is set now.

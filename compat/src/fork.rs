@@ -1,0 +1,111 @@
+//! `fork`: the child finds registrations, records and deferred calls whole.
+//!
+//! quiescence's own handlers see to its domains: no lock is held by a thread that the child does not have, its readers
+//! are gone, and the forking thread stays registered. Ours come around those. They block signals meanwhile, since a
+//! handler may read for the first time and register its thread, for which it would wait for locks that its own thread
+//! holds; and they hold what this crate locks. So nothing is left for `urcu_bp_before_fork` and its kin but what they
+//! are documented for besides: no signal handler runs between the two calls.
+
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::c_uint;
+use std::sync::MutexGuard;
+
+use crate::defer;
+use crate::fatal::fatal;
+use crate::flavor::{self, Flavor};
+use crate::reader::{self, Pool};
+use crate::signals::{self, Before};
+
+/// What is held while the memory is copied.
+struct Held {
+    pool: MutexGuard<'static, Pool>,
+    deferrers: defer::Held,
+    signals: Before,
+}
+
+/// Where the forking thread keeps it between the two calls.
+struct Place(UnsafeCell<Option<Held>>);
+
+// SAFETY: touched by a thread that holds what is in it: one at a time.
+unsafe impl Sync for Place {}
+
+static HELD: Place = Place(UnsafeCell::new(None));
+
+/// Has every fork find us. To be called when quiescence's handlers are there: the last to come is the first to prepare,
+/// and the last to be called afterwards.
+pub(crate) fn install() {
+    // SAFETY: three functions of the right type that live for ever.
+    let error = unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+    if error != 0 {
+        fatal(format_args!("pthread_atfork fails with error {error}: out of memory"));
+    }
+}
+
+extern "C" fn prepare() {
+    flavor::finish_beginning();
+    let signals = signals::block();
+    let held = Held { deferrers: defer::hold(), pool: reader::pool(), signals };
+    // SAFETY: the locks are ours, see `Place`.
+    unsafe { *HELD.0.get() = Some(held) };
+}
+
+fn take() -> Option<Held> {
+    // SAFETY: as in `prepare`.
+    unsafe { (*HELD.0.get()).take() }
+}
+
+extern "C" fn parent() {
+    let Some(Held { pool, deferrers, signals }) = take() else { return };
+    drop((pool, deferrers));
+    signals.restore();
+}
+
+extern "C" fn child() {
+    let Some(Held { mut pool, mut deferrers, signals }) = take() else { return };
+    pool.after_fork();
+    deferrers.after_fork();
+    drop((pool, deferrers));
+    signals.restore();
+}
+
+thread_local! {
+    /// What the thread blocked before the outermost `before_fork`, and how many there are.
+    static BEFORE: Cell<(u32, Option<Before>)> = const { Cell::new((0, None)) };
+}
+
+/// `urcu_bp_before_fork`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_before_fork(flavor: c_uint) {
+    Flavor::called(flavor);
+    let (depth, outer) = BEFORE.get();
+    let before = outer.unwrap_or_else(signals::block);
+    BEFORE.set((depth + 1, Some(before)));
+}
+
+/// `urcu_bp_after_fork_parent`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_after_fork_parent(flavor: c_uint) {
+    after_fork(Flavor::called(flavor), "parent");
+}
+
+/// `urcu_bp_after_fork_child`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_after_fork_child(flavor: c_uint) {
+    after_fork(Flavor::called(flavor), "child");
+}
+
+fn after_fork(flavor: Flavor, side: &str) {
+    let (depth, before) = BEFORE.get();
+    let Some(before) = before else {
+        let name = flavor.name();
+        fatal(format_args!(
+            "{name}_after_fork_{side}() without {name}_before_fork() on the same thread; call the one before fork() and \
+             the other after it"
+        ));
+    };
+    if depth > 1 {
+        return BEFORE.set((depth - 1, Some(before)));
+    }
+    BEFORE.set((0, None));
+    before.restore();
+}

@@ -1,0 +1,376 @@
+//! Readers: who is registered, and what becomes of a thread that ends.
+//!
+//! Where liburcu keeps a mark in the reader's record, we keep it here, beside the record: a thread-local without a
+//! destructor, good until the very end. A thread that ends without having unregistered is unregistered by a thread-specific
+//! key's destructor; those run in rounds, so a later destructor may register anew and is cleaned up after in turn.
+//!
+//! A bp reader registers by itself in its first section, which may be in a signal handler. What the handler interrupts
+//! may hold the library's locks or be in the midst of its thread-local table: so every call from C registers its
+//! thread ahead ([`register_ahead`]), where bp is in the process at all, and what is left to handlers finds nothing half
+//! done. Its records are not the threads', but come from a pool, and go back to it.
+
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::cell::Cell;
+use std::ffi::{c_uint, c_void};
+use std::ptr;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI32, fence};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use quiescence::Fences;
+use quiescence::foreign::{Record, Surroundings};
+
+use crate::fatal::{debugging, fatal};
+use crate::flavor::{FLAVORS, Flavor, word};
+use crate::{defer, signals};
+
+/// How often a thread's keys are destroyed, at most: glibc's `PTHREAD_DESTRUCTOR_ITERATIONS`.
+const ROUNDS: u32 = 4;
+
+thread_local! {
+    /// What the calling thread is registered for.
+    static REGISTERED: [Cell<bool>; FLAVORS] = const { [const { Cell::new(false) }; FLAVORS] };
+    /// How often it has been cleaned up after.
+    static ROUND: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether the calling thread is registered.
+pub(crate) fn is_registered(flavor: Flavor) -> bool {
+    REGISTERED.with(|registered| registered[flavor.index()].get())
+}
+
+fn set_registered(flavor: Flavor, now: bool) {
+    REGISTERED.with(|registered| registered[flavor.index()].set(now));
+}
+
+// ---- registration by the program -------------------------------------------------------------------
+
+/// `rcu_register_thread`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_register_thread(flavor: c_uint) {
+    let flavor = Flavor::called(flavor);
+    let name = flavor.name();
+    if flavor == Flavor::Bp {
+        return quiescence_urcu_bp_register();
+    }
+    if is_registered(flavor) {
+        fatal(format_args!(
+            "{name}_register_thread() twice by the same thread; register once, and unregister before the next time"
+        ));
+    }
+    if ROUND.get() >= ROUNDS {
+        fatal(format_args!(
+            "{name}_register_thread() by a thread whose last destructors run: nobody will unregister it; call \
+             {name}_unregister_thread() in the same destructor, or register earlier"
+        ));
+    }
+    require_membarrier(flavor);
+    let record = own_record(flavor);
+    if !record.is_quiescent() {
+        fatal(format_args!(
+            "{name}_register_thread() in a read-side critical section, which nobody has waited for; register before \
+             the first {name}_read_lock()"
+        ));
+    }
+    enter(flavor, record);
+    attend_end();
+}
+
+/// `rcu_unregister_thread`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_unregister_thread(flavor: c_uint) {
+    let flavor = Flavor::called(flavor);
+    let name = flavor.name();
+    if flavor == Flavor::Bp {
+        return; // as in liburcu: it does so when it ends
+    }
+    if !is_registered(flavor) {
+        fatal(format_args!(
+            "{name}_unregister_thread() by a thread that is not registered; register each thread once, in itself"
+        ));
+    }
+    let record = own_record(flavor);
+    if flavor != Flavor::Qsbr && !record.is_quiescent() {
+        fatal(format_args!(
+            "{name}_unregister_thread() inside a read-side critical section; call {name}_read_unlock() first"
+        ));
+    }
+    leave(flavor, record);
+}
+
+/// The signal flavour's readers have compiler barriers only, whatever we say: without membarrier nothing makes up for
+/// that.
+pub(crate) fn require_membarrier(flavor: Flavor) {
+    if flavor == Flavor::Signal && quiescence::fences() != Fences::Membarrier {
+        fatal(format_args!(
+            "urcu_signal: its readers execute no fences, and this process has no membarrier(2): allow it in the \
+             seccomp filter, start without QUIESCENCE_FENCES=portable, or use liburcu-mb"
+        ));
+    }
+}
+
+fn own_record(flavor: Flavor) -> &'static Record {
+    let Some(record) = flavor.record() else {
+        unreachable!("every flavour but bp has a record in each thread");
+    };
+    record
+}
+
+/// Makes the calling thread a reader; a QSBR one online.
+fn enter(flavor: Flavor, record: &'static Record) {
+    // SAFETY: not registered, by the callers; a thread's record lives as long as the thread, which is unregistered
+    // before it ends; bp's live for ever. The thin library's headers follow the protocol.
+    unsafe { flavor.domain().register(record) };
+    set_registered(flavor, true);
+    if flavor == Flavor::Qsbr {
+        come_online(flavor, record);
+    }
+}
+
+/// Undoes `enter`, and ends what section there is.
+fn leave(flavor: Flavor, record: &'static Record) {
+    if !record.is_quiescent() {
+        go_offline(flavor, record);
+    }
+    set_registered(flavor, false);
+    // SAFETY: registered, by the callers; in no section.
+    unsafe { flavor.domain().unregister(record) };
+}
+
+// ---- QSBR ------------------------------------------------------------------------------------------
+
+/// The beginning of a record, as the headers' inlined code sees it.
+#[repr(C)]
+struct Layout144 {
+    _before: [u8; 144],
+    waiting: AtomicI32,
+}
+
+/// Does what the inlined `thread_offline` does.
+pub(crate) fn go_offline(flavor: Flavor, record: &Record) {
+    word::leave(record);
+    let words = flavor.words();
+    if flavor == Flavor::Qsbr {
+        // SAFETY: a record has 256 bytes, and an int at 144 that its owner and the driver use as an atomic.
+        let layout = unsafe { &*ptr::from_ref(record).cast::<Layout144>() };
+        // Relaxed, both: the full fences around them order them [FR-1].
+        if layout.waiting.load(Relaxed) == 0 {
+            return;
+        }
+        layout.waiting.store(0, Relaxed);
+        fence(SeqCst);
+    }
+    const ASLEEP: u32 = u32::MAX;
+    if words.futex.load(Relaxed) == ASLEEP {
+        words.futex.store(0, Relaxed);
+        // Not private, as C's is not: both sides must agree.
+        // SAFETY: a wake-up of whoever sleeps on that word.
+        unsafe { libc::syscall(libc::SYS_futex, &raw const words.futex, libc::FUTEX_WAKE, 1) };
+    }
+}
+
+/// Does what the inlined `thread_online` does.
+pub(crate) fn come_online(flavor: Flavor, record: &Record) {
+    word::enter(record, flavor.words());
+}
+
+// ---- the end of a thread -----------------------------------------------------------------------------
+
+static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
+
+/// Makes the key whose destructor `thread_ends` is; once.
+pub(crate) fn make_key() -> libc::pthread_key_t {
+    *KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: a place for the key, and a function that lives for ever.
+        let error = unsafe { libc::pthread_key_create(&raw mut key, Some(thread_ends)) };
+        if error != 0 {
+            fatal(format_args!(
+                "pthread_key_create fails with error {error}: the process has no keys left"
+            ));
+        }
+        key
+    })
+}
+
+/// Has `thread_ends` called at the end of the calling thread.
+pub(crate) fn attend_end() {
+    let key = make_key();
+    let any: *const c_void = ptr::from_ref(&KEY).cast();
+    // SAFETY: a key of ours; that the value is not null is all that matters.
+    let error = unsafe { libc::pthread_setspecific(key, any) };
+    if error != 0 {
+        fatal(format_args!("pthread_setspecific fails with error {error}: out of memory"));
+    }
+}
+
+/// The thread ends: it reads no more, and defers no more, unless a destructor after this one does.
+unsafe extern "C" fn thread_ends(_any: *mut c_void) {
+    ROUND.set(ROUND.get() + 1);
+    for flavor in Flavor::ALL.into_iter().filter(|flavor| is_registered(*flavor)) {
+        let record = own_record(flavor);
+        if debugging() && flavor != Flavor::Qsbr && !record.is_quiescent() {
+            let name = flavor.name();
+            fatal(format_args!(
+                "a thread ends inside a read-side critical section of {name}; end each section with \
+                 {name}_read_unlock()"
+            ));
+        }
+        if flavor == Flavor::Bp {
+            signals::blocked(|| give_back(record));
+        } else {
+            leave(flavor, record);
+        }
+    }
+    defer::thread_ends();
+}
+
+// ---- bp: records of a pool ---------------------------------------------------------------------------
+
+/// Records that are allocated at once.
+const CHUNK: usize = 32;
+
+/// Whether threads register for bp ahead.
+static AHEAD: AtomicBool = AtomicBool::new(false);
+
+static POOL: Mutex<Pool> = Mutex::new(Pool { all: Vec::new(), free: Vec::new() });
+
+/// The records of bp, which live for ever.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    all: Vec<&'static Record>,
+    free: Vec<&'static Record>,
+}
+
+/// Locked for a push or a pop; always with signals blocked.
+pub(crate) fn pool() -> MutexGuard<'static, Pool> {
+    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    fn take(&mut self) -> &'static Record {
+        if self.free.is_empty() {
+            self.grow();
+        }
+        let Some(record) = self.free.pop() else { unreachable!("just grown") };
+        record
+    }
+
+    fn grow(&mut self) {
+        let layout = Layout::new::<[Record; CHUNK]>();
+        // SAFETY: of more than no bytes.
+        let chunk = unsafe { alloc_zeroed(layout) }.cast::<Record>();
+        if chunk.is_null() {
+            handle_alloc_error(layout);
+        }
+        self.all.reserve(CHUNK);
+        // So that giving back needs no memory.
+        self.free.reserve(self.all.capacity());
+        for index in 0..CHUNK {
+            // SAFETY: one of the chunk.
+            let record = unsafe { chunk.add(index) };
+            // SAFETY: all zeroes is a record that is not registered; never freed.
+            let record = unsafe { &*record };
+            self.all.push(record);
+            self.free.push(record);
+        }
+    }
+
+    /// In a child process: the other threads are gone, and their records free.
+    pub(crate) fn after_fork(&mut self) {
+        let own = if Flavor::Bp.is_attached() { Flavor::Bp.record() } else { None };
+        let is_own = |record: &&Record| own.is_some_and(|own| ptr::eq(*record, own));
+        self.free.clear();
+        self.free.extend(self.all.iter().filter(|record| !is_own(record)));
+    }
+}
+
+/// So that the first readers, which may be signal handlers, need allocate no record.
+pub(crate) fn reserve() {
+    signals::blocked(|| pool().grow());
+}
+
+/// A flavour is there.
+pub(crate) fn attached(flavor: Flavor) {
+    if flavor == Flavor::Bp {
+        AHEAD.store(true, Relaxed); // a hint to threads that have not read yet
+    }
+}
+
+/// Registers the calling thread for bp, if that is there, so that none of its signal handlers has to.
+pub(crate) fn register_ahead() {
+    if AHEAD.load(Relaxed) && !is_registered(Flavor::Bp) {
+        quiescence_urcu_bp_register();
+    }
+}
+
+/// bp: makes the calling thread a reader, if it is none. From its first section, by the program, or ahead.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_bp_register() {
+    let place = Flavor::Bp.place().cast::<*const Record>();
+    signals::blocked(|| {
+        if is_registered(Flavor::Bp) {
+            return; // by a handler, right before
+        }
+        let record = pool().take();
+        enter(Flavor::Bp, record);
+        attend_end();
+        // SAFETY: the thread's own pointer. Last: a section may begin now.
+        unsafe { place.write(record) };
+    });
+}
+
+/// bp: the calling thread reads no more; or registers anew. With signals blocked.
+fn give_back(record: &'static Record) {
+    let place = Flavor::Bp.place().cast::<*const Record>();
+    // SAFETY: the thread's own pointer.
+    unsafe { place.write(ptr::null()) };
+    leave(Flavor::Bp, record);
+    pool().free.push(record);
+}
+
+// ---- callbacks ---------------------------------------------------------------------------------------
+
+/// What `begin` has done, for `end` to undo.
+const ENTERED: usize = 1;
+const ONLINE: usize = 2;
+
+/// What goes around callbacks of a flavour: their thread is a reader of it, if it was none; a QSBR one online.
+pub(crate) fn surroundings(flavor: Flavor) -> Surroundings {
+    /// The functions have no argument to tell them the flavour by.
+    const fn of<const INDEX: usize>() -> Surroundings {
+        Surroundings {
+            begin: || begin(Flavor::ALL[INDEX]),
+            end: |done| end(Flavor::ALL[INDEX], done),
+        }
+    }
+    const ALL: [Surroundings; FLAVORS] =
+        [of::<0>(), of::<1>(), of::<2>(), of::<3>(), of::<4>(), of::<5>()];
+    ALL[flavor.index()]
+}
+
+fn begin(flavor: Flavor) -> usize {
+    register_ahead();
+    if flavor == Flavor::Bp {
+        return 0;
+    }
+    let record = own_record(flavor);
+    if !is_registered(flavor) {
+        enter(flavor, record);
+        ENTERED
+    } else if flavor == Flavor::Qsbr && record.is_quiescent() {
+        come_online(flavor, record);
+        ONLINE
+    } else {
+        0
+    }
+}
+
+fn end(flavor: Flavor, done: usize) {
+    match done {
+        // A callback may have unregistered its thread: that is its affair.
+        ENTERED if is_registered(flavor) => leave(flavor, own_record(flavor)),
+        ONLINE if is_registered(flavor) => go_offline(flavor, own_record(flavor)),
+        _ => {}
+    }
+}

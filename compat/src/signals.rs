@@ -1,0 +1,42 @@
+//! Signals that wait while a thread registers: a handler may read, and must find its thread registered or not.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// The signals that a thread blocked before.
+#[derive(Clone, Copy)]
+pub(crate) struct Before(libc::sigset_t);
+
+impl std::fmt::Debug for Before {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Before").finish_non_exhaustive()
+    }
+}
+
+/// Blocks all signals.
+pub(crate) fn block() -> Before {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: fills the set that it is given.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: `all` is filled, and `before` is written: the call fails where its first argument is wrong, only.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+    // SAFETY: as above.
+    Before(unsafe { before.assume_init() })
+}
+
+impl Before {
+    /// As it was.
+    pub(crate) fn restore(self) {
+        // SAFETY: a set that the system made.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
+    }
+}
+
+/// Calls `f` with all signals blocked.
+pub(crate) fn blocked<R>(f: impl FnOnce() -> R) -> R {
+    let before = block();
+    let result = f();
+    before.restore();
+    result
+}
