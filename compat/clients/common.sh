@@ -65,7 +65,8 @@ client() {
     trap clean_up EXIT
     trap 'fail "took more than $limit_s s, or was told to end"' TERM
     trap 'exit 130' INT
-    ( trap 'kill $!; exit' TERM; sleep "$limit_s" & wait; kill -TERM $$ ) >/dev/null 2>&1 &
+    mkfifo "$temporary/never"
+    ( read -r -t "$limit_s" <>"$temporary/never" || kill -TERM $$ ) >/dev/null 2>&1 &
     started+=($!)
     if has ours; then copy_libraries; fi
     mkdir -m 700 "$temporary/run"
@@ -126,7 +127,8 @@ until_true() {
     done
 }
 
-is_gone() { ! kill -0 "$1" 2>/dev/null; }
+# Also if nobody has asked how it ended: it may have become the child of another process than us.
+is_gone() { ! grep -qs '^State:.[^ZX]' "/proc/$1/status"; }
 
 # ended PID SECONDS WHAT: waits for a process of ours that was told to end; it has to end by itself, with 0.
 ended() {
@@ -152,7 +154,9 @@ clean_up() {
     if [ ${#all[@]} -gt 0 ]; then
         kill "${all[@]}" 2>/dev/null
         end=$((SECONDS + 3))
-        while kill -0 "${all[@]}" 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.05; done
+        for process in "${all[@]}"; do
+            while ! is_gone "$process" && [ $SECONDS -lt $end ]; do sleep 0.02; done
+        done
         kill -KILL "${all[@]}" 2>/dev/null
     fi
     [ -n "$temporary" ] && rm -rf "$temporary"

@@ -39,8 +39,8 @@ with_seen() {
 
 # make WHICH IMAGE
 make() {
-    truncate -s 640M "$2"
-    with_seen "$1" mkfs mkfs.xfs -q -f -m uuid=11111111-2222-3333-4444-555555555555 -d agcount=8 \
+    truncate -s 320M "$2"
+    with_seen "$1" mkfs mkfs.xfs -q -f -m uuid=11111111-2222-3333-4444-555555555555 -d agcount=4 \
         -p "$temporary/prototype" "$2" || fail "mkfs.xfs"
 }
 
@@ -57,7 +57,7 @@ state() {
 # damage KIND NUMBER: commands for xfs_db, a line each: where, and what is written there. Which directories
 # are hit follows from the number.
 damage() {
-    local group=$(($2 * 3 % 7)) d=$((($2 * 37) % (directories - 10)))
+    local group=$(($2 % 3)) d=$((($2 * 37) % (directories - 10)))
     case $1 in
         counters)
             echo "agf $group;write -d freeblks 7"
