@@ -18,7 +18,7 @@
 use std::fmt;
 use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicI32, AtomicU64};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 pub use crate::core::foreign::{Readers, Surroundings, Words};
 
@@ -39,11 +39,15 @@ pub struct Record {
     node: [usize; 2],
     /// QSBR: an updater sleeps until this reader has announced a quiescent state.
     waiting: AtomicI32,
-    _unused: [u8; 108],
+    _unused: u32,
+    /// 1 while the record is registered. For its own thread, which may look instead of remembering.
+    registered: AtomicU32,
+    _rest: [u8; 100],
 }
 
 const _: () = assert!(size_of::<Record>() == 256);
 const _: () = assert!(std::mem::offset_of!(Record, waiting) == 144);
+const _: () = assert!(std::mem::offset_of!(Record, registered) == 152);
 
 impl Record {
     /// The reader's word.
@@ -60,6 +64,11 @@ impl Record {
         let waiting = unsafe { &raw const (*record).waiting };
         // SAFETY: as above. Relaxed: the driver's heavy fence follows [FR-1].
         unsafe { &*waiting }.store(1, Relaxed);
+    }
+
+    /// Whether the record is registered: 152 bytes from its beginning, for those who look by themselves.
+    pub fn is_registered(&self) -> bool {
+        self.registered.load(Relaxed) != 0
     }
 
     /// Whether the reader is in no section; for QSBR, offline. For the reader's own thread.
@@ -122,6 +131,8 @@ impl ForeignDomain {
         assert!(self.links().words().is_some(), "quiescence: a foreign domain is not attached yet");
         // SAFETY: the slot is the first part of the record; by the contract.
         unsafe { local::foreign_slot(&self.core, || kind.handle(), record.cast::<Slot>(), sort) };
+        // SAFETY: by the contract.
+        unsafe { &*record }.registered.store(1, Relaxed);
     }
 
     /// Takes the calling thread's record out.
@@ -131,6 +142,8 @@ impl ForeignDomain {
     pub unsafe fn unregister(&'static self, record: *const Record) {
         let kind = Foreign(self);
         // SAFETY: by the contract.
+        unsafe { &*record }.registered.store(0, Relaxed);
+        // SAFETY: the first part of the record, as above.
         let slot = unsafe { &*record.cast::<Slot>() };
         local::release_other(&self.core, || kind.handle(), slot);
     }
