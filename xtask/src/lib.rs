@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod clients;
 pub mod compat;
 pub mod deb;
 pub mod install;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{compat, deb, install};
+use xtask::{clients, compat, deb, install};
 
 /// Builds, installs and packages quiescence's liburcu-compatible libraries.
 #[derive(Debug, Parser)]
@@ -49,6 +49,15 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "target/debian")]
         output: PathBuf,
     },
+    /// Build, and run Debian's knotd, gdnsd, xfs_repair and lttng daemons on the libraries, and on Debian's.
+    Clients {
+        /// Minutes instead of seconds.
+        #[arg(long)]
+        long: bool,
+        /// Which of them; all, if none is named.
+        #[arg(value_name = "NAME", value_parser = clients::CLIENTS)]
+        names: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -78,6 +87,9 @@ fn run(command: Command) -> Result<()> {
             for package in deb::packages(&tree, &output)? {
                 println!("{}", package.display());
             }
+        }
+        Command::Clients { long, names } => {
+            clients::run(&compat::build(compat::Mode::Release)?, &names, long)?;
         }
     }
     Ok(())

@@ -1,0 +1,44 @@
+//! Runs Debian's own programs on the libraries: the scripts of `compat/clients`, one after the other.
+//!
+//! What a script does it says itself; here is only which are run, on which libraries, and how it ended. A program that
+//! is not installed is a failure too: otherwise a machine without any would show that all is well.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// The scripts, in the order they are run in.
+pub const CLIENTS: [&str; 4] = ["knot", "gdnsd", "xfs", "lttng"];
+
+/// What a script ends with if something that it needs is not installed.
+const MISSING: i32 = 4;
+
+/// Runs these clients (all of them, if none is named) on the libraries of `tree`, and beside them on Debian's: for some
+/// seconds, or `long`.
+///
+/// # Errors
+/// If one did not hold, or could not be run; the others are run nevertheless.
+pub fn run(tree: &Path, names: &[String], long: bool) -> Result<()> {
+    let scripts = crate::compat::root().join("compat/clients");
+    let all = CLIENTS.map(str::to_owned);
+    let mut failed = Vec::new();
+    for name in if names.is_empty() { &all[..] } else { names } {
+        let mut script = Command::new(scripts.join(name).with_extension("sh"));
+        script.arg("--libraries").arg(tree.join("lib"));
+        if long {
+            script.arg("--long");
+        }
+        let status = script.status().with_context(|| format!("compat/clients/{name}.sh"))?;
+        match status.code() {
+            Some(0) => {}
+            Some(MISSING) => failed.push(format!("{name} (not installed)")),
+            Some(_) => failed.push(name.clone()),
+            None => failed.push(format!("{name} ({status})")),
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!("did not pass: {}", failed.join(", "))
+}
