@@ -162,6 +162,18 @@ pub enum Mutant {
     SharedOnly,
     /// Futures are not woken.
     LostWaker,
+    /// Intrusive: a node is linked before its content can be seen.
+    UnseenNode,
+    /// Intrusive: who takes the last node of a queue empties its head after it has moved the tail back.
+    LateHead,
+    /// Intrusive: who takes the last node of a queue does not look whether the tail is still there.
+    TailUnchecked,
+    /// Intrusive: of several who take all of a queue, each takes the first node.
+    TakeUnchecked,
+    /// Intrusive: a link that is not written yet is taken for the end of the stack.
+    UnlinkedEnd,
+    /// Intrusive: the first node is taken whoever took it meanwhile.
+    PopUnchecked,
 }
 
 impl Mutant {
@@ -240,6 +252,16 @@ impl Mutant {
 
     /// Steps of the sleep beside foreign readers.
     pub const FOREIGN: [Self; 2] = [Self::NoForeignFence, Self::NoForeignLook];
+
+    /// Steps of the queues and stacks of nodes that callers bring along.
+    pub const INTRUSIVE: [Self; 6] = [
+        Self::UnseenNode,
+        Self::LateHead,
+        Self::TailUnchecked,
+        Self::TakeUnchecked,
+        Self::UnlinkedEnd,
+        Self::PopUnchecked,
+    ];
 
     /// Steps of the engine `token`.
     pub const RELAY: [Self; 4] =

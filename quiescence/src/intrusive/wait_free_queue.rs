@@ -16,13 +16,14 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 use super::patience::{Patience, WouldBlock};
+use crate::chaos::{self, Mutant};
 use crate::os::sync::{self, AtomicPtr, Mutex, MutexGuard, const_unless_loom};
 
 /// What an object carries so that it can stand in a [`WaitFreeQueue`]: one word, liburcu's `struct cds_wfcq_node`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct QueueNode {
-    next: AtomicPtr<QueueNode>,
+    pub(super) next: AtomicPtr<QueueNode>,
 }
 
 impl QueueNode {
@@ -168,7 +169,7 @@ impl<'q> Ends<'q> {
             unsafe { &(*before).next }
         };
         // Release: pairs with the Acquire of the consumer that follows the link.
-        link.store(first, Release);
+        link.store(first, chaos::release_unless(Mutant::UnseenNode));
         before != self.empty
     }
 
@@ -189,10 +190,15 @@ impl<'q> Ends<'q> {
         let mut last = false;
         if next.is_null() {
             // Perhaps the last. The head is emptied first: once the tail is moved back, the link there is a producer's.
-            self.head.node.next.store(ptr::null_mut(), Relaxed);
+            if !chaos::mutant(Mutant::LateHead) {
+                self.head.node.next.store(ptr::null_mut(), Relaxed);
+            }
             // Release: pairs with the producers' exchange; who finds the queue empty writes the head after us.
             let moved = self.tail.last.compare_exchange(first, self.empty, Release, Relaxed);
-            if moved.is_ok() {
+            if moved.is_ok() || chaos::mutant(Mutant::TailUnchecked) {
+                if chaos::mutant(Mutant::LateHead) {
+                    self.head.node.next.store(ptr::null_mut(), Relaxed);
+                }
                 last = true;
             } else {
                 // A producer was faster. Nobody else writes the head while the queue is not empty.
@@ -218,17 +224,24 @@ impl<'q> Ends<'q> {
             if self.is_empty() {
                 return Ok(None);
             }
-            // Acquire: pairs with the Release that linked the first node. An exchange: of several who take all, one has
-            // the first node, and with it the rest.
-            let first = self.head.node.next.swap(ptr::null_mut(), Acquire);
-            if let Some(first) = NonNull::new(first) {
+            // Acquire: pairs with the Release that linked the first node.
+            let first = self.head.node.next.load(Acquire);
+            // Of several who take all, one has the first node, and with it the rest.
+            if !first.is_null() && (self.take_first(first) || chaos::mutant(Mutant::TakeUnchecked))
+            {
                 // Release: as in `dequeue`. Acquire: whoever puts the chain into another queue has its last link null.
                 let last = self.tail.last.swap(self.empty, AcqRel);
-                return Ok(Some(Chain { next: first.as_ptr(), last }));
+                return Ok(Some(Chain { next: first, last }));
             }
             // A producer, or somebody who takes all, is between two steps.
             patience.pass(&mut looks)?;
         }
+    }
+
+    /// Empties the head, unless somebody else has.
+    fn take_first(self, first: *mut QueueNode) -> bool {
+        // Relaxed: it has been acquired, and the tail is what releases.
+        self.head.node.next.compare_exchange(first, ptr::null_mut(), Relaxed, Relaxed).is_ok()
     }
 
     /// The first node, which stays.

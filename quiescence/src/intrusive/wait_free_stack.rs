@@ -1,0 +1,291 @@
+//! A stack onto which anybody puts nodes with one exchange.
+//!
+//! A producer exchanges the top for its node, and then writes below it what was the top before. A consumer that meets a
+//! node under which nothing is written yet waits for its producer ([`patience`](super::patience)). The bottom is marked
+//! by an address that no node has, since null means "not yet".
+//!
+//! Layout, and what is written when, are those of liburcu's `cds_wfs`, of which Desnoyers is the author: C programs have
+//! either side inlined.
+
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+
+use super::patience::{Patience, WouldBlock};
+use crate::chaos::{self, Mutant};
+use crate::os::sync::{AtomicPtr, const_unless_loom};
+
+/// What an object carries so that it can stand on a stack: one word, liburcu's `struct cds_wfs_node` and
+/// `struct cds_lfs_node`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct StackNode {
+    pub(super) next: AtomicPtr<StackNode>,
+}
+
+impl StackNode {
+    const_unless_loom! {
+        /// One that stands on no stack.
+        pub fn new() -> Self {
+            Self { next: AtomicPtr::new(ptr::null_mut()) }
+        }
+    }
+
+    /// Makes a word a node that stands on no stack, whatever it held before.
+    ///
+    /// # Safety
+    /// `node` may be written and is nobody else's.
+    #[inline]
+    pub unsafe fn write(node: *mut Self) {
+        // SAFETY: by this function's contract.
+        unsafe { node.write(Self::new()) };
+    }
+}
+
+impl Default for StackNode {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What lies under the lowest node.
+const BOTTOM: *mut StackNode = ptr::without_provenance_mut(1);
+
+/// What [`WaitFreeStack::pop`] gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Popped {
+    /// The node.
+    pub node: NonNull<StackNode>,
+    /// Whether the stack was empty when it had been taken: liburcu's `CDS_WFS_STATE_LAST`.
+    pub last: bool,
+}
+
+/// A stack of nodes that are part of their objects, laid out as liburcu's `struct __cds_wfs_stack`.
+///
+/// # Promise
+/// What comes off has gone on once; of what is there the last comes first. What was written to an object before it went
+/// on is seen by who takes it off. A `push` is a sequentially consistent operation.
+///
+/// # Progress and cost
+/// [`push`](Self::push) is wait-free: one exchange and one store. [`pop_all`](Self::pop_all) is wait-free: one exchange;
+/// the walk over what it gives, and [`pop`](Self::pop), are blocked by a producer that was stopped between its exchange
+/// and its store, and nap 200 us at a time after some hundred looks.
+///
+/// # Source
+/// liburcu's `cds_wfs` (Desnoyers).
+///
+/// ```
+/// use quiescence::intrusive::{StackNode, WaitFreeStack};
+///
+/// #[repr(C)]
+/// struct Job {
+///     node: StackNode, // first, so that a pointer to it is one to the job
+///     number: u32,
+/// }
+///
+/// let stack = WaitFreeStack::new();
+/// for number in 0..3 {
+///     let job = Box::new(Job { node: StackNode::new(), number });
+///     // SAFETY: a node of a box that is given away; it is turned into the box again below.
+///     unsafe { stack.push(Box::into_raw(job).cast()) };
+/// }
+/// let numbers = stack.pop_all().map(|node| {
+///     // SAFETY: a box from above, whose node comes first.
+///     unsafe { Box::from_raw(node.as_ptr().cast::<Job>()) }.number
+/// });
+/// assert!(numbers.eq([2, 1, 0]));
+/// ```
+#[repr(C)]
+#[derive(Debug)]
+pub struct WaitFreeStack {
+    top: AtomicPtr<StackNode>,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<WaitFreeStack>() == 8 && size_of::<StackNode>() == 8);
+
+impl WaitFreeStack {
+    const_unless_loom! {
+        /// An empty stack.
+        pub fn new() -> Self {
+            Self { top: AtomicPtr::new(BOTTOM) }
+        }
+    }
+
+    /// Whether nothing is on the stack. It may be otherwise a moment later. Orders nothing.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        // Relaxed: nothing is read through it.
+        self.top.load(Relaxed) == BOTTOM
+    }
+
+    /// Puts a node on top. Whether there was one before.
+    ///
+    /// # Progress
+    /// Wait-free.
+    ///
+    /// # Safety
+    /// - `node` was made by [`StackNode::new`] or [`StackNode::write`] since it was last on a stack.
+    /// - It stays where it is, and valid, until it has come off, and somebody who may be in [`pop`](Self::pop) has no
+    ///   hold of it any more; see there.
+    /// - Whoever takes it off may do so on any thread.
+    #[inline]
+    pub unsafe fn push(&self, node: *mut StackNode) -> bool {
+        // Release (Relaxed if that is what a test removes): pairs with the Acquire of who takes it off, who sees its
+        // content. SeqCst, which is no more on x86: liburcu promises a full fence, as for the queue.
+        let order = if chaos::mutant(Mutant::UnseenNode) { Relaxed } else { SeqCst };
+        let before = self.top.swap(node, order);
+        // SAFETY: nobody takes it off before this is written.
+        let link = unsafe { &(*node).next };
+        // Release: pairs with the Acquire of who goes on to the next; it carries what the exchange has seen.
+        link.store(before, chaos::release_unless(Mutant::UnseenNode));
+        before != BOTTOM
+    }
+
+    /// Takes the topmost node off; `None` if there is none. Waits for a producer that is not done.
+    ///
+    /// # Safety
+    /// One of three, for all who take nodes off this stack, one or all:
+    /// - they exclude each other;
+    /// - there is one such thread;
+    /// - those who pop are in a read-side critical section, and a node is not freed, changed or put on again until a
+    ///   grace period has passed since it came off. It has to be in a domain of theirs.
+    #[inline]
+    pub unsafe fn pop(&self) -> Option<Popped> {
+        // SAFETY: by this function's contract.
+        unsafe { self.pop_with(Patience::Wait) }.unwrap_or(None)
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Progress
+    /// Wait-free.
+    ///
+    /// # Errors
+    /// A producer is not done, or has just put something on. Nothing has changed.
+    ///
+    /// # Safety
+    /// As [`pop`](Self::pop).
+    #[inline]
+    pub unsafe fn try_pop(&self) -> Result<Option<Popped>, WouldBlock> {
+        // SAFETY: by this function's contract.
+        unsafe { self.pop_with(Patience::Refuse) }
+    }
+
+    /// Takes the topmost node off.
+    ///
+    /// # Safety
+    /// As [`pop`](Self::pop).
+    #[inline]
+    unsafe fn pop_with(&self, patience: Patience) -> Result<Option<Popped>, WouldBlock> {
+        loop {
+            // Acquire: pairs with the exchange in `push`: the link is null or below it, and the content is seen.
+            let top = self.top.load(Acquire);
+            if top == BOTTOM {
+                return Ok(None);
+            }
+            // SAFETY: nobody frees it while we are here, by this function's contract.
+            let link = unsafe { &(*top).next };
+            let below = if chaos::mutant(Mutant::UnlinkedEnd) {
+                // Acquire: as in `link`.
+                let below = link.load(Acquire);
+                if below.is_null() { BOTTOM } else { below }
+            } else {
+                patience.link(link)?
+            };
+            // Relaxed: nothing of ours is published. Who pops the next has seen its content by its own load, since an
+            // exchange goes on with what the exchanges before it released.
+            let popped = self.top.compare_exchange(top, below, Relaxed, Relaxed);
+            if popped.is_ok() || chaos::mutant(Mutant::PopUnchecked) {
+                return Ok(NonNull::new(top).map(|node| Popped { node, last: below == BOTTOM }));
+            }
+            if patience == Patience::Refuse {
+                return Err(WouldBlock);
+            }
+        }
+    }
+
+    /// Takes all nodes off, in constant time. They come topmost first.
+    ///
+    /// # Progress
+    /// Wait-free; the walk may block.
+    pub fn pop_all(&self) -> Stacked {
+        // Acquire: pairs with the exchanges in `push`. SeqCst: as there.
+        Stacked { next: self.top.swap(BOTTOM, SeqCst) }
+    }
+}
+
+impl Default for WaitFreeStack {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Nodes that have come off a [`WaitFreeStack`] together, topmost first; each is its taker's as soon as it is out, but
+/// where somebody is in [`pop`](WaitFreeStack::pop). Those that are left when this is dropped are nobody's: they leak.
+#[derive(Debug)]
+#[must_use = "what is in it leaks"]
+pub struct Stacked {
+    next: *mut StackNode,
+}
+
+// SAFETY: by the contract of `push`, nodes may be taken off on any thread.
+unsafe impl Send for Stacked {}
+
+impl Stacked {
+    /// The topmost node, which stays; `None` if nothing is left.
+    pub fn first(&self) -> Option<NonNull<StackNode>> {
+        if self.next == BOTTOM { None } else { NonNull::new(self.next) }
+    }
+
+    /// The node below `node`, of those that have come off together; `None` under the lowest. Waits for a producer that is
+    /// not done.
+    ///
+    /// # Safety
+    /// `node` came off a [`WaitFreeStack`] with others, by `pop_all`, and was not written since.
+    pub unsafe fn below(node: NonNull<StackNode>) -> Option<NonNull<StackNode>> {
+        // SAFETY: by this function's contract.
+        unsafe { Self::below_with(node, Patience::Wait) }.unwrap_or(None)
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// A producer is not done.
+    ///
+    /// # Safety
+    /// As [`below`](Self::below).
+    pub unsafe fn try_below(
+        node: NonNull<StackNode>,
+    ) -> Result<Option<NonNull<StackNode>>, WouldBlock> {
+        // SAFETY: by this function's contract.
+        unsafe { Self::below_with(node, Patience::Refuse) }
+    }
+
+    /// The node below `node`.
+    ///
+    /// # Safety
+    /// As [`below`](Self::below).
+    #[inline]
+    unsafe fn below_with(
+        node: NonNull<StackNode>,
+        patience: Patience,
+    ) -> Result<Option<NonNull<StackNode>>, WouldBlock> {
+        // SAFETY: the caller's own node.
+        let link = unsafe { &(*node.as_ptr()).next };
+        let below = patience.link(link)?;
+        Ok(if below == BOTTOM { None } else { NonNull::new(below) })
+    }
+}
+
+impl Iterator for Stacked {
+    type Item = NonNull<StackNode>;
+
+    #[inline]
+    fn next(&mut self) -> Option<NonNull<StackNode>> {
+        let node = self.first()?;
+        // SAFETY: a node that has come off, and not been handed out.
+        let below = unsafe { Self::below(node) };
+        self.next = below.map_or(BOTTOM, NonNull::as_ptr);
+        Some(node)
+    }
+}
