@@ -36,6 +36,8 @@ void quiescence_urcu_register_thread(unsigned int flavor);
 void quiescence_urcu_unregister_thread(unsigned int flavor);
 /* bp: gives the calling thread a record and stores it at reader(). */
 void quiescence_urcu_bp_register(void);
+/* <rcu>: makes the calling thread a reader until it ends, if it is none. Part of the interface: inlined in programs. */
+void quiescence_urcu_reader(unsigned int flavor);
 void quiescence_urcu_synchronize(unsigned int flavor);
 /* A reader that has left finds gp.futex at -1, or a QSBR reader its waiting word set: by the shim's slow paths. */
 void quiescence_urcu_before_fork(unsigned int flavor);

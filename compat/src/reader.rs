@@ -30,6 +30,8 @@ const ROUNDS: u32 = 4;
 thread_local! {
     /// What the calling thread is registered for.
     static REGISTERED: [Cell<bool>; FLAVORS] = const { [const { Cell::new(false) }; FLAVORS] };
+    /// Whether that was by a section of C++, and the program does not know.
+    static IMPLICIT: [Cell<bool>; FLAVORS] = const { [const { Cell::new(false) }; FLAVORS] };
     /// How often it has been cleaned up after.
     static ROUND: Cell<u32> = const { Cell::new(0) };
 }
@@ -41,6 +43,7 @@ pub(crate) fn is_registered(flavor: Flavor) -> bool {
 
 fn set_registered(flavor: Flavor, now: bool) {
     REGISTERED.with(|registered| registered[flavor.index()].set(now));
+    IMPLICIT.with(|implicit| implicit[flavor.index()].set(false));
 }
 
 // ---- registration by the program -------------------------------------------------------------------
@@ -54,6 +57,9 @@ pub(crate) extern "C" fn quiescence_urcu_register_thread(flavor: c_uint) {
         return quiescence_urcu_bp_register();
     }
     if is_registered(flavor) {
+        if IMPLICIT.with(|implicit| implicit[flavor.index()].replace(false)) {
+            return;
+        }
         fatal(format_args!(
             "{name}_register_thread() twice by the same thread; register once, and unregister before the next time"
         ));
@@ -74,6 +80,17 @@ pub(crate) extern "C" fn quiescence_urcu_register_thread(flavor: c_uint) {
     }
     enter(flavor, record);
     attend_end();
+}
+
+/// Makes the calling thread a reader until it ends, if it is none: from the first section of `<rcu>`. A program that
+/// registers it later finds nothing wrong.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_reader(flavor: c_uint) {
+    if !is_registered(Flavor::called(flavor)) {
+        quiescence_urcu_register_thread(flavor);
+        let flavor = Flavor::from_raw(flavor);
+        IMPLICIT.with(|implicit| implicit[flavor.index()].set(true));
+    }
 }
 
 /// `rcu_unregister_thread`.

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// Every promise of [saferecl.hp].
+
+#include <hazard_pointer>
+#include <rcu>
+
+#include <cstdio>
+#include <cstdlib>
+#include <semaphore>
+#include <thread>
+#include <vector>
+
+#define CHECK(condition) \
+	((condition) ? (void)0 : (std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition), std::abort()))
+
+static_assert(__cpp_lib_hazard_pointer == 202306L);
+static_assert(std::is_nothrow_default_constructible_v<std::hazard_pointer>);
+static_assert(std::is_nothrow_move_constructible_v<std::hazard_pointer>);
+static_assert(std::is_nothrow_move_assignable_v<std::hazard_pointer>);
+static_assert(!std::is_copy_constructible_v<std::hazard_pointer>);
+
+static std::atomic<int> alive;
+
+struct Object : std::hazard_pointer_obj_base<Object> {
+	std::atomic<unsigned> state{0x5eed};
+	Object() { alive++; }
+	~Object()
+	{
+		state = 0xdead;
+		alive--;
+	}
+};
+static_assert(noexcept(std::declval<Object &>().retire()));
+static_assert(std::is_trivially_copyable_v<std::hazard_pointer_obj_base<Object>>);
+
+// The base is not the first one, so that the object and what is protected have different addresses.
+struct Other {
+	virtual ~Other() = default;
+	long before = 1;
+};
+struct Second : Other, std::hazard_pointer_obj_base<Second> {
+	Second() { alive++; }
+	~Second() override { alive--; }
+};
+
+// Retires things until one of an earlier call has been looked at.
+static void until_alive(int count)
+{
+	while (alive > count + 1) {
+		(new Object)->retire();
+		std::rcu_barrier(); // the looks are callbacks
+	}
+}
+
+template <class T> static void a_protected_object_stays()
+{
+	std::atomic<T *> source{new T};
+	auto pointer = std::make_hazard_pointer();
+	CHECK(!pointer.empty());
+	T *object = pointer.protect(source);
+	source.load()->retire();
+	source = nullptr;
+	for (int each = 0; each < 3000; each++)
+		(new Object)->retire();
+	std::rcu_barrier();
+	CHECK(alive >= 1 && object == static_cast<T *>(object));
+	int before = alive;
+	pointer.reset_protection();
+	until_alive(0);
+	CHECK(before >= alive);
+	std::rcu_barrier();
+}
+
+static void retired_objects_are_reclaimed_without_further_calls()
+{
+	int before = alive;
+	(new Object)->retire();
+	while (alive != before)
+		std::this_thread::yield();
+}
+
+static void pointers_move()
+{
+	std::hazard_pointer empty;
+	CHECK(empty.empty());
+	auto one = std::make_hazard_pointer();
+	auto other = std::move(one);
+	CHECK(one.empty() && !other.empty());
+	one = std::move(other);
+	CHECK(!one.empty() && other.empty());
+	one.swap(other);
+	CHECK(one.empty() && !other.empty());
+	swap(one, other);
+	CHECK(!one.empty());
+	one = std::move(*&one);
+	CHECK(!one.empty());
+	std::vector<std::hazard_pointer> many;
+	for (int each = 0; each < 100; each++)
+		many.push_back(std::make_hazard_pointer());
+}
+
+static void what_has_changed_is_not_protected()
+{
+	Object first, second;
+	std::atomic<Object *> source{&second};
+	auto pointer = std::make_hazard_pointer();
+	Object *found = &first;
+	CHECK(!pointer.try_protect(found, source) && found == &second);
+	CHECK(pointer.try_protect(found, source) && found == &second);
+	source = nullptr;
+	CHECK(pointer.protect(source) == nullptr);
+}
+
+static void nobody_reads_what_was_reclaimed()
+{
+	std::atomic<Object *> current{new Object};
+	std::atomic<bool> stop{false};
+	std::vector<std::thread> readers;
+	for (int each = 0; each < 3; each++)
+		readers.emplace_back([&] {
+			while (!stop) {
+				auto pointer = std::make_hazard_pointer();
+				Object *object = pointer.protect(current);
+				for (int look = 0; look < 10; look++)
+					CHECK(object->state == 0x5eed);
+			}
+		});
+	int most = 0;
+	for (int each = 0; each < 50000; each++) {
+		current.exchange(new Object)->retire();
+		most = std::max(most, alive.load());
+	}
+	CHECK(most < 5000); // 1024, those of a look in progress, and a few
+	stop = true;
+	for (std::thread &reader : readers)
+		reader.join();
+	current.load()->retire();
+}
+
+int main()
+{
+	retired_objects_are_reclaimed_without_further_calls();
+	a_protected_object_stays<Object>();
+	a_protected_object_stays<Second>();
+	pointers_move();
+	what_has_changed_is_not_protected();
+	nobody_reads_what_was_reclaimed();
+	until_alive(0);
+	std::puts("ok");
+}
