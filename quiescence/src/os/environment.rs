@@ -17,6 +17,12 @@ pub(crate) fn number(name: &CStr) -> Option<u32> {
     imp::with(name, |found| std::str::from_utf8(found).ok()?.parse().ok())
 }
 
+/// What the variable says, if it says something.
+#[cfg(not(loom))]
+pub(crate) fn value(name: &CStr) -> Option<String> {
+    imp::with(name, |found| Some(String::from_utf8_lossy(found).into_owned()))
+}
+
 #[cfg(unix)]
 mod imp {
     use super::CStr;
