@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * What the thin libraries ask of libquiescence.so.0. Not installed; the flavour is always the first argument.
  * Structures are those of the public headers, here by name only.
@@ -73,6 +74,12 @@ void quiescence_urcu_defer_unregister_thread(unsigned int flavor);
 void quiescence_urcu_defer_barrier(unsigned int flavor);
 void quiescence_urcu_defer_barrier_thread(unsigned int flavor);
 void quiescence_urcu_defer_exit(unsigned int flavor);
+
+/* In a registered thread's record, so many bytes from its beginning, there is an int that is not 0. */
+#define QUIESCENCE_REGISTERED 152
+
+/* Whether QUIESCENCE_DEBUG=1 asks for checks that cost something. */
+bool quiescence_urcu_debugging(void);
 
 /* Says what is wrong and what to do, and ends the process. */
 void quiescence_urcu_fatal(unsigned int flavor, const char *what) __attribute__((noreturn));

@@ -99,9 +99,13 @@ static const struct quiescence_shim shim = {
 	.reader = reader_of_this_thread,
 };
 
+/* Whether mistakes are looked for that cost something to find. */
+static bool is_debugging;
+
 static void __attribute__((constructor)) attach(void)
 {
 	quiescence_urcu_attach(&shim);
+	is_debugging = quiescence_urcu_debugging();
 }
 
 #if defined(SHIM_MEMB) || defined(SHIM_MB) || defined(SHIM_SIGNAL)
@@ -125,6 +129,26 @@ void URCU(exit)(void)
  * ---- Readers ----
  */
 
+/* bp registers by itself. Where the mark is, is the core's to say. */
+static inline void look_for_a_section_of_nobody(void)
+{
+#if !defined(SHIM_BP)
+	if (__builtin_expect(is_debugging, 0) && !*((unsigned int *)((char *)&URCU(reader) + QUIESCENCE_REGISTERED)))
+		quiescence_urcu_fatal(SHIM_NUMBER, "rcu_read_lock() by a thread that is not registered: no updater "
+				"waits for it; call rcu_register_thread() first, in that thread");
+#endif
+}
+
+/* One too many leaves a word that looks like four thousand million sections. In QSBR there is nothing to count. */
+static inline void look_for_a_section_to_leave(void)
+{
+#if !defined(SHIM_QSBR)
+	if (__builtin_expect(!INLINED(read_ongoing)(), 0))
+		quiescence_urcu_fatal(SHIM_NUMBER, "rcu_read_unlock() outside a read-side critical section: call it "
+				"once for each rcu_read_lock(), in the same thread");
+#endif
+}
+
 /* Under labels, for the header of QSBR makes functions without code of them, inline for everybody. */
 #define LABEL(name) LABEL_OF(URCU(name))
 #define LABEL_OF(name) LABEL_TEXT(name)
@@ -134,11 +158,13 @@ void read_unlock(void) __asm__(LABEL(read_unlock));
 
 void read_lock(void)
 {
+	look_for_a_section_of_nobody();
 	INLINED(read_lock)();
 }
 
 void read_unlock(void)
 {
+	look_for_a_section_to_leave();
 	INLINED(read_unlock)();
 }
 

@@ -42,12 +42,16 @@ pub struct Record {
     _unused: u32,
     /// 1 while the record is registered. For its own thread, which may look instead of remembering.
     registered: AtomicU32,
-    _rest: [u8; 100],
+    _unused_too: u32,
+    /// The same where QSBR's readers look, if they are compiled with liburcu's assertions.
+    registered_qsbr: AtomicU32,
+    _rest: [u8; 92],
 }
 
 const _: () = assert!(size_of::<Record>() == 256);
 const _: () = assert!(std::mem::offset_of!(Record, waiting) == 144);
 const _: () = assert!(std::mem::offset_of!(Record, registered) == 152);
+const _: () = assert!(std::mem::offset_of!(Record, registered_qsbr) == 160);
 
 impl Record {
     /// The reader's word.
@@ -69,6 +73,11 @@ impl Record {
     /// Whether the record is registered: 152 bytes from its beginning, for those who look by themselves.
     pub fn is_registered(&self) -> bool {
         self.registered.load(Relaxed) != 0
+    }
+
+    fn set_registered(&self, now: bool) {
+        self.registered.store(u32::from(now), Relaxed);
+        self.registered_qsbr.store(u32::from(now), Relaxed);
     }
 
     /// Whether the reader is in no section; for QSBR, offline. For the reader's own thread.
@@ -132,7 +141,7 @@ impl ForeignDomain {
         // SAFETY: the slot is the first part of the record; by the contract.
         unsafe { local::foreign_slot(&self.core, || kind.handle(), record.cast::<Slot>(), sort) };
         // SAFETY: by the contract.
-        unsafe { &*record }.registered.store(1, Relaxed);
+        unsafe { &*record }.set_registered(true);
     }
 
     /// Takes the calling thread's record out.
@@ -142,7 +151,7 @@ impl ForeignDomain {
     pub unsafe fn unregister(&'static self, record: *const Record) {
         let kind = Foreign(self);
         // SAFETY: by the contract.
-        unsafe { &*record }.registered.store(0, Relaxed);
+        unsafe { &*record }.set_registered(false);
         // SAFETY: the first part of the record, as above.
         let slot = unsafe { &*record.cast::<Slot>() };
         local::release_other(&self.core, || kind.handle(), slot);

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::interim;
-use crate::library::{CORE, LIBRARIES, Library};
+use crate::library::{CORE, CORE_LINK, LIBRARIES, Library};
 use crate::pkgconfig;
 use crate::tools::{c_compiler, files_below, run};
 
@@ -176,7 +176,7 @@ impl Build {
             .args(interim)
             .args(["-Wl,--as-needed", "-lgcc_s", "-lpthread", "-lm", "-ldl", "-lc", "-o"])
             .arg(self.library(CORE)))?;
-        Ok(())
+        symlink(CORE, &self.library(CORE_LINK))
     }
 
     fn compile(&self, library: &Library) -> Result<Vec<PathBuf>> {

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::compat::symlink;
-use crate::library::{CORE, LIBRARIES};
+use crate::library::{CORE, CORE_LINK, LIBRARIES};
 use crate::pkgconfig;
 use crate::tools::{files_below, run};
 
@@ -133,6 +133,7 @@ fn items(tree: &Path, places: &Places, part: Part) -> Result<Vec<Item>> {
             }
         }
         Part::Development => {
+            add(places.libdir.join(CORE_LINK), Content::Link(CORE.to_owned()));
             for library in LIBRARIES {
                 add(places.libdir.join(library.linker_name()), Content::Link(library.soname()));
             }

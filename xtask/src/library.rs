@@ -23,6 +23,8 @@ pub(crate) const SOVERSION: &str = "8";
 pub(crate) const INTERFACE: &str = "0.13.2";
 /// The core.
 pub(crate) const CORE: &str = "libquiescence.so.0";
+/// The core, as the linker looks for it: programs with `<rcu>` name it, since its functions are inlined in them.
+pub(crate) const CORE_LINK: &str = "libquiescence.so";
 
 const FLAVOR: &[&str] = &["flavor.c", "pointer.c", "futex.c"];
 

@@ -1,0 +1,203 @@
+//! What the libraries look like from outside, side by side with Debian's: symbols, their kinds and sizes, sonames, layouts.
+//! And the traps into which a replacement falls: data that executables have copied into themselves, libraries that are
+//! loaded while the program runs, a worker that its program joins.
+
+#[path = "abi/elf.rs"]
+mod elf;
+#[path = "abi/program.rs"]
+mod program;
+
+use std::path::PathBuf;
+
+use elf::{debian, dynamic, exports, relocations, segments, values};
+use program::{Whose, compile, run, scratch};
+
+const LIBRARIES: [&str; 8] = ["", "-memb", "-mb", "-qsbr", "-bp", "-signal", "-cds", "-common"];
+const FLAVORS: [&str; 5] = ["memb", "mb", "qsbr", "bp", "signal"];
+
+fn soname(suffix: &str) -> String {
+    format!("liburcu{suffix}.so.8")
+}
+
+fn ours(soname: &str) -> PathBuf {
+    xtask::compat::built().join("lib").join(soname)
+}
+
+/// What we export beyond Debian 12's libraries: the poll interface of liburcu 0.14, which programs are compiled against.
+fn is_of_0_14(name: &str) -> bool {
+    FLAVORS.iter().any(|flavor| {
+        name.strip_prefix(&format!("urcu_{flavor}_"))
+            .is_some_and(|rest| ["start_poll_synchronize_rcu", "poll_state_synchronize_rcu"].contains(&rest))
+    })
+}
+
+#[test]
+fn exported_symbols_are_debians() {
+    for soname in LIBRARIES.map(soname) {
+        let (theirs, ours) = (exports(&debian().join(&soname)), exports(&ours(&soname)));
+        assert!(theirs.len() > 40, "{soname}: Debian's exports {} symbols only", theirs.len());
+        for (name, symbol) in &theirs {
+            assert_eq!(ours.get(name), Some(symbol), "{soname}: {name}, ours against Debian's");
+        }
+        let more = ours.keys().filter(|name| !theirs.contains_key(*name));
+        let unknown: Vec<_> = more.filter(|name| !is_of_0_14(name)).collect();
+        assert!(unknown.is_empty(), "{soname} exports what is not in the interface: {unknown:?}");
+    }
+}
+
+#[test]
+fn the_polling_of_0_14_is_in_every_flavour() {
+    for flavor in FLAVORS {
+        let ours = exports(&ours(&soname(&format!("-{flavor}"))));
+        let polls = ours.keys().filter(|name| is_of_0_14(name)).count();
+        assert_eq!(polls, 2, "liburcu-{flavor}");
+    }
+}
+
+#[test]
+fn the_core_exports_its_own_names_only() {
+    let names = exports(&ours("libquiescence.so.0"));
+    assert!(names.len() > 100, "{} symbols", names.len());
+    let foreign: Vec<_> = names.keys().filter(|name| !name.starts_with("quiescence_")).collect();
+    assert!(foreign.is_empty(), "{foreign:?}");
+}
+
+/// What the dynamic linker is told of each library.
+#[test]
+fn libraries_are_linked_as_they_must_be() {
+    for soname in LIBRARIES.map(soname).into_iter().chain(["libquiescence.so.0".to_owned()]) {
+        let file = ours(&soname);
+        let entries = dynamic(&file);
+        let flags = format!("{:?} {:?}", values(&entries, "FLAGS"), values(&entries, "FLAGS_1"));
+        assert_eq!(values(&entries, "SONAME"), [&soname]);
+        // Data that an executable has copied is found through the table that the dynamic linker fills.
+        assert!(!flags.contains("SYMBOLIC") && values(&entries, "SYMBOLIC").is_empty(), "{soname}: {flags}");
+        // With it, a library cannot be loaded once the space for thread-local storage is used up.
+        assert!(!flags.contains("STATIC_TLS"), "{soname}: {flags}");
+        assert!(!flags.contains("TEXTREL") && values(&entries, "TEXTREL").is_empty(), "{soname}: {flags}");
+        // Threads and records outlive a dlclose; a reader does not bind in its first section.
+        assert!(flags.contains("NODELETE") && flags.contains("NOW"), "{soname}: {flags}");
+        // liburcu's symbols have no versions.
+        assert!(values(&entries, "VERDEF").is_empty(), "{soname}");
+        let segments = segments(&file);
+        assert!(segments.iter().any(|line| line.starts_with("GNU_RELRO")), "{soname}");
+        let stack = segments.iter().find(|line| line.starts_with("GNU_STACK")).expect("a segment for the stack");
+        assert!(!stack.contains("RWE"), "{soname}: {stack}");
+        if soname.starts_with("liburcu") {
+            assert!(values(&entries, "NEEDED").contains(&"libquiescence.so.0"), "{soname}");
+            assert_eq!(values(&entries, "RUNPATH"), ["$ORIGIN"], "{soname}");
+        }
+    }
+}
+
+#[test]
+fn thread_local_readers_are_reached_by_descriptors() {
+    for flavor in FLAVORS {
+        let library = ours(&soname(&format!("-{flavor}")));
+        let reader = format!("urcu_{flavor}_reader");
+        let kinds: Vec<_> =
+            relocations(&library).into_iter().filter(|(_, symbol)| *symbol == reader).collect();
+        let descriptor = if cfg!(target_arch = "x86_64") { "R_X86_64_TLSDESC" } else { "R_AARCH64_TLSDESC" };
+        assert_eq!(kinds, [(descriptor.to_owned(), reader)]);
+    }
+}
+
+#[test]
+fn layouts_and_numbers_are_debians() {
+    debian();
+    let directory = scratch("layouts");
+    let inline = &["-lurcu-memb", "-lurcu-bp", "-lurcu-qsbr"];
+    let theirs = run(&compile(&directory, "layouts.c", Whose::Debians, inline), Whose::Debians, &[]);
+    let ours = run(&compile(&directory, "layouts.c", Whose::Ours, inline), Whose::Ours, &[]);
+    assert!(theirs.lines().count() > 70, "{theirs}");
+    for (ours, theirs) in ours.lines().zip(theirs.lines()) {
+        assert_eq!(ours, theirs, "ours against Debian's");
+    }
+    assert_eq!(ours, theirs);
+    assert!(theirs.contains("struct rcu_flavor_struct 112 8\n"));
+}
+
+/// Trap 1. Each way of compiling an executable that makes copies, with either headers, on either libraries.
+#[test]
+fn data_that_an_executable_has_copied_is_the_data() {
+    debian();
+    let copied = ["urcu_memb_gp", "urcu_memb_has_sys_membarrier", "urcu_memb_flavor"];
+    for (headers, pie) in [
+        (Whose::Ours, "-pie"),
+        (Whose::Ours, "-no-pie"),
+        (Whose::Debians, "-pie"),
+        (Whose::Debians, "-no-pie"),
+    ] {
+        let directory = scratch(&format!("copied-{headers:?}{pie}"));
+        let options = if pie == "-pie" { ["-fPIE", "-pie", "-lurcu-memb"] } else { ["-fno-pie", pie, "-lurcu-memb"] };
+        let program = compile(&directory, "copied.c", headers, &options);
+        let relocations = relocations(&program);
+        for symbol in copied {
+            let is_copied = relocations.iter().any(|(kind, name)| kind.ends_with("_COPY") && name == symbol);
+            assert!(is_copied, "this test needs an executable with a copy of {symbol}: {relocations:?}");
+        }
+        for libraries in [Whose::Ours, Whose::Debians] {
+            assert_eq!(run(&program, libraries, &[]), "ok\n");
+        }
+    }
+}
+
+/// Trap 2. By a program that is linked with none of them, from threads that are older.
+#[test]
+fn each_library_can_be_loaded_while_a_program_runs() {
+    let program = compile(&scratch("dlopened"), "dlopened.c", Whose::Ours, &["-ldl"]);
+    for flavor in FLAVORS {
+        let library = soname(&format!("-{flavor}"));
+        assert_eq!(run(&program, Whose::Ours, &[&library, flavor]), "1 used\nok\n", "{library}");
+    }
+    assert_eq!(run(&program, Whose::Ours, &["liburcu.so.8", "memb"]), "1 used\nok\n");
+    for library in ["liburcu-cds.so.8", "liburcu-common.so.8"] {
+        assert_eq!(run(&program, Whose::Ours, &[library, "-"]), "0 used\nok\n", "{library}");
+    }
+}
+
+#[test]
+fn all_libraries_can_be_loaded_into_one_program() {
+    let program = compile(&scratch("dlopened-all"), "dlopened.c", Whose::Ours, &["-ldl"]);
+    let mut arguments: Vec<String> = Vec::new();
+    for flavor in FLAVORS {
+        arguments.extend([soname(&format!("-{flavor}")), flavor.to_owned()]);
+    }
+    arguments.extend(["liburcu.so.8", "memb", "liburcu-cds.so.8", "-", "liburcu-common.so.8", "-"].map(str::to_owned));
+    let forward: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    assert_eq!(run(&program, Whose::Ours, &forward), "6 used\nok\n");
+    let backward: Vec<&str> = forward.chunks(2).rev().flatten().copied().collect();
+    assert_eq!(run(&program, Whose::Ours, &backward), "6 used\nok\n");
+}
+
+/// liburcu and liburcu-memb have the same symbols. Two plugins may bring one each; the core has one domain for both.
+#[test]
+fn liburcu_and_liburcu_memb_are_one_in_a_process() {
+    let program = compile(&scratch("one"), "dlopened.c", Whose::Ours, &["-ldl"]);
+    for pair in [["liburcu.so.8", "liburcu-memb.so.8"], ["liburcu-memb.so.8", "liburcu.so.8"]] {
+        assert_eq!(run(&program, Whose::Ours, &["--one", pair[0], pair[1]]), "ok\n");
+    }
+}
+
+/// Trap 3.
+#[test]
+fn a_freed_worker_s_thread_is_joined_by_its_program() {
+    debian();
+    for headers in [Whose::Ours, Whose::Debians] {
+        let program = compile(&scratch(&format!("joinable-{headers:?}")), "joinable.c", headers, &["-lurcu-memb"]);
+        for libraries in [Whose::Ours, Whose::Debians] {
+            assert_eq!(run(&program, libraries, &[]), "ok\n");
+        }
+    }
+}
+
+/// Trap 4.
+#[test]
+fn the_futex_of_the_interface_waits_and_wakes() {
+    debian();
+    for headers in [Whose::Ours, Whose::Debians] {
+        let program = compile(&scratch(&format!("futex-{headers:?}")), "futex.c", headers, &["-lurcu-memb"]);
+        assert_eq!(run(&program, Whose::Ours, &["ours"]), "ok\n");
+        assert_eq!(run(&program, Whose::Debians, &["stock"]), "ok\n");
+    }
+}

@@ -1,0 +1,65 @@
+//! C programs, compiled against our headers or Debian's, and run on our libraries or Debian's.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Whose headers, or whose libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Ours,
+    Debians,
+}
+
+/// A directory of this test, empty.
+pub(crate) fn scratch(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("abi").join(name);
+    _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).expect("the directory for tests' files");
+    directory
+}
+
+/// Compiles one of the programs of `tests/abi`.
+pub(crate) fn compile(directory: &Path, source: &str, headers: Whose, options: &[&str]) -> PathBuf {
+    let tree = xtask::compat::built();
+    let program = directory.join(source.trim_end_matches(".c"));
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-D_GNU_SOURCE"]);
+    if headers == Whose::Ours {
+        compiler.arg("-I").arg(tree.join("include"));
+    }
+    compiler.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/abi").join(source));
+    // Ours are linked against ours: a program's needs are the same either way.
+    if headers == Whose::Ours {
+        compiler.arg("-L").arg(tree.join("lib"));
+    }
+    let output = compiler.args(options).arg("-o").arg(&program).output().expect("cc runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{source} with {headers:?} headers:\n{said}");
+    program
+}
+
+/// Runs a program on one or the other libraries; ours are told where they are, Debian's are found anyway. A program
+/// that hangs is ended, and fails.
+pub(crate) fn run(program: &Path, libraries: Whose, arguments: &[&str]) -> String {
+    let output = run_to_end(program, libraries, arguments);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{} {arguments:?} on {libraries:?} libraries: {} (signal {:?})\n{out}{err}",
+        program.display(),
+        output.status,
+        output.status.signal()
+    );
+    out.into_owned()
+}
+
+fn run_to_end(program: &Path, libraries: Whose, arguments: &[&str]) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["--signal=ABRT", "60"]).arg(program).args(arguments).env_remove("LD_LIBRARY_PATH");
+    if libraries == Whose::Ours {
+        command.env("LD_LIBRARY_PATH", OsString::from(xtask::compat::built().join("lib")));
+    }
+    command.output().expect("timeout, of coreutils, runs")
+}
