@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* How the library was built, for programs that ask. Ours always runs on Linux, on many processors, with futexes. */
+#ifndef _URCU_CONFIG_H
+#define _URCU_CONFIG_H
+
+#define CONFIG_RCU_SMP 1
+#define CONFIG_RCU_TLS 1
+#define CONFIG_RCU_HAVE_CLOCK_GETTIME 1
+#define CONFIG_RCU_HAVE_MULTIFLAVOR 1
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Sleeping until a word changes, and waking who sleeps: Linux' futex, not private to the process. */
+#ifndef _URCU_FUTEX_H
+#define _URCU_FUTEX_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+#include <urcu/arch.h>
+#include <urcu/compiler.h>
+#include <urcu/config.h>
+#include <urcu/syscall-compat.h>
+
+#define CONFIG_RCU_HAVE_FUTEX 1
+
+#ifndef FUTEX_WAIT
+#define FUTEX_WAIT	0
+#endif
+#ifndef FUTEX_WAKE
+#define FUTEX_WAKE	1
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#else
+/* <unistd.h> declares it for programs that ask for more than ISO C only. */
+extern long int syscall(long int number, ...);
+#endif
+
+struct timespec;
+
+/*
+ * Operations FUTEX_WAIT and FUTEX_WAKE. Each library of ours has the two functions; programs compiled for liburcu call
+ * them where the kernel has no futex.
+ */
+extern int compat_futex_noasync(int32_t *uaddr, int op, int32_t val,
+		const struct timespec *timeout, int32_t *uaddr2, int32_t val3);
+extern int compat_futex_async(int32_t *uaddr, int op, int32_t val,
+		const struct timespec *timeout, int32_t *uaddr2, int32_t val3);
+
+/* Answers as the system call does: -1 with errno set, or what the operation says. */
+static __inline__ int futex(int32_t *uaddr, int op, int32_t val,
+		const struct timespec *timeout, int32_t *uaddr2, int32_t val3)
+{
+	return (int) syscall(__NR_futex, uaddr, op, val, timeout, uaddr2, val3);
+}
+
+/* Not for signal handlers. */
+static __inline__ int futex_noasync(int32_t *uaddr, int op, int32_t val,
+		const struct timespec *timeout, int32_t *uaddr2, int32_t val3)
+{
+	int answer = futex(uaddr, op, val, timeout, uaddr2, val3);
+
+	if (caa_unlikely(answer < 0 && errno == ENOSYS))
+		return compat_futex_noasync(uaddr, op, val, timeout, uaddr2, val3);
+	return answer;
+}
+
+/* For signal handlers as well. */
+static __inline__ int futex_async(int32_t *uaddr, int op, int32_t val,
+		const struct timespec *timeout, int32_t *uaddr2, int32_t val3)
+{
+	int answer = futex(uaddr, op, val, timeout, uaddr2, val3);
+
+	if (caa_unlikely(answer < 0 && errno == ENOSYS))
+		return compat_futex_async(uaddr, op, val, timeout, uaddr2, val3);
+	return answer;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The stack that <urcu/lfstack.h> has replaced: pop inside a section, reuse after a grace period. */
+#ifndef _URCU_RCULFSTACK_H
+#define _URCU_RCULFSTACK_H
+
+#include <urcu/compiler.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Programs that are content with it define this as nothing. */
+#ifndef CDS_LFS_RCU_DEPRECATED
+#define CDS_LFS_RCU_DEPRECATED	CDS_DEPRECATED("replaced by urcu/lfstack.h")
+#endif
+
+struct cds_lfs_node_rcu {
+	struct cds_lfs_node_rcu *next;
+};
+
+struct cds_lfs_stack_rcu {
+	struct cds_lfs_node_rcu *head;
+};
+
+extern CDS_LFS_RCU_DEPRECATED void cds_lfs_node_init_rcu(struct cds_lfs_node_rcu *node);
+extern CDS_LFS_RCU_DEPRECATED void cds_lfs_init_rcu(struct cds_lfs_stack_rcu *s);
+
+/* Answers 0 if the stack was empty. */
+extern CDS_LFS_RCU_DEPRECATED int cds_lfs_push_rcu(struct cds_lfs_stack_rcu *s,
+		struct cds_lfs_node_rcu *node);
+
+/* The last one pushed, taken out, or NULL. Inside a section. */
+extern CDS_LFS_RCU_DEPRECATED struct cds_lfs_node_rcu *cds_lfs_pop_rcu(struct cds_lfs_stack_rcu *s);
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef _LGPL_SOURCE
+#include <urcu/static/rculfstack.h>
+#endif
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Reference counts. The last one out calls release; past the largest count nobody gets in. */
+#ifndef _URCU_REF_H
+#define _URCU_REF_H
+
+#include <assert.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <urcu/uatomic.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct urcu_ref {
+	long refcount;
+};
+
+/* Nobody else has the structure yet. */
+static __inline__ void urcu_ref_set(struct urcu_ref *ref, long val)
+{
+	uatomic_set(&ref->refcount, val);
+}
+
+/* With one reference, the caller's. */
+static __inline__ void urcu_ref_init(struct urcu_ref *ref)
+{
+	urcu_ref_set(ref, 1);
+}
+
+/* Ours: one more, unless the count is bar or the largest there is. */
+static __inline__ bool _urcu_ref_get_unless(struct urcu_ref *ref, long bar)
+{
+	long count = uatomic_read(&ref->refcount), found;
+
+	for (; count != bar && count != LONG_MAX; count = found) {
+		found = uatomic_cmpxchg(&ref->refcount, count, count + 1);
+		if (found == count)
+			return true;
+	}
+	return false;
+}
+
+/* One more, by who has one already. False if there are too many. */
+static __inline__ __attribute__((__warn_unused_result__)) bool urcu_ref_get_safe(struct urcu_ref *ref)
+{
+	return _urcu_ref_get_unless(ref, LONG_MAX);
+}
+
+/* The same, and too many end the program. */
+static __inline__ void urcu_ref_get(struct urcu_ref *ref)
+{
+	if (!urcu_ref_get_safe(ref))
+		abort();
+}
+
+/* One more, by who has none, and knows only that the memory is still there. False if the last one was given back. */
+static __inline__ __attribute__((__warn_unused_result__)) bool urcu_ref_get_unless_zero(struct urcu_ref *ref)
+{
+	return _urcu_ref_get_unless(ref, 0);
+}
+
+/* Gives one back. */
+static __inline__ void urcu_ref_put(struct urcu_ref *ref, void (*release)(struct urcu_ref *))
+{
+	long count = uatomic_sub_return(&ref->refcount, 1);
+
+	assert(count >= 0);
+	if (count == 0)
+		release(ref);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Readers of the flavour qsbr, inlined: sections cost nothing. In place of their ends a thread announces, now and then,
+ * that it is in none (a quiescent state), and it says so before it sleeps (offline) and when it is back (online).
+ *
+ *	quiescent state	word = gp.ctr, unless it is that already
+ *	offline		word = 0
+ *	online		word = gp.ctr
+ *
+ * After the first two a thread wakes the updater, if that waits for this very thread (waiting). Where a word is written
+ * there is a full fence; <urcu/static/urcu-common.h> has the orderings.
+ */
+#ifndef _URCU_QSBR_STATIC_H
+#define _URCU_QSBR_STATIC_H
+
+#include <limits.h>
+#include <urcu/static/urcu-common.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define URCU_QSBR_GP_ONLINE	(1UL << 0)
+#define URCU_QSBR_GP_CTR	(1UL << 1)
+
+extern struct urcu_gp urcu_qsbr_gp;
+
+/* A thread's own. ctr is 0 while it is offline; waiting is set by an updater that sleeps. */
+struct urcu_qsbr_reader {
+	unsigned long ctr;
+	struct cds_list_head node __attribute__((__aligned__(CAA_CACHE_LINE_SIZE)));
+	int waiting;
+	pthread_t tid;
+	unsigned int registered:1;
+};
+
+extern DECLARE_URCU_TLS(struct urcu_qsbr_reader, urcu_qsbr_reader);
+
+_URCU_OUT_OF_LINE void _urcu_qsbr_wake_up_sleeper(void)
+{
+	uatomic_set(&URCU_TLS(urcu_qsbr_reader).waiting, 0);
+	/* The updater sets the futex, then every waiting: of these two words, one must be seen in time. */
+	cmm_smp_mb();
+	urcu_common_wake_up_gp(&urcu_qsbr_gp);
+}
+
+_URCU_ALWAYS_INLINE void urcu_qsbr_wake_up_gp(void)
+{
+	if (caa_unlikely(uatomic_read(&URCU_TLS(urcu_qsbr_reader).waiting)))
+		_urcu_qsbr_wake_up_sleeper();
+}
+
+/* Begin and end of a section: for the reader of the program, and DEBUG_RCU. */
+_URCU_ALWAYS_INLINE void _urcu_qsbr_read_lock(void)
+{
+	urcu_assert(URCU_TLS(urcu_qsbr_reader).ctr);
+}
+
+_URCU_ALWAYS_INLINE void _urcu_qsbr_read_unlock(void)
+{
+	urcu_assert(URCU_TLS(urcu_qsbr_reader).ctr);
+}
+
+/* Not 0 if the calling thread is online, and so may be in a section. */
+_URCU_ALWAYS_INLINE int _urcu_qsbr_read_ongoing(void)
+{
+	return uatomic_read(&URCU_TLS(urcu_qsbr_reader).ctr) != 0;
+}
+
+_URCU_ALWAYS_INLINE void _urcu_qsbr_quiescent_state_update_and_wakeup(unsigned long gp_ctr)
+{
+	_urcu_common_announce(&URCU_TLS(urcu_qsbr_reader).ctr, gp_ctr, 1);
+	urcu_qsbr_wake_up_gp();
+}
+
+/* The calling thread is in no section now. Not in one, and not offline. */
+_URCU_ALWAYS_INLINE void _urcu_qsbr_quiescent_state(void)
+{
+	unsigned long gp_ctr;
+
+	urcu_assert(URCU_TLS(urcu_qsbr_reader).registered);
+	/* Acquire: under a new number the next section sees what was published before. */
+	gp_ctr = __atomic_load_n(&urcu_qsbr_gp.ctr, __ATOMIC_ACQUIRE);
+	if (gp_ctr != uatomic_read(&URCU_TLS(urcu_qsbr_reader).ctr))
+		_urcu_qsbr_quiescent_state_update_and_wakeup(gp_ctr);
+}
+
+/* The calling thread enters no section until it is online again. */
+_URCU_ALWAYS_INLINE void _urcu_qsbr_thread_offline(void)
+{
+	urcu_assert(URCU_TLS(urcu_qsbr_reader).registered);
+	_urcu_common_announce(&URCU_TLS(urcu_qsbr_reader).ctr, 0, 1);
+	urcu_qsbr_wake_up_gp();
+}
+
+_URCU_ALWAYS_INLINE void _urcu_qsbr_thread_online(void)
+{
+	urcu_assert(URCU_TLS(urcu_qsbr_reader).registered);
+	_urcu_common_announce(&URCU_TLS(urcu_qsbr_reader).ctr,
+			__atomic_load_n(&urcu_qsbr_gp.ctr, __ATOMIC_ACQUIRE), 1);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

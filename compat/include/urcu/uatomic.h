@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Atomic operations on integers of one to eight bytes, and pointers: uatomic/generic.h says what each does. */
+#ifndef _URCU_UATOMIC_H
+#define _URCU_UATOMIC_H
+
+#include <urcu/arch.h>
+
+#if defined(URCU_ARCH_X86)
+#include <urcu/uatomic/x86.h>
+#elif defined(URCU_ARCH_AARCH64)
+#include <urcu/uatomic/aarch64.h>
+#else
+#include <urcu/uatomic/gcc.h>
+#endif
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * x86: all sizes. Every locked instruction is a full fence, so that no operation needs one beside it, and those that are
+ * documented to order nothing order everything. The compiler is told so: programs have come to count on it.
+ */
+#ifndef _URCU_ARCH_UATOMIC_X86_H
+#define _URCU_ARCH_UATOMIC_X86_H
+
+#include <urcu/compiler.h>
+
+#define UATOMIC_HAS_ATOMIC_BYTE
+#define UATOMIC_HAS_ATOMIC_SHORT
+
+#define _UATOMIC_FENCE()	cmm_barrier()
+#define _UATOMIC_UNORDERED	__ATOMIC_SEQ_CST
+
+#include <urcu/uatomic/generic.h>
+
+#endif
