@@ -63,7 +63,7 @@ _URCU_ALWAYS_INLINE void _urcu_bp_read_lock(void)
 _URCU_ALWAYS_INLINE void _urcu_bp_read_unlock(void)
 {
 	unsigned long *word = &URCU_TLS(urcu_bp_reader)->ctr;
-	unsigned long now = uatomic_read(word);
+	unsigned long now = *word;
 
 	urcu_assert((now & URCU_BP_GP_CTR_NEST_MASK) != 0);
 	_urcu_common_announce(word, now - URCU_BP_GP_COUNT, !urcu_bp_has_sys_membarrier);

@@ -84,9 +84,10 @@ _URCU_ALWAYS_INLINE void _urcu_common_announce(unsigned long *word, unsigned lon
 		cmm_barrier();
 }
 
+/* A thread's word is written by the thread alone, and by its signal handlers, which leave it as it was: a plain load. */
 _URCU_ALWAYS_INLINE void _urcu_common_read_lock(unsigned long *word, const unsigned long *gp_ctr, int fence)
 {
-	unsigned long now = uatomic_read(word);
+	unsigned long now = *word;
 
 	urcu_assert((now & URCU_GP_CTR_NEST_MASK) != URCU_GP_CTR_NEST_MASK);
 	if (caa_likely((now & URCU_GP_CTR_NEST_MASK) == 0))
@@ -98,7 +99,7 @@ _URCU_ALWAYS_INLINE void _urcu_common_read_lock(unsigned long *word, const unsig
 /* Answers whether that was the outermost section. */
 _URCU_ALWAYS_INLINE int _urcu_common_read_unlock(unsigned long *word, int fence)
 {
-	unsigned long now = uatomic_read(word);
+	unsigned long now = *word;
 
 	urcu_assert((now & URCU_GP_CTR_NEST_MASK) != 0);
 	if (caa_likely((now & URCU_GP_CTR_NEST_MASK) == URCU_GP_COUNT)) {
@@ -111,7 +112,7 @@ _URCU_ALWAYS_INLINE int _urcu_common_read_unlock(unsigned long *word, int fence)
 
 _URCU_ALWAYS_INLINE int _urcu_common_read_ongoing(const unsigned long *word)
 {
-	return (uatomic_read(word) & URCU_GP_CTR_NEST_MASK) != 0;
+	return (*word & URCU_GP_CTR_NEST_MASK) != 0;
 }
 
 #ifdef __cplusplus

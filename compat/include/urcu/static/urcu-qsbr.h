@@ -64,7 +64,7 @@ _URCU_ALWAYS_INLINE void _urcu_qsbr_read_unlock(void)
 /* Not 0 if the calling thread is online, and so may be in a section. */
 _URCU_ALWAYS_INLINE int _urcu_qsbr_read_ongoing(void)
 {
-	return uatomic_read(&URCU_TLS(urcu_qsbr_reader).ctr) != 0;
+	return URCU_TLS(urcu_qsbr_reader).ctr != 0;
 }
 
 _URCU_ALWAYS_INLINE void _urcu_qsbr_quiescent_state_update_and_wakeup(unsigned long gp_ctr)
@@ -81,7 +81,7 @@ _URCU_ALWAYS_INLINE void _urcu_qsbr_quiescent_state(void)
 	urcu_assert(URCU_TLS(urcu_qsbr_reader).registered);
 	/* Acquire: under a new number the next section sees what was published before. */
 	gp_ctr = __atomic_load_n(&urcu_qsbr_gp.ctr, __ATOMIC_ACQUIRE);
-	if (gp_ctr != uatomic_read(&URCU_TLS(urcu_qsbr_reader).ctr))
+	if (caa_unlikely(gp_ctr != URCU_TLS(urcu_qsbr_reader).ctr))
 		_urcu_qsbr_quiescent_state_update_and_wakeup(gp_ctr);
 }
 
