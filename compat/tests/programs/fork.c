@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Forks: between the hooks that liburcu's documentation names, a child goes on with all that its parent could do:
+ * reading, grace periods, callbacks on workers of each kind, what was queued before.
+ */
+#include "flavor.h"
+
+static void before_fork(void)
+{
+	idle_begin();
+	call_rcu_before_fork();
+#if IS_BP
+	urcu_bp_before_fork();
+#endif
+	idle_end();
+}
+
+static void after_fork_parent(void)
+{
+#if IS_BP
+	urcu_bp_after_fork_parent();
+#endif
+	call_rcu_after_fork_parent();
+}
+
+static void after_fork_child(void)
+{
+#if IS_BP
+	urcu_bp_after_fork_child();
+#endif
+	call_rcu_after_fork_child();
+}
+
+static long ran;
+
+static void callback(struct rcu_head *head)
+{
+	(void)head;
+	count_add(&ran, 1);
+}
+
+/* All that a process does with the library. */
+static void everything(void)
+{
+	struct rcu_head head;
+	struct updater updater = { 0 };
+	struct held_section held = { .done = &updater.done };
+	long before = count_of(&ran);
+
+	rcu_read_lock();
+	CHECK(rcu_read_ongoing());
+	rcu_read_unlock();
+	rcu_quiescent_state();
+	synchronize_rcu();
+	call_rcu(&head, callback);
+	rcu_barrier();
+	CHECK_EQUAL(count_of(&ran), before + 1);
+	idle_begin();
+	/* New threads, too. */
+	held_section_start(&held);
+	updater_start(&updater);
+	CHECK(!flag_is_set(&updater.done));
+	held_section_end(&held);
+	thread_end(updater.thread);
+	idle_end();
+}
+
+static void fork_and_go_on(void (*in_child)(void))
+{
+	before_fork();
+	pid_t child = fork();
+	CHECK(child >= 0);
+	if (child == 0) {
+		after_fork_child();
+		in_child();
+		_exit(0);
+	}
+	after_fork_parent();
+	idle_begin();
+	child_ended_well(child);
+	idle_end();
+	everything();
+}
+
+static void with_nothing_used(void)
+{
+	rcu_register_thread();
+	fork_and_go_on(everything);
+	rcu_unregister_thread();
+}
+
+static void with_a_default_worker(void)
+{
+	rcu_register_thread();
+	everything();
+	fork_and_go_on(everything);
+	rcu_unregister_thread();
+}
+
+static void with_workers_of_each_kind(void)
+{
+	struct call_rcu_data *own = create_call_rcu_data(0, -1);
+
+	rcu_register_thread();
+	CHECK_EQUAL(create_all_cpu_call_rcu_data(0), 0);
+	set_thread_call_rcu_data(own);
+	everything();
+	fork_and_go_on(everything);
+	set_thread_call_rcu_data(NULL);
+	everything();
+	idle_begin();
+	free_all_cpu_call_rcu_data();
+	call_rcu_data_free(own);
+	idle_end();
+	rcu_unregister_thread();
+}
+
+static struct rcu_head queued[100];
+
+static void queued_is_run(void)
+{
+	rcu_barrier();
+	CHECK_EQUAL(count_of(&ran), 100);
+	everything();
+}
+
+/* What is queued while the workers are paused is run in the parent and in the child, once in each. */
+static void with_callbacks_queued(void)
+{
+	rcu_register_thread();
+	everything();
+	ran = 0;
+	before_fork();
+	for (int i = 0; i < 100; i++)
+		call_rcu(&queued[i], callback);
+	CHECK_EQUAL(count_of(&ran), 0);
+	pid_t child = fork();
+	CHECK(child >= 0);
+	if (child == 0) {
+		after_fork_child();
+		queued_is_run();
+		_exit(0);
+	}
+	after_fork_parent();
+	idle_begin();
+	child_ended_well(child);
+	idle_end();
+	queued_is_run();
+	rcu_unregister_thread();
+}
+
+static void grandchild(void)
+{
+	everything();
+	fork_and_go_on(everything);
+}
+
+static void a_child_forks(void)
+{
+	rcu_register_thread();
+	everything();
+	fork_and_go_on(grandchild);
+	rcu_unregister_thread();
+}
+
+static void hook_count(void *priv)
+{
+	++*(int *)priv;
+}
+
+static void hooks_of_the_hash_table(void)
+{
+	static int before, parent, in_child;
+	static struct urcu_atfork hooks = { hook_count, hook_count, hook_count, &before };
+
+	hooks.priv = &before;
+	rcu_register_thread();
+	urcu_register_rculfhash_atfork(&hooks);
+	before_fork();
+	CHECK_EQUAL(before, 1);
+	hooks.priv = &in_child;
+	pid_t child = fork();
+	CHECK(child >= 0);
+	if (child == 0) {
+		after_fork_child();
+		CHECK_EQUAL(in_child, 1);
+		everything();
+		_exit(0);
+	}
+	hooks.priv = &parent;
+	after_fork_parent();
+	CHECK_EQUAL(parent, 1);
+	urcu_unregister_rculfhash_atfork(&hooks);
+	child_ended_well(child);
+	rcu_unregister_thread();
+}
+
+/*
+ * A reader of another thread is inside a section when the process forks: it is not in the child, and nobody there may
+ * wait for it. In liburcu's registered flavours it is waited for, for ever.
+ */
+static void beside_another_threads_section(void)
+{
+	struct held_section held = { 0 };
+
+	held_section_start(&held);
+	rcu_register_thread();
+	before_fork();
+	pid_t child = fork();
+	CHECK(child >= 0);
+	if (child == 0) {
+		after_fork_child();
+		everything();
+		_exit(0);
+	}
+	after_fork_parent();
+	idle_begin();
+	child_ended_well(child);
+	held_section_end(&held);
+	idle_end();
+	everything();
+	rcu_unregister_thread();
+}
+
+/* Most programs know of no hooks. Beside a worker that nobody has paused, the child still reads and waits. */
+static void without_hooks(void)
+{
+	rcu_register_thread();
+	everything();
+	pid_t child = fork();
+	CHECK(child >= 0);
+	if (child == 0) {
+		rcu_read_lock();
+		rcu_read_unlock();
+		rcu_quiescent_state();
+		synchronize_rcu();
+		everything();
+		_exit(0);
+	}
+	idle_begin();
+	child_ended_well(child);
+	idle_end();
+	everything();
+	rcu_unregister_thread();
+}
+
+CASES(
+	CASE(with_nothing_used),
+	CASE(with_a_default_worker),
+	CASE(with_workers_of_each_kind),
+	CASE(with_callbacks_queued),
+	CASE(a_child_forks),
+	CASE(hooks_of_the_hash_table),
+	CASE(beside_another_threads_section),
+	CASE(without_hooks),
+)

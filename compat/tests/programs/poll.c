@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Cookies, liburcu 0.14's: asked for now, true once a whole grace period has gone by since, and for ever after. Only
+ * against our headers and on our libraries, since Debian's 0.13 has none of it.
+ */
+#include "flavor.h"
+#include <urcu/urcu-poll.h>
+
+static void *asks_until_true(void *argument)
+{
+	int *done = argument;
+	struct urcu_gp_poll_state cookie = start_poll_synchronize_rcu();
+
+	/* Nobody synchronizes, and it comes true. */
+	WAIT_UNTIL(poll_state_synchronize_rcu(cookie));
+	flag_set(done);
+	return NULL;
+}
+
+static void comes_true_by_itself(void)
+{
+	int done = 0;
+
+	thread_end(thread_start(asks_until_true, &done));
+	CHECK(done);
+	rcu_register_thread();
+	struct urcu_gp_poll_state cookie = start_poll_synchronize_rcu();
+	while (!poll_state_synchronize_rcu(cookie)) {
+		rcu_quiescent_state();
+		sched_yield();
+	}
+	rcu_unregister_thread();
+}
+
+static void not_while_a_section_lasts(void)
+{
+	struct held_section held = { 0 };
+	struct updater updater = { 0 };
+
+	held_section_start(&held);
+	struct urcu_gp_poll_state cookie = start_poll_synchronize_rcu();
+	CHECK(!poll_state_synchronize_rcu(cookie));
+	updater_start(&updater);
+	let_others_run();
+	CHECK(!poll_state_synchronize_rcu(cookie));
+	held_section_end(&held);
+	thread_end(updater.thread);
+	WAIT_UNTIL(poll_state_synchronize_rcu(cookie));
+}
+
+static void true_after_a_grace_period(void)
+{
+	struct urcu_gp_poll_state cookies[10];
+
+	for (int i = 0; i < 10; i++) {
+		cookies[i] = start_poll_synchronize_rcu();
+		synchronize_rcu();
+		for (int j = 0; j <= i; j++)
+			CHECK(poll_state_synchronize_rcu(cookies[j]));
+	}
+}
+
+static void asked_from_a_section(void)
+{
+	rcu_register_thread();
+	rcu_read_lock();
+	struct urcu_gp_poll_state cookie = start_poll_synchronize_rcu();
+	let_others_run();
+	/* The asker's own section counts. */
+	CHECK(!poll_state_synchronize_rcu(cookie));
+	rcu_read_unlock();
+	rcu_quiescent_state();
+	idle_begin();
+	WAIT_UNTIL(poll_state_synchronize_rcu(cookie));
+	idle_end();
+	rcu_unregister_thread();
+}
+
+CASES(
+	CASE(comes_true_by_itself),
+	CASE(not_while_a_section_lasts),
+	CASE(true_after_a_grace_period),
+	CASE(asked_from_a_section),
+)

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Readers of every flavour: sections nest, a grace period waits for the sections that were there before it and for
+ * no others, threads register and leave at any time.
+ */
+#include "flavor.h"
+
+static void nesting(void)
+{
+	rcu_register_thread();
+	/* A QSBR thread is a reader wherever it is online. */
+	CHECK_EQUAL(!!rcu_read_ongoing(), IS_QSBR);
+	rcu_read_lock();
+	CHECK(rcu_read_ongoing());
+	rcu_read_lock();
+	CHECK(rcu_read_ongoing());
+	rcu_read_unlock();
+	CHECK(rcu_read_ongoing());
+	rcu_read_unlock();
+	CHECK_EQUAL(!!rcu_read_ongoing(), IS_QSBR);
+	for (int depth = 0; depth < 10000; depth++)
+		rcu_read_lock();
+	CHECK(rcu_read_ongoing());
+	for (int depth = 0; depth < 10000; depth++)
+		rcu_read_unlock();
+	CHECK_EQUAL(!!rcu_read_ongoing(), IS_QSBR);
+	rcu_unregister_thread();
+}
+
+static void waits_for_a_section(void)
+{
+	struct updater updater = { 0 };
+	struct held_section held = { .done = &updater.done };
+
+	held_section_start(&held);
+	updater_start(&updater);
+	CHECK(!flag_is_set(&updater.done));
+	held_section_end(&held);
+	thread_end(updater.thread);
+	CHECK(flag_is_set(&updater.done));
+}
+
+static void inner_unlock_ends_nothing(void)
+{
+	struct updater updater = { 0 };
+	struct held_section held = { .depth = 3, .done = &updater.done };
+
+	held_section_start(&held);
+	updater_start(&updater);
+	CHECK(!flag_is_set(&updater.done));
+	held_section_end(&held);
+	thread_end(updater.thread);
+}
+
+struct late_reader {
+	int ready, go, inside, leave;
+};
+
+static void *late_reader_run(void *argument)
+{
+	struct late_reader *late = argument;
+
+	rcu_register_thread();
+	idle_begin();
+	flag_set(&late->ready);
+	flag_await(&late->go);
+	idle_end();
+	section_begin();
+	flag_set(&late->inside);
+	flag_await(&late->leave);
+	section_end();
+	rcu_unregister_thread();
+	return NULL;
+}
+
+static void later_sections_are_not_waited_for(void)
+{
+	struct updater updater = { 0 };
+	struct held_section held = { .done = &updater.done };
+	struct late_reader late = { 0 };
+	pthread_t late_thread = thread_start(late_reader_run, &late);
+
+	flag_await(&late.ready);
+	held_section_start(&held);
+	updater_start(&updater);
+	flag_set(&late.go);
+	flag_await(&late.inside);
+	held_section_end(&held);
+	/* The late reader is inside its section all the while: to wait for it is to hang here. */
+	thread_end(updater.thread);
+	flag_set(&late.leave);
+	thread_end(late_thread);
+}
+
+static void waits_for_every_section(void)
+{
+	struct updater updater = { 0 };
+	struct held_section held[4];
+
+	memset(held, 0, sizeof(held));
+	for (int i = 0; i < 4; i++) {
+		held[i].done = &updater.done;
+		held_section_start(&held[i]);
+	}
+	updater_start(&updater);
+	for (int i = 0; i < 4; i++) {
+		CHECK(!flag_is_set(&updater.done));
+		held_section_end(&held[i]);
+	}
+	thread_end(updater.thread);
+}
+
+/* What readers find must be alive until they leave. */
+struct object {
+	long alive;
+	long copy;
+};
+
+struct storm {
+	struct object *current;
+	int stop;
+	int readers_ready;
+	long sections;
+};
+
+static void *storm_reader(void *argument)
+{
+	struct storm *storm = argument;
+	long sections = 0;
+
+	rcu_register_thread();
+	__atomic_add_fetch(&storm->readers_ready, 1, __ATOMIC_SEQ_CST);
+	while (!flag_is_set(&storm->stop)) {
+		section_begin();
+		struct object *object = rcu_dereference(storm->current);
+		CHECK_EQUAL(__atomic_load_n(&object->alive, __ATOMIC_RELAXED), 1);
+		if (sections % 64 == 0)
+			sched_yield();
+		CHECK_EQUAL(__atomic_load_n(&object->alive, __ATOMIC_RELAXED), 1);
+		CHECK_EQUAL(object->copy, 42);
+		section_end();
+		sections++;
+	}
+	count_add(&storm->sections, sections);
+	rcu_unregister_thread();
+	return NULL;
+}
+
+static void nothing_found_is_reclaimed(void)
+{
+	enum { ROUNDS = 40, READERS = 3 };
+	static struct object objects[ROUNDS + 1];
+	struct storm storm = { .current = &objects[0] };
+	pthread_t readers[READERS];
+
+	for (int i = 0; i <= ROUNDS; i++)
+		objects[i] = (struct object){ .alive = 1, .copy = 42 };
+	for (int i = 0; i < READERS; i++)
+		readers[i] = thread_start(storm_reader, &storm);
+	WAIT_UNTIL(__atomic_load_n(&storm.readers_ready, __ATOMIC_SEQ_CST) == READERS);
+	for (int i = 1; i <= ROUNDS; i++) {
+		struct object *old = rcu_xchg_pointer(&storm.current, &objects[i]);
+
+		synchronize_rcu();
+		__atomic_store_n(&old->alive, 0, __ATOMIC_RELAXED);
+	}
+	flag_set(&storm.stop);
+	for (int i = 0; i < READERS; i++)
+		thread_end(readers[i]);
+	CHECK(count_of(&storm.sections) > 0);
+}
+
+static void *comes_and_goes(void *argument)
+{
+	long *sections = argument;
+
+	for (int i = 0; i < 100; i++) {
+		rcu_register_thread();
+		section_begin();
+		count_add(sections, 1);
+		section_end();
+		rcu_unregister_thread();
+	}
+	return NULL;
+}
+
+static void threads_come_and_go(void)
+{
+	pthread_t threads[4];
+	long sections = 0;
+
+	for (int i = 0; i < 4; i++)
+		threads[i] = thread_start(comes_and_goes, &sections);
+	for (int i = 0; i < 20; i++)
+		synchronize_rcu();
+	for (int i = 0; i < 4; i++)
+		thread_end(threads[i]);
+	CHECK_EQUAL(count_of(&sections), 400);
+	/* Nobody of them is waited for any more. */
+	synchronize_rcu();
+}
+
+static void *reader_that_synchronizes(void *argument)
+{
+	long *grace_periods = argument;
+
+	rcu_register_thread();
+	for (int i = 0; i < 20; i++) {
+		section_begin();
+		section_end();
+		synchronize_rcu();
+		/* A QSBR thread is as online after it as before. */
+		CHECK_EQUAL(!!rcu_read_ongoing(), IS_QSBR);
+		count_add(grace_periods, 1);
+	}
+	idle_begin();
+	synchronize_rcu();
+	CHECK(!rcu_read_ongoing());
+	idle_end();
+	rcu_unregister_thread();
+	return NULL;
+}
+
+static void readers_synchronize_at_once(void)
+{
+	pthread_t threads[3];
+	long grace_periods = 0;
+
+	for (int i = 0; i < 3; i++)
+		threads[i] = thread_start(reader_that_synchronizes, &grace_periods);
+	for (int i = 0; i < 3; i++)
+		thread_end(threads[i]);
+	CHECK_EQUAL(grace_periods, 60);
+}
+
+/* An idle reader holds nothing up, whatever it did before. */
+static void *idle_reader(void *argument)
+{
+	struct late_reader *late = argument;
+
+	rcu_register_thread();
+	section_begin();
+	section_end();
+	idle_begin();
+	flag_set(&late->ready);
+	flag_await(&late->leave);
+	idle_end();
+	rcu_unregister_thread();
+	return NULL;
+}
+
+static void idle_readers_hold_nothing_up(void)
+{
+	struct late_reader late = { 0 };
+	pthread_t thread = thread_start(idle_reader, &late);
+
+	flag_await(&late.ready);
+	for (int i = 0; i < 20; i++)
+		synchronize_rcu();
+	flag_set(&late.leave);
+	thread_end(thread);
+}
+
+static void initialised_by_hand(void)
+{
+#if !IS_QSBR
+	/* For constructors that come before the library's. More than once is once. */
+	rcu_init();
+	rcu_init();
+#endif
+	synchronize_rcu();
+}
+
+CASES(
+	CASE(nesting),
+	CASE(waits_for_a_section),
+	CASE(inner_unlock_ends_nothing),
+	CASE(later_sections_are_not_waited_for),
+	CASE(waits_for_every_section),
+	CASE(nothing_found_is_reclaimed),
+	CASE(threads_come_and_go),
+	CASE(readers_synchronize_at_once),
+	CASE(idle_readers_hold_nothing_up),
+	CASE(initialised_by_hand),
+)
