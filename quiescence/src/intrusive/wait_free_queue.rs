@@ -149,15 +149,22 @@ impl<'q> Ends<'q> {
     #[inline]
     pub unsafe fn enqueue(self, node: *mut QueueNode) -> bool {
         // SAFETY: by this function's contract.
-        unsafe { self.append(node, node) }
+        unsafe { self.link(node, node) }
     }
 
-    /// Puts a chain of nodes behind the last. Whether there was one.
+    /// [`WaitFreeQueue::append`].
+    pub fn append(self, chain: Chain) -> bool {
+        // SAFETY: the nodes are in no queue, and valid as long as they were to be in the one they come from; the last
+        // was that one's last, and its link is null.
+        !chain.is_empty() && unsafe { self.link(chain.next, chain.last) }
+    }
+
+    /// Puts nodes that are linked behind the last. Whether there was one.
     ///
     /// # Safety
-    /// As for [`enqueue`](Self::enqueue), for each node of the chain; the last one's link is null.
+    /// As for [`enqueue`](Self::enqueue), for each of them; the last one's link is null.
     #[inline]
-    unsafe fn append(self, first: *mut QueueNode, last: *mut QueueNode) -> bool {
+    unsafe fn link(self, first: *mut QueueNode, last: *mut QueueNode) -> bool {
         // Release: the next producer sees that `last`'s link is null before it writes there. Acquire: and so do we.
         // SeqCst, which is no more on x86: who enqueues and then looks whether a consumer sleeps is ordered against a
         // consumer that says that it will and then looks at the queue; liburcu promises a full fence.
@@ -370,9 +377,7 @@ impl WaitFreeQueue {
     /// # Progress
     /// Wait-free.
     pub fn append(&self, chain: Chain) -> bool {
-        // SAFETY: the nodes are in no queue, and valid as long as they were to be in the one they come from; the last
-        // was that one's last, and its link is null.
-        !chain.is_empty() && unsafe { self.ends().append(chain.next, chain.last) }
+        self.ends().append(chain)
     }
 
     /// Whether nothing is in the queue, nor about to be. It may be otherwise a moment later. Orders nothing.
@@ -389,7 +394,7 @@ impl WaitFreeQueue {
     /// The same without the lock.
     ///
     /// # Safety
-    /// While it lives, no other consumer does anything.
+    /// As [`Consumer::of`].
     #[inline]
     pub unsafe fn only_consumer(&self) -> Consumer<'_> {
         Consumer { ends: self.ends(), _others: None }
@@ -413,7 +418,8 @@ impl<'q> Consumer<'q> {
     /// The consumer of a queue of C's.
     ///
     /// # Safety
-    /// While it lives, no other consumer does anything. Whatever is put in is what [`WaitFreeQueue::enqueue`] asks for.
+    /// What it is told to do and what other consumers do comes one after the other, but that several may look at nodes
+    /// (`first`, `next`) at once, and several may take all at once. Whatever is put in is what [`WaitFreeQueue::enqueue`] asks for.
     #[inline]
     pub unsafe fn of(ends: Ends<'q>) -> Self {
         Self { ends, _others: None }
