@@ -7,6 +7,8 @@
 
 set -uo pipefail
 export LC_ALL=C
+# What is freed is overwritten: who still reads it then is seen.
+export MALLOC_PERTURB_=165
 unset LD_LIBRARY_PATH LD_PRELOAD
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -207,6 +209,9 @@ statistics() {
     say "rcu top:$of_all"
     [[ ! $of_all =~ grace_periods\ 0\  ]] || fail "no grace period has ended in it:$of_all"
 }
+
+# The most memory that a process had at a time.
+memory() { awk '/^VmHWM:/ { printf "%.1f MiB", $2 / 1024 }' "/proc/$1/status"; }
 
 # quiet LOG: neither our library nor an assertion has said anything there.
 quiet() {

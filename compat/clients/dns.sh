@@ -100,6 +100,49 @@ answers_end() {
     [ "$answers_seen" -gt 0 ] || fail "no answer was looked at"
 }
 
+# transfers_start PORT PID ZONE_NUMBER ZONE: the whole zone over TCP again and again until process PID ends, to
+# $transfers. A transfer is a read-side section as long as it takes; it has to show one version of the zone.
+transfers_start() {
+    local port=$1 until_gone=$2 number=$3 zone=$4
+    (
+        seen=0
+        while kill -0 "$until_gone" 2>/dev/null; do
+            kdig "@127.0.0.1" -p "$port" AXFR "$zone" +noall +answer +retry=0 +timeout=10 >"$temporary/transfer" 2>&1
+            whole "$number" "$zone." <"$temporary/transfer" || exit 1
+            seen=$((seen + 1))
+        done
+        echo $seen
+    ) >"$temporary/transfers.log" 2>&1 &
+    transfers=$!
+    started+=("$transfers")
+}
+
+# whole ZONE_NUMBER ZONE: is this a zone as zone_text has made it, from its SOA to its SOA, all of one serial number?
+whole() {
+    awk -v number="$1" -v zone="$2" -v names=$names '
+        function wrong(why) { print why ": " $0; has_failed = 1; exit 1 }
+        $4 == "SOA" {
+            if (++soas > 2 || (soas == 2 && $7 != serial)) wrong("another version")
+            serial = $7
+            next
+        }
+        soas != 1 { wrong("not between two SOA") }
+        $4 != "A" || $1 ~ /^ns/ { next }
+        {
+            i = substr($1, 2) + 0
+            if ($1 == "g" i "." zone) { if ($5 != "10.200." int(serial / 256) % 256 "." serial % 256) wrong("another version") }
+            else if ($1 != "n" i "." zone || $5 != "10." number "." int(i / 256) "." i % 256 || i in seen) wrong("wrong")
+            else { seen[i]; count++ }
+        }
+        END { if (!has_failed && (soas != 2 || count != names)) { print soas + 0 " SOA and " count + 0 " names"; exit 1 } }'
+}
+
+transfers_end() {
+    ended "$transfers" 20 "the look at the transfers"
+    transfers_seen=$(cat "$temporary/transfers.log")
+    [ "$transfers_seen" -gt 0 ] || fail "no transfer was looked at"
+}
+
 # answer_is PORT WANTED NAME [TYPE]: one name's answer, exactly.
 answer_is() {
     local port=$1 wanted=$2 got

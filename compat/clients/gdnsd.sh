@@ -69,7 +69,7 @@ under_load() {
     load_end
     answers_end
     say "$which: $load_sent queries and $answers_seen answers looked at, $((serial - 1)) reloads meanwhile," \
-        "none lost or wrong"
+        "none lost or wrong; memory at most $(memory "$pid")"
 }
 
 # replace WHICH: the daemon starts its successor, hands over its sockets and ends, with 0; $pid is the new one's.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Debian's knotd on our libraries: two zones of 10,000 names, one reloaded and one updated (DDNS, and
-# transactions of knotc) all the time while dnsperf asks and kdig looks at what is answered.
+# transactions of knotc) all the time while dnsperf asks, and kdig looks at what is
+# answered and transferred.
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/common.sh"
 source "$(dirname "$0")/dns.sh"
@@ -31,9 +32,9 @@ database:
 control:
     listen: "$place/knot.sock"
 acl:
-  - id: update
+  - id: loopback
     address: 127.0.0.1
-    action: update
+    action: [update, transfer]
 template:
   - id: default
     storage: "$place"
@@ -44,8 +45,9 @@ template:
     journal-content: none
 zone:
   - domain: reload.test
+    acl: loopback
   - domain: update.test
-    acl: update
+    acl: loopback
 TEXT
 }
 
@@ -95,6 +97,7 @@ under_load() {
     local which=$1 load_s=$2 churn serial=1
     load_start "$port" "$load_s"
     answers_start "$port" "$load" reload.test update.test
+    transfers_start "$port" "$load" 1 reload.test
     (
         trap - EXIT
         number=0
@@ -107,8 +110,9 @@ under_load() {
     ended "$churn" 30 "the updates"
     load_end
     answers_end
-    say "$which: $load_sent queries and $answers_seen answers looked at, $((serial - 1)) reloads and" \
-        "$((2 * $(cat "$temporary/updates"))) updates meanwhile, none lost or wrong"
+    transfers_end
+    say "$which: $load_sent queries, $answers_seen answers and $transfers_seen transfers looked at, $((serial - 1)) reloads and" \
+        "$((2 * $(cat "$temporary/updates"))) updates meanwhile, none lost or wrong; memory at most $(memory "$pid")"
 }
 
 # shut_down WHICH PID: as a service manager would; nothing went wrong in all that time.

@@ -149,7 +149,7 @@ if has ours && has stock; then
 fi
 lines=0 repairs=0
 numbers=1
-$is_long && numbers=60
+$is_long && numbers=40
 for ((number = 1; number <= numbers; number++)); do
     for kind in counters trees inodes lost; do
         round $kind $number
