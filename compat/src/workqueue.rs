@@ -1,1 +1,375 @@
-//! The work queue: a worker thread that runs what it is given.
+//! The work queue: a worker thread that runs what it is given, in order. liburcu's hash table resizes on one; its functions
+//! are exported, though no public header declares them.
+//!
+//! Whoever queues work exchanges the tail of a [`WaitFreeQueue`] and looks whether the worker sleeps. The worker takes all
+//! there is, and sleeps on [`State`] when there is nothing; nobody naps or looks again in vain. The flag `RT` asks liburcu
+//! not to wake the worker, which polls instead: here it is woken all the same, by one system call that does not block.
+//!
+//! Paused, before a fork, it stands between two batches, with no work in hand: the child makes a worker of its own, and
+//! misses nothing.
+
+mod completion;
+mod state;
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_ulong, c_void};
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use quiescence::intrusive::{QueueNode, WaitFreeQueue};
+
+use self::completion::Completion;
+use self::state::State;
+use crate::fatal::fatal;
+use crate::signals;
+
+/// `struct urcu_work`: what its user embeds.
+#[repr(C)]
+struct Work {
+    node: QueueNode,
+    function: unsafe extern "C" fn(*mut Work),
+}
+
+/// What the worker calls at one of its steps.
+type Hook = Option<unsafe extern "C" fn(*mut Workqueue, *mut c_void)>;
+
+/// The steps of a worker at which its maker wants to be called, in the order of `urcu_workqueue_create`.
+struct Hooks {
+    private: *mut c_void,
+    /// Before each batch: what makes sure that a grace period has passed, if the work wants that.
+    grace_period: Hook,
+    begin: Hook,
+    end: Hook,
+    /// Before and after it waits for work, also where there is some already: a reader by quiescent states is offline
+    /// meanwhile, or passes through one.
+    before_wait: Hook,
+    after_wait: Hook,
+    before_pause: Hook,
+    after_pause: Hook,
+}
+
+/// `struct urcu_workqueue`, which C knows by its address.
+struct Workqueue {
+    queue: WaitFreeQueue,
+    state: State,
+    /// The processor that the worker is to run on; none if it is negative.
+    processor: c_int,
+    hooks: Hooks,
+    worker: Mutex<Option<Worker>>,
+}
+
+/// A thread, and the process that it is a thread of: a child has its handle and not the thread.
+struct Worker {
+    process: u32,
+    thread: JoinHandle<()>,
+}
+
+impl Worker {
+    /// Waits until it has ended.
+    fn join(self) {
+        if self.process != std::process::id() {
+            self.forget();
+        } else if self.thread.join().is_err() {
+            fatal(format_args!("the worker of a work queue has panicked"));
+        }
+    }
+
+    /// Leaves the handle alone. That of another process's thread is no handle any more: the system may have given its
+    /// address to a new thread, which dropping it would detach.
+    fn forget(self) {
+        std::mem::forget(self.thread);
+    }
+}
+
+thread_local! {
+    /// The work queue whose worker this thread is.
+    static OWN: Cell<*const Workqueue> = const { Cell::new(ptr::null()) };
+}
+
+/// A work queue, handed to its worker.
+struct Handed(*const Workqueue);
+
+// SAFETY: a work queue is used by all threads, and freed when the worker has ended.
+unsafe impl Send for Handed {}
+
+impl Workqueue {
+    /// Starts a worker, on which no signal is handled.
+    fn start(&self) {
+        let handed = Handed(self);
+        let thread = signals::blocked(|| {
+            thread::Builder::new().name("urcu-workqueue".into()).spawn(move || {
+                let Handed(workqueue) = { handed };
+                OWN.set(workqueue);
+                // SAFETY: freed when this thread has been joined, or in a process that does not have it.
+                unsafe { &*workqueue }.work();
+            })
+        });
+        let thread = thread.unwrap_or_else(|error| {
+            fatal(format_args!("a work queue cannot have its thread: {error}; raise the limit"))
+        });
+        let worker = Worker { process: std::process::id(), thread };
+        let mut place = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = place.replace(worker) {
+            before.forget();
+        }
+    }
+
+    /// Ends the process if the calling thread is the worker, which would wait for itself.
+    fn not_on_the_worker(&self, function: &str) {
+        if ptr::eq(OWN.get(), self) {
+            fatal(format_args!(
+                "{function} by work of the queue itself waits for itself: call it on another thread"
+            ));
+        }
+    }
+
+    fn call(&self, hook: Hook) {
+        if let Some(hook) = hook {
+            // SAFETY: by the contract of `urcu_workqueue_create`.
+            unsafe { hook(ptr::from_ref(self).cast_mut(), self.hooks.private) };
+        }
+    }
+
+    /// What the worker does until it is stopped. What is queued before that is done.
+    fn work(&self) {
+        self.stay_on_processor();
+        self.call(self.hooks.begin);
+        loop {
+            if self.state.pause_wanted() {
+                self.call(self.hooks.before_pause);
+                self.state.pause();
+                self.call(self.hooks.after_pause);
+            }
+            self.stay_on_processor();
+            let ran = self.run_batch();
+            if !ran && self.state.stop_wanted() {
+                break;
+            }
+            self.call(self.hooks.before_wait);
+            self.state.sleep_unless(|| !self.queue.is_empty());
+            self.call(self.hooks.after_wait);
+        }
+        self.call(self.hooks.end);
+    }
+
+    /// Runs what is there. Whether anything was.
+    fn run_batch(&self) -> bool {
+        // SAFETY: the worker is the only consumer.
+        let batch = unsafe { self.queue.only_consumer() }.take_all();
+        if batch.is_empty() {
+            return false;
+        }
+        self.call(self.hooks.grace_period);
+        for node in batch {
+            let work = node.as_ptr().cast::<Work>();
+            // SAFETY: the node of a work comes first, and it is not its user's before it is run.
+            let function = unsafe { (*work).function };
+            // SAFETY: by the contract of `urcu_workqueue_queue_work`.
+            unsafe { function(work) };
+        }
+        true
+    }
+
+    /// Puts the worker where its maker wants it, if it is not there. It may have been moved away as its processor was
+    /// taken out of the system, and not all processors are there, nor allowed: then it runs where it may.
+    fn stay_on_processor(&self) {
+        let Ok(processor) = usize::try_from(self.processor) else { return };
+        // SAFETY: nothing is asked of the caller.
+        if unsafe { libc::sched_getcpu() } == self.processor
+            || processor >= 8 * size_of::<libc::cpu_set_t>()
+        {
+            return;
+        }
+        // SAFETY: all zeroes is the empty set.
+        let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
+        // SAFETY: within the set, as was looked at above.
+        unsafe { libc::CPU_SET(processor, &mut set) };
+        // SAFETY: a set of the size that is given, and this thread.
+        unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+    }
+
+    /// Queues a work.
+    ///
+    /// # Safety
+    /// `work` may be written and is nobody else's until `function` is called with it, on the worker.
+    unsafe fn add(&self, work: *mut Work, function: unsafe extern "C" fn(*mut Work)) {
+        // SAFETY: by this function's contract.
+        unsafe { work.write(Work { node: QueueNode::new(), function }) };
+        // SAFETY: as above; the node comes first.
+        unsafe { self.queue.enqueue(work.cast()) };
+        self.state.wake_sleeper();
+    }
+
+    /// Stops the worker once all is done.
+    fn stop(&self) {
+        self.state.stop();
+        let mut place = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(worker) = place.take() {
+            worker.join();
+        }
+    }
+}
+
+/// # Safety
+/// The hooks may be called on the worker, with `private`, until the queue is destroyed.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn quiescence_urcu_workqueue_create(
+    _flags: c_ulong,
+    cpu_affinity: c_int,
+    private: *mut c_void,
+    grace_period: Hook,
+    begin: Hook,
+    end: Hook,
+    before_wait: Hook,
+    after_wait: Hook,
+    before_pause: Hook,
+    after_pause: Hook,
+) -> *mut Workqueue {
+    let hooks = Hooks {
+        private,
+        grace_period,
+        begin,
+        end,
+        before_wait,
+        after_wait,
+        before_pause,
+        after_pause,
+    };
+    let workqueue = Box::into_raw(Box::new(Workqueue {
+        queue: WaitFreeQueue::new(),
+        state: State::new(),
+        processor: cpu_affinity,
+        hooks,
+        worker: Mutex::new(None),
+    }));
+    // SAFETY: from a box.
+    unsafe { &*workqueue }.start();
+    workqueue
+}
+
+/// Runs what is queued, and ends the worker. Null is nothing.
+///
+/// # Safety
+/// From `create`; nobody uses it any more.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn quiescence_urcu_workqueue_destroy(workqueue: *mut Workqueue) {
+    if workqueue.is_null() {
+        return;
+    }
+    // SAFETY: by this function's contract.
+    let workqueue = unsafe { Box::from_raw(workqueue) };
+    workqueue.not_on_the_worker("urcu_workqueue_destroy");
+    workqueue.stop();
+    if !workqueue.queue.is_empty() {
+        fatal(format_args!(
+            "urcu_workqueue_destroy with work that nobody runs: in a child process, make its worker first"
+        ));
+    }
+}
+
+/// # Safety
+/// The queue is valid. `work` is until it is run, and does not wait already.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn quiescence_urcu_workqueue_queue_work(
+    workqueue: *const Workqueue,
+    work: *mut Work,
+    function: unsafe extern "C" fn(*mut Work),
+) {
+    // SAFETY: by this function's contract.
+    let workqueue = unsafe { &*workqueue };
+    // SAFETY: as above.
+    unsafe { workqueue.add(work, function) };
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quiescence_urcu_workqueue_create_completion() -> *const Completion {
+    Completion::create()
+}
+
+/// Gives back the caller's hold on a completion; what is queued has its own.
+///
+/// # Safety
+/// From `create_completion`, once.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn quiescence_urcu_workqueue_destroy_completion(completion: *const Completion) {
+    // SAFETY: by this function's contract.
+    unsafe { Completion::release(completion) };
+}
+
+/// Has `completion` complete when all has run that was queued before.
+///
+/// # Safety
+/// Both are valid.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn quiescence_urcu_workqueue_queue_completion(
+    workqueue: *const Workqueue,
+    completion: *const Completion,
+) {
+    // SAFETY: by this function's contract.
+    let workqueue = unsafe { &*workqueue };
+    // SAFETY: as above.
+    unsafe { Completion::queue(completion, workqueue) };
+}
+
+/// Waits until all has run that the completion was queued behind, if anything.
+///
+/// # Safety
+/// It is valid.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn quiescence_urcu_workqueue_wait_completion(completion: *const Completion) {
+    // SAFETY: by this function's contract.
+    unsafe { &*completion }.wait();
+}
+
+/// Waits until all has run that was queued before.
+///
+/// # Safety
+/// It is valid.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn quiescence_urcu_workqueue_flush_queued_work(workqueue: *const Workqueue) {
+    // SAFETY: by this function's contract.
+    let queue = unsafe { &*workqueue };
+    queue.not_on_the_worker("urcu_workqueue_flush_queued_work");
+    let completion = Completion::create();
+    // SAFETY: made above.
+    unsafe { Completion::queue(completion, queue) };
+    // SAFETY: as above.
+    unsafe { &*completion }.wait();
+    // SAFETY: as above, once.
+    unsafe { Completion::release(completion) };
+}
+
+/// Before a fork: returns when the worker stands still.
+///
+/// # Safety
+/// It is valid, and not paused.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn quiescence_urcu_workqueue_pause_worker(workqueue: *const Workqueue) {
+    // SAFETY: by this function's contract.
+    let workqueue = unsafe { &*workqueue };
+    workqueue.not_on_the_worker("urcu_workqueue_pause_worker");
+    workqueue.state.want_pause();
+}
+
+/// After a fork, in the parent: returns when the worker has gone on.
+///
+/// # Safety
+/// It is valid, and paused.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn quiescence_urcu_workqueue_resume_worker(workqueue: *const Workqueue) {
+    // SAFETY: by this function's contract.
+    unsafe { &*workqueue }.state.resume();
+}
+
+/// After a fork, in the child: gives it a worker.
+///
+/// # Safety
+/// It is valid, and has no worker in this process.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn quiescence_urcu_workqueue_create_worker(workqueue: *const Workqueue) {
+    // SAFETY: by this function's contract.
+    let workqueue = unsafe { &*workqueue };
+    workqueue.state.begin_anew();
+    workqueue.start();
+}
