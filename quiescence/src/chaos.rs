@@ -162,6 +162,18 @@ pub enum Mutant {
     SharedOnly,
     /// Futures are not woken.
     LostWaker,
+    /// Lanes: who pushes does not release what it has written.
+    RelaxedPush,
+    /// Lanes: who finds that nobody looks does not ring.
+    NoBell,
+    /// Lanes: who goes to sleep does not look whether something has come.
+    DeafSleep,
+    /// Lanes: callbacks run without a grace period.
+    EarlyLane,
+    /// Lanes: a barrier passes them over.
+    NoMark,
+    /// Lanes: what was left in one that ends is forgotten.
+    LostLane,
     /// Intrusive: a node is linked before its content can be seen.
     UnseenNode,
     /// Intrusive: who takes the last node of a queue empties its head after it has moved the tail back.
@@ -262,6 +274,12 @@ impl Mutant {
         Self::UnlinkedEnd,
         Self::PopUnchecked,
     ];
+
+    /// Steps of lanes that loom explores.
+    pub const INBOX: [Self; 3] = [Self::RelaxedPush, Self::NoBell, Self::DeafSleep];
+
+    /// Steps of lanes.
+    pub const LANES: [Self; 3] = [Self::EarlyLane, Self::NoMark, Self::LostLane];
 
     /// Steps of the engine `token`.
     pub const RELAY: [Self; 4] =

@@ -25,6 +25,8 @@ use self::protocol::Protocol;
 
 use crate::chaos::{self, Mutant, Point};
 use crate::engine::Settings;
+#[cfg(not(loom))]
+use crate::lane::Lanes;
 use crate::limit::Charge;
 use crate::os::sync::{
     self, AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, const_unless_loom,
@@ -64,6 +66,8 @@ pub struct Core {
     completed: AtomicU64,
     registry: Mutex<Registry>,
     pub(crate) queues: Queues,
+    #[cfg(not(loom))]
+    pub(crate) lanes: Lanes,
     pub(crate) charge: Line<Charge>,
     pub(crate) tuning: tuning::Kept,
     /// Whether `os::fork` knows of this domain.
@@ -191,6 +195,8 @@ impl Core {
                     _ => None,
                 })),
                 queues: Queues::new(),
+                #[cfg(not(loom))]
+                lanes: Lanes::new(),
                 charge: Line(Charge::new()),
                 tuning: tuning::Kept::new(),
                 known: AtomicBool::new(false),

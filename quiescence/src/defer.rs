@@ -446,10 +446,12 @@ pub(crate) fn barrier(core: &Core, me: impl Fn() -> Me) {
     if chaos::mutant(Mutant::NoBarrier) {
         return;
     }
+    let lanes = core.lanes.begin_barrier();
     let queues = core.queues.all();
     // All batches first, so that one grace period serves them all.
     queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
     queues.iter().for_each(|queue| queue.drain(core, &me, local::token()));
+    lanes.finish(core, &me);
     core.queues.forget_orphans();
     trace::deliver();
 }

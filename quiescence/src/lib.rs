@@ -40,7 +40,8 @@
 //! - [`sync`]: counters, a reference count and a lock, on words of each processor.
 //! - [`statistics`]: what goes on. [`set_stall_hook`]: who holds a grace period up that does not end, where,
 //!   and with what stack.
-//! - [`raw`]: sections and callbacks without guards and boxes, for foreign code.
+//! - [`raw`]: sections and callbacks without guards and boxes, for foreign code; [`lane`]: the same callbacks, run by a
+//!   thread that you name.
 //!
 //! # When not to use it
 //! When updates are as frequent as reads, a lock (best one per bucket) is faster; when readers must
@@ -85,6 +86,7 @@ mod retired;
 mod core;
 mod stream;
 mod limit;
+mod inbox;
 mod queue;
 mod os;
 
@@ -122,6 +124,8 @@ mod domain;
 mod rcu;
 #[cfg(not(loom))]
 pub mod raw;
+#[cfg(not(loom))]
+pub mod lane;
 #[cfg(not(loom))]
 pub mod foreign;
 pub mod intrusive;

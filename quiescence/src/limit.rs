@@ -92,8 +92,13 @@ impl Core {
         self.charge.0.add(object);
     }
 
-    fn chunk(&self) -> Amount {
-        limit::chunk(self.limit(), self.queues.len())
+    /// What a thread or a lane takes of the limit at once.
+    pub(crate) fn chunk(&self) -> Amount {
+        #[cfg(not(loom))]
+        let lanes = self.lanes.len();
+        #[cfg(loom)]
+        let lanes = 0;
+        limit::chunk(self.limit(), self.queues.len() + lanes)
     }
 }
 

@@ -15,7 +15,6 @@
 use std::fmt;
 use std::panic::Location;
 use std::ptr;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::word;
@@ -23,6 +22,7 @@ use grace::word;
 use crate::core::Core;
 use crate::defer;
 use crate::domain::Domain;
+use crate::inbox::Link;
 use crate::kind::{GLOBAL, Kind};
 use crate::local;
 use crate::retire::Retire;
@@ -174,7 +174,7 @@ mod balance {
 #[repr(C)]
 pub struct Head {
     /// For the domain, while the head waits. In debug builds: a mark that it does.
-    link: AtomicUsize,
+    link: Link,
     /// What to call.
     function: Option<Function>,
 }
@@ -187,7 +187,7 @@ const _: () = assert!(size_of::<Head>() == 2 * size_of::<usize>());
 impl Head {
     /// One that does not wait.
     pub const fn new() -> Self {
-        Self { link: AtomicUsize::new(0), function: None }
+        Self { link: Link::new(), function: None }
     }
 
     /// What the link of a head that waits holds, in debug builds. A copy of it, and memory that was not
@@ -208,11 +208,11 @@ impl Head {
         // SAFETY: by this function's contract.
         let link = unsafe { &raw mut (*head).link };
         // SAFETY: aligned as its type is, and used as an atomic only, while somebody else may use it.
-        let link = unsafe { AtomicUsize::from_ptr(link.cast()) };
+        let word = unsafe { &*link }.word();
         // Relaxed: whoever comes second sees the mark, and nothing else of the first.
-        let before = link.swap(Self::mark(head), Relaxed);
+        let before = word.swap(ptr::without_provenance_mut(Self::mark(head)), Relaxed);
         assert!(
-            before != Self::mark(head),
+            before.addr() != Self::mark(head),
             "quiescence: the head at {head:p} is queued twice, the second time at {}",
             Location::caller()
         );
@@ -221,16 +221,31 @@ impl Head {
     /// Calls the function of a head that has waited.
     ///
     /// # Safety
-    /// By [`call_head`], after a grace period, once.
-    unsafe fn run(head: *mut Self) {
+    /// By [`call_head`] or [`Lane::push`](crate::lane::Lane::push), after a grace period, once.
+    pub(crate) unsafe fn run(head: *mut Self) {
         // SAFETY: the head is valid until its function is called, and nobody else uses it.
         let Head { link, function } = unsafe { &mut *head };
-        // Before the call, which may free it or queue it again.
-        *link.get_mut() = 0;
+        // Before the call, which may free it or queue it again. Relaxed: nobody else uses it.
+        link.word().store(ptr::null_mut(), Relaxed);
         if let Some(function) = *function {
             // SAFETY: by the contract of `call_head`.
             unsafe { function(head) };
         }
+    }
+}
+
+impl Head {
+    /// Says what is to be called, and gives the link by which it waits in a lane.
+    ///
+    /// # Safety
+    /// `head` may be written.
+    #[inline]
+    pub(crate) unsafe fn set(head: *mut Self, function: Function) -> *mut Link {
+        // SAFETY: by the contract.
+        let place = unsafe { &raw mut (*head).function };
+        // SAFETY: as above.
+        unsafe { place.write(Some(function)) };
+        head.cast()
     }
 }
 
@@ -289,10 +304,8 @@ pub unsafe fn call_head<K: Kind>(domain: &Domain<K>, head: *mut Head, function: 
         // SAFETY: by this function's contract; a second call at the same time is what is looked for.
         unsafe { Head::set_mark(head) };
     }
-    // SAFETY: by this function's contract.
-    let place = unsafe { &raw mut (*head).function };
-    // SAFETY: as above; nobody reads it before the grace period is over.
-    unsafe { place.write(Some(function)) };
+    // SAFETY: by this function's contract; nobody reads it before the grace period is over.
+    unsafe { Head::set(head, function) };
     let head = Anywhere(head);
     // SAFETY: the closure is called once, after a grace period.
     defer::call_over(domain.kind(), move || unsafe { Head::run(head.get()) });
@@ -364,13 +377,13 @@ impl Drop for Foreign {
 }
 
 /// A pointer to what may be ended on any thread.
-struct Anywhere<T>(*mut T);
+pub(crate) struct Anywhere<T>(pub(crate) *mut T);
 
-// SAFETY: by the contracts of the two functions that make one.
+// SAFETY: by the contracts of the functions that make one.
 unsafe impl<T> Send for Anywhere<T> {}
 
 impl<T> Anywhere<T> {
-    fn get(&self) -> *mut T {
+    pub(crate) fn get(&self) -> *mut T {
         self.0
     }
 }

@@ -69,7 +69,7 @@ pub struct Statistics {
 impl Statistics {
     pub(crate) fn of(core: &Core) -> Self {
         // What has run first: so it is never more than what was queued.
-        let callbacks = core.queues.counts();
+        let callbacks = core.queues.counts().plus(core.lanes.counts());
         let counters = &core.counters;
         Self {
             grace_periods: core.sequence().ended(),
@@ -229,6 +229,17 @@ pub(crate) struct Callbacks {
     pub(crate) run: u64,
     /// What waits now.
     pub(crate) bytes_waiting: u64,
+}
+
+#[cfg(not(loom))]
+impl Callbacks {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            queued: self.queued + other.queued,
+            run: self.run + other.run,
+            bytes_waiting: self.bytes_waiting + other.bytes_waiting,
+        }
+    }
 }
 
 /// A count that threads add to one at a time, and others look at.

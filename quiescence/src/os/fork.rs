@@ -7,6 +7,7 @@
 //! callback queues become orphans that the next `barrier` or the worker runs.
 
 use std::cell::UnsafeCell;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, Once};
 
@@ -14,7 +15,7 @@ use crate::core;
 use crate::kind::{Handle, WeakHandle};
 use crate::os::{clock, exit, fence, percpu, sync};
 use crate::srcu::track;
-use crate::{defer, local, queue, restart, retired, serve, tuning, worker};
+use crate::{defer, lane, local, queue, restart, retired, serve, tuning, worker};
 
 /// The domains in use, so that a fork finds them.
 static DOMAINS: Mutex<Vec<WeakHandle>> = Mutex::new(Vec::new());
@@ -67,6 +68,7 @@ struct Held {
     domains: MutexGuard<'static, Vec<WeakHandle>>,
     worker: worker::Held,
     retired: retired::Held,
+    heads: lane::HeldHeads,
     tracked: track::Held,
     reporter: crate::stall::reporter::Held,
     serve: serve::Held,
@@ -74,6 +76,8 @@ struct Held {
 
 struct DomainHeld {
     core: core::Held<'static>,
+    lane_inners: lane::HeldInners,
+    lanes: lane::HeldLanes<'static>,
     queue_inners: Vec<queue::HeldQueue<'static>>,
     queues: queue::Held<'static>,
     handle: Handle,
@@ -101,17 +105,29 @@ extern "C" fn prepare() {
     let handles: Vec<Handle> = domains.iter().filter_map(WeakHandle::upgrade).collect();
     let domains_held = handles.into_iter().map(DomainHeld::hold).collect();
     let retired = retired::hold();
+    let heads = lane::hold_heads();
     let tracked = track::hold();
     let reporter = crate::stall::reporter::hold();
     // SAFETY: all locks are ours, see `Place`.
     unsafe {
         *HELD.0.get() =
-            Some(Held { domains_held, domains, worker, retired, tracked, reporter, serve });
+            Some(Held { domains_held, domains, worker, retired, heads, tracked, reporter, serve });
     };
+    // Relaxed: for this thread alone, which is the one that may find itself there.
+    PREPARED.store(local::token(), Relaxed);
+}
+
+/// The thread that holds everything for a `fork`, as [`local::token`]; else 0.
+static PREPARED: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether this thread is in the midst of a `fork`, and holds all locks: for those whom another handler of the fork may call.
+pub(crate) fn is_prepared_here() -> bool {
+    PREPARED.load(Relaxed) == local::token()
 }
 
 /// After the fork, in the parent.
 extern "C" fn parent() {
+    PREPARED.store(0, Relaxed);
     // SAFETY: as in `prepare`. Taken out before the first lock is let go.
     if let Some(held) = unsafe { (*HELD.0.get()).take() } {
         held.let_go();
@@ -124,6 +140,7 @@ extern "C" fn child() {
     let Some(mut held) = (unsafe { (*HELD.0.get()).take() }) else {
         return;
     };
+    PREPARED.store(0, Relaxed);
     fence::register_after_fork();
     percpu::register_after_fork();
     let owner = local::token();
@@ -133,8 +150,10 @@ extern "C" fn child() {
     held.reporter.after_fork();
     super::thread::after_fork();
     super::stack::after_fork();
+    held.heads.clear();
     for domain in &mut held.domains_held {
-        domain.queues.after_fork(&mut domain.queue_inners, &domain.handle, owner);
+        let lanes = domain.lanes.after_fork(&mut domain.lane_inners, &mut held.heads, owner);
+        domain.queues.after_fork(&mut domain.queue_inners, &domain.handle, owner, lanes);
         domain.handle.after_fork(&mut domain.core, owner);
     }
     held.let_go();
@@ -144,9 +163,10 @@ impl Held {
     /// Gives all locks back. If meanwhile a domain has come to have no other owner, it ends
     /// afterwards: the callbacks it runs then may need the locks.
     fn let_go(self) {
-        let Self { domains_held, domains, worker, retired, tracked, reporter, serve } = self;
+        let Self { domains_held, domains, worker, retired, heads, tracked, reporter, serve } = self;
         drop(reporter);
         drop(tracked);
+        drop(heads);
         drop(retired);
         let handles: Vec<Handle> = domains_held.into_iter().map(|domain| domain.handle).collect();
         drop(domains);
@@ -169,7 +189,10 @@ impl DomainHeld {
             // SAFETY: the list keeps the queues alive, and is locked until these guards are gone.
             .map(|queue| unsafe { &*std::sync::Arc::as_ptr(queue) }.hold())
             .collect();
-        Self { core: core.hold(), queue_inners, queues, handle }
+        let lanes = core.lanes.hold();
+        // SAFETY: fields drop in the order of their declaration; `handle` comes last.
+        let lane_inners = unsafe { lanes.hold_inners() };
+        Self { core: core.hold(), lane_inners, lanes, queue_inners, queues, handle }
     }
 }
 

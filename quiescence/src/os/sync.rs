@@ -44,10 +44,12 @@ pub(crate) struct Tracked<const N: usize> {
 }
 
 impl<const N: usize> Tracked<N> {
-    pub(crate) fn new() -> Self {
-        Self {
-            #[cfg(loom)]
-            places: std::array::from_fn(|_| loom::cell::UnsafeCell::new(())),
+    const_unless_loom! {
+        pub(crate) fn new() -> Self {
+            Self {
+                #[cfg(loom)]
+                places: std::array::from_fn(|_| loom::cell::UnsafeCell::new(())),
+            }
         }
     }
 

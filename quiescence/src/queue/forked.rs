@@ -33,7 +33,14 @@ impl Held<'_> {
 
     /// In the child: nobody else runs callbacks, and the other threads' queues are orphans. What
     /// they hold is run by the next `barrier`, or by the worker once it has started again.
-    pub(crate) fn after_fork(&self, held: &mut [HeldQueue<'_>], core: &Core, owner: usize) {
+    /// `lanes` is what waits in lanes.
+    pub(crate) fn after_fork(
+        &self,
+        held: &mut [HeldQueue<'_>],
+        core: &Core,
+        owner: usize,
+        lanes: Amount,
+    ) {
         for (queue, held) in self.list.iter().zip(held) {
             let gone = held.0.runner != owner && held.0.runner != 0;
             if gone && !chaos::mutant(Mutant::RunnerAfterFork) {
@@ -47,7 +54,7 @@ impl Held<'_> {
             }
         }
         // Threads were stopped wherever they were: what is charged is counted anew.
-        let charged = self.list.iter().fold(Amount::NONE, |all, queue| all.plus(queue.charged()));
+        let charged = self.list.iter().fold(lanes, |all, queue| all.plus(queue.charged()));
         core.charge.0.set(charged);
     }
 }

@@ -1,0 +1,435 @@
+//! What waits to be taken: a stack of links that any thread pushes on, and that one thread at a time takes as a whole.
+//!
+//! A push is one compare-exchange, and writes nothing but the link that is pushed and the top. So what is in the stack is
+//! whole at any moment: whoever takes it waits for nobody, and a child process finds all of it. (A queue whose end is
+//! exchanged is in two pieces until its link is written; a thread that is not run then, or that a child process does not
+//! have, keeps what comes after it from everybody.) There is no way to take one link, so no address can come back unseen.
+//!
+//! Where nothing is in it the top says what the one who takes is doing: it is awake, and looks by itself; it sleeps, and
+//! the push that replaces that wakes it; or there is nobody. The look and the push are one exchange of one word, so no
+//! fence is needed between them [LN-2].
+//!
+//! Source of the idea: Treiber (1986); the top that says that somebody sleeps is that of a futex lock (Drepper 2011).
+
+use std::ptr;
+use std::sync::atomic::AtomicPtr as PlainPtr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use crate::chaos::{self, Mutant};
+use crate::os::futex;
+use crate::os::sync::{AtomicPtr, AtomicU32, Tracked, const_unless_loom};
+
+/// What everything that is pushed begins with: one word.
+#[repr(C, align(8))]
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// The next one, and in the lowest bit whether this one is a mark.
+    word: PlainPtr<Self>,
+    tracked: Tracked<1>,
+}
+
+/// In the word of a link: it is a mark, which nobody has counted.
+const MARK: usize = 1;
+
+impl Link {
+    const_unless_loom! {
+        /// One that does not wait.
+        pub(crate) fn new() -> Self {
+            Self { word: PlainPtr::new(ptr::null_mut()), tracked: Tracked::new() }
+        }
+    }
+
+    /// The word, for who uses a link for something else than an inbox.
+    pub(crate) const fn word(&self) -> &PlainPtr<Self> {
+        &self.word
+    }
+
+    /// # Safety
+    /// `link` may be written, and nobody else uses it. It may be uninitialised, but for loom.
+    unsafe fn write(link: *mut Self, next: *mut Self, marks: bool) {
+        let next = next.map_addr(|address| address | if marks { MARK } else { 0 });
+        // SAFETY: by the contract.
+        let word = unsafe { &raw mut (*link).word };
+        // SAFETY: as above.
+        unsafe { word.write(PlainPtr::new(next)) };
+        // SAFETY: as above.
+        let tracked = unsafe { &raw const (*link).tracked };
+        // SAFETY: nothing to be initialised, but under loom, where it is.
+        unsafe { &*tracked }.write(0);
+    }
+
+    /// The next one, and whether this one is a mark.
+    ///
+    /// # Safety
+    /// `link` was written by [`write`](Self::write), and nobody writes it.
+    unsafe fn read(link: *mut Self) -> (*mut Self, bool) {
+        // SAFETY: by the contract.
+        let link = unsafe { &*link };
+        link.tracked.read(0);
+        // Relaxed: [LN-1] has ordered it.
+        let next = link.word.load(Relaxed);
+        (next.map_addr(|address| address & !MARK), next.addr() & MARK != 0)
+    }
+}
+
+/// What a push has found at the top.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Others, or somebody who looks by itself.
+    Awake,
+    /// Somebody who sleeps: [`Inbox::ring`].
+    Asleep,
+    /// Nobody takes anything.
+    Unattended,
+    /// The very link that was pushed: nothing has changed.
+    Itself,
+}
+
+/// A stack of links and who takes them.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    /// The youngest link; or null, or one of the two below.
+    top: AtomicPtr<Link>,
+    /// How often somebody has rung.
+    bell: AtomicU32,
+}
+
+/// The top where whoever takes sleeps. No link is there: they are aligned.
+const ASLEEP: *mut Link = ptr::without_provenance_mut(2);
+/// The top where nobody takes.
+const UNATTENDED: *mut Link = ptr::without_provenance_mut(4);
+
+/// What lies under a top: null for what is no link.
+fn link_at(top: *mut Link) -> *mut Link {
+    if top == ASLEEP || top == UNATTENDED { ptr::null_mut() } else { top }
+}
+
+impl Inbox {
+    const_unless_loom! {
+        /// An empty one that nobody takes from.
+        pub(crate) fn new() -> Self {
+            Self { top: AtomicPtr::new(UNATTENDED), bell: AtomicU32::new(0) }
+        }
+    }
+
+    /// Pushes a link.
+    ///
+    /// # Safety
+    /// `link` stays where it is, and is nobody's but the inbox's, until it has been taken.
+    #[inline]
+    pub(crate) unsafe fn push(&self, link: *mut Link, marks: bool) -> Found {
+        let mut top = self.top.load(Relaxed);
+        loop {
+            if top == link {
+                return Found::Itself;
+            }
+            // SAFETY: by the contract.
+            unsafe { Link::write(link, link_at(top), marks) };
+            // Release: pairs with the Acquire in `take` [LN-1]; what was done before, the link's words among it, happens
+            // before the grace period is asked for. Acquire: pairs with the Release in `sleep` [LN-2].
+            let order = if chaos::mutant(Mutant::RelaxedPush) { Relaxed } else { AcqRel };
+            match self.top.compare_exchange_weak(top, link, order, Relaxed) {
+                Ok(_) if top == ASLEEP => return Found::Asleep,
+                Ok(_) if top == UNATTENDED => return Found::Unattended,
+                Ok(_) => return Found::Awake,
+                Err(now) => top = now,
+            }
+        }
+    }
+
+    /// Takes all there is, youngest first, and says that the caller is awake.
+    pub(crate) fn take(&self) -> *mut Link {
+        // Acquire: pairs with the Release in `push` [LN-1]. Every push is an exchange, so the youngest carries what all
+        // that are under it have released.
+        link_at(self.top.swap(ptr::null_mut(), Acquire))
+    }
+
+    /// Takes all there is, youngest first, and says that nobody takes any more.
+    #[cfg_attr(loom, allow(dead_code))]
+    pub(crate) fn abandon(&self) -> *mut Link {
+        link_at(self.top.swap(UNATTENDED, Acquire)) // [LN-1]
+    }
+
+    /// Says that nobody takes any more, if there is nothing. Answers whether there was nothing.
+    #[cfg_attr(loom, allow(dead_code))]
+    pub(crate) fn leave(&self) -> bool {
+        // Relaxed: nothing was written for those who come; they find that they have to look after it.
+        [ptr::null_mut(), ASLEEP]
+            .into_iter()
+            .any(|top| self.top.compare_exchange(top, UNATTENDED, Relaxed, Relaxed).is_ok())
+    }
+
+    /// Whether nothing is in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        link_at(self.top.load(Relaxed)).is_null()
+    }
+
+    /// How often has been rung by now; for [`sleep`](Self::sleep) and [`doze`](Self::doze).
+    pub(crate) fn heard(&self) -> u32 {
+        // Acquire: pairs with the Release in `ring`; who rang for another reason has said which before.
+        self.bell.load(Acquire)
+    }
+
+    /// Sleeps until something is pushed, or somebody rings after `heard`, or for `most`.
+    pub(crate) fn sleep(&self, heard: u32, most: Option<Duration>) {
+        // Release: the look at the bell comes before [LN-2]: whoever replaces this rings after it.
+        let slept = if chaos::mutant(Mutant::DeafSleep) {
+            self.top.store(ASLEEP, Release); // whatever is there by now: lost
+            true
+        } else {
+            let null = ptr::null_mut();
+            self.top.compare_exchange(null, ASLEEP, Release, Relaxed).is_ok()
+        };
+        if slept {
+            self.doze(heard, most);
+            // Awake again: who pushes from now on need not ring.
+            let _ = self.top.compare_exchange(ASLEEP, ptr::null_mut(), Relaxed, Relaxed);
+        }
+    }
+
+    /// Sleeps until somebody rings after `heard`, or for `most`; who pushes meanwhile does not ring.
+    pub(crate) fn doze(&self, heard: u32, most: Option<Duration>) {
+        while self.bell.load(Acquire) == heard {
+            futex::wait(&self.bell, heard, most);
+            if most.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Wakes whoever takes. What it is to know was stored before.
+    pub(crate) fn ring(&self) {
+        if chaos::mutant(Mutant::NoBell) {
+            return;
+        }
+        // Release: pairs with the Acquire in `heard`.
+        self.bell.fetch_add(1, Release);
+        futex::wake_all(&self.bell);
+    }
+}
+
+/// Some link was pushed while it was there already, so that nobody can tell the order any more: this one, or one near it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ring(pub(crate) *mut Link);
+
+/// Links that were taken, oldest first.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    first: *mut Link,
+    last: *mut Link,
+    /// Those that are no marks.
+    count: u64,
+}
+
+// SAFETY: links belong to whoever has taken them, on whatever thread.
+unsafe impl Send for Chain {}
+
+impl Chain {
+    /// No links.
+    pub(crate) const EMPTY: Self = Self { first: ptr::null_mut(), last: ptr::null_mut(), count: 0 };
+
+    /// How many links there are, marks aside.
+    pub(crate) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.first.is_null()
+    }
+
+    /// Appends what was taken from an inbox. A link that was pushed twice makes a ring of it: then turning it round
+    /// ends where it began.
+    ///
+    /// # Safety
+    /// `youngest` is what [`Inbox::take`] has answered.
+    pub(crate) unsafe fn append(&mut self, youngest: *mut Link) -> Result<(), Ring> {
+        let (mut next, mut older, mut links) = (ptr::null_mut(), youngest, 0_u64);
+        while !older.is_null() {
+            links += 1;
+            let link = older;
+            // SAFETY: taken, and so written by `push`.
+            let (below, marks) = unsafe { Link::read(link) };
+            // SAFETY: taken: ours.
+            unsafe { Link::write(link, next, marks) };
+            self.count += u64::from(!marks);
+            (next, older) = (link, below);
+        }
+        if next.is_null() {
+            return Ok(());
+        }
+        if links > 1 && next == youngest {
+            return Err(Ring(youngest));
+        }
+        if self.is_empty() {
+            self.first = next;
+        } else {
+            // SAFETY: ours, and written.
+            let (_, marks) = unsafe { Link::read(self.last) };
+            // SAFETY: ours.
+            unsafe { Link::write(self.last, next, marks) };
+        }
+        self.last = youngest;
+        Ok(())
+    }
+
+    /// Adds one that was popped.
+    ///
+    /// # Safety
+    /// It was popped from a chain, and is in none.
+    #[cfg_attr(loom, allow(dead_code))]
+    pub(crate) unsafe fn push(&mut self, link: *mut Link, marks: bool) {
+        // SAFETY: by the contract.
+        unsafe { Link::write(link, self.first, marks) };
+        if self.is_empty() {
+            self.last = link;
+        }
+        self.first = link;
+        self.count += u64::from(!marks);
+    }
+
+    /// Takes the oldest, and says whether it is a mark.
+    pub(crate) fn pop(&mut self) -> Option<(*mut Link, bool)> {
+        if self.is_empty() {
+            return None;
+        }
+        let link = self.first;
+        // SAFETY: ours, and written.
+        let (next, marks) = unsafe { Link::read(link) };
+        self.first = next;
+        self.count = self.count.saturating_sub(u64::from(!marks));
+        Some((link, marks))
+    }
+
+    /// Calls `f` with the address of each link that is no mark.
+    #[cfg_attr(loom, allow(dead_code))]
+    pub(crate) fn for_each(&self, mut f: impl FnMut(usize)) {
+        let mut link = self.first;
+        while !link.is_null() {
+            // SAFETY: ours, and written.
+            let (next, marks) = unsafe { Link::read(link) };
+            if !marks {
+                f(link.addr());
+            }
+            link = next;
+        }
+    }
+
+    /// Takes so many of the oldest, or all. A link that was pushed while it stood here leads elsewhere now: then the count
+    /// is wrong.
+    #[cfg_attr(loom, allow(dead_code))]
+    pub(crate) fn split(&mut self, most: u64) -> Result<Self, Ring> {
+        let mut front = Self { first: self.first, last: ptr::null_mut(), count: 0 };
+        let (mut link, mut links) = (self.first, 0);
+        while !link.is_null() && links < most {
+            // SAFETY: ours, and written.
+            let (next, marks) = unsafe { Link::read(link) };
+            links += 1;
+            front.count += u64::from(!marks);
+            (front.last, link) = (link, next);
+        }
+        let left = self.count.checked_sub(front.count);
+        let Some(left) = left.filter(|left| *left == 0 || !link.is_null()) else {
+            return Err(Ring(self.first));
+        };
+        if !front.last.is_null() {
+            // SAFETY: ours, and written.
+            let (_, marks) = unsafe { Link::read(front.last) };
+            // SAFETY: ours.
+            unsafe { Link::write(front.last, ptr::null_mut(), marks) };
+        }
+        (self.first, self.count) = (link, left);
+        Ok(front)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Pushes so many new links; every third is a mark.
+    fn push(inbox: &Inbox, links: &mut Vec<*mut Link>, count: usize) {
+        for _ in 0..count {
+            let link = Box::into_raw(Box::new(Link::new()));
+            // SAFETY: a box, freed by `pop_all`.
+            unsafe { inbox.push(link, links.len() % 3 == 2) };
+            links.push(link);
+        }
+    }
+
+    fn pop_all(mut chain: Chain) -> Vec<(*mut Link, bool)> {
+        let popped: Vec<_> = std::iter::from_fn(|| chain.pop()).collect();
+        assert_eq!(chain.count(), 0);
+        for (link, _) in &popped {
+            // SAFETY: from a box, in `push`.
+            drop(unsafe { Box::from_raw(*link) });
+        }
+        popped
+    }
+
+    #[test]
+    fn what_is_pushed_is_taken_in_order() {
+        for (first, second, split) in [(0, 0, 1), (1, 0, 1), (5, 4, 3), (5, 4, 9), (2, 7, 100)] {
+            let (inbox, mut links, mut chain) = (Inbox::new(), Vec::new(), Chain::EMPTY);
+            push(&inbox, &mut links, first);
+            // SAFETY: taken just now.
+            unsafe { chain.append(inbox.take()) }.unwrap();
+            push(&inbox, &mut links, second);
+            // SAFETY: as above.
+            unsafe { chain.append(inbox.take()) }.unwrap();
+            let marks = links.len() / 3;
+            assert_eq!(chain.count() as usize, links.len() - marks);
+            let front = chain.split(split).unwrap();
+            let taken: Vec<_> = [front, chain].map(pop_all).concat();
+            let expected = links.iter().enumerate().map(|(index, link)| (*link, index % 3 == 2));
+            assert!(taken.into_iter().eq(expected));
+        }
+    }
+
+    #[test]
+    fn a_push_says_what_it_has_found() {
+        let (inbox, mut links) = (Inbox::new(), [const { Link::new() }; 2]);
+        let [first, second] = links.each_mut().map(ptr::from_mut);
+        // SAFETY, here and below: each link is pushed while it does not wait.
+        assert_eq!(unsafe { inbox.push(first, false) }, Found::Unattended);
+        assert_eq!(unsafe { inbox.push(first, false) }, Found::Itself);
+        assert_eq!(unsafe { inbox.push(second, false) }, Found::Awake);
+        assert!(!inbox.leave() && !inbox.is_empty());
+        assert_eq!(inbox.take(), second);
+        assert_eq!(unsafe { inbox.push(first, false) }, Found::Awake);
+        assert_eq!(inbox.abandon(), first);
+        assert_eq!(unsafe { inbox.push(first, false) }, Found::Unattended);
+        inbox.take();
+        assert!(inbox.leave() && !inbox.leave() && inbox.is_empty());
+    }
+
+    /// A link that is pushed again while others are on top of it: a ring, which nobody walks for ever.
+    #[test]
+    fn a_ring_is_noticed() {
+        let (inbox, mut links) = (Inbox::new(), [const { Link::new() }; 2]);
+        let [first, second] = links.each_mut().map(ptr::from_mut);
+        for link in [first, second, first] {
+            // SAFETY: not at all; that it is noticed is what is tested.
+            unsafe { inbox.push(link, false) };
+        }
+        let mut chain = Chain::EMPTY;
+        // SAFETY: taken just now.
+        assert!(unsafe { chain.append(inbox.take()) }.is_err() && chain.is_empty());
+    }
+
+    /// A link that is pushed again after it was taken: what came behind it is out of reach.
+    #[test]
+    fn a_chain_that_is_torn_is_noticed() {
+        let (inbox, mut links) = (Inbox::new(), [const { Link::new() }; 3]);
+        let mut chain = Chain::EMPTY;
+        for link in links.iter_mut() {
+            // SAFETY: does not wait.
+            unsafe { inbox.push(link, false) };
+        }
+        // SAFETY: taken just now.
+        unsafe { chain.append(inbox.take()) }.unwrap();
+        // SAFETY: not at all; that it is noticed is what is tested.
+        unsafe { inbox.push(&raw mut links[1], false) };
+        assert!(chain.split(3).is_err());
+    }
+}
