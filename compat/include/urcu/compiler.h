@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the other headers ask of the compiler: hints, barriers for it alone, and the macros that C lacks.
+ * What the other headers ask of the compiler: hints, barriers for it alone, and the macros that C
+ * lacks.
  *
- * In namespace caa_ (concurrent access and atomicity) and cmm_ (memory model), as programs for liburcu know them. GCC
- * or clang; from C89 with GNU extensions to C17, and C++.
+ * In namespace caa_ (concurrent access and atomicity) and cmm_ (memory model), as programs for
+ * liburcu know them. GCC or clang; from C89 with GNU extensions to C17, and C++.
  */
 #ifndef _URCU_COMPILER_H
 #define _URCU_COMPILER_H
@@ -16,7 +17,10 @@
 /* Keeps the compiler from moving memory accesses across. The processor still may. */
 #define cmm_barrier()	__asm__ __volatile__ ("" ::: "memory")
 
-/* x, read or written once, whole, and now: neither torn, nor repeated, nor left out. Orders nothing else. */
+/*
+ * x, read or written once, whole, and now: neither torn, nor repeated, nor left out. Orders nothing
+ * else.
+ */
 #define CMM_ACCESS_ONCE(x)	(*(__typeof__(x) volatile *) &(x))
 
 /* Arguments are evaluated twice. */
@@ -31,8 +35,8 @@
 #define CAA_ARRAY_SIZE(x)	(sizeof(x) / sizeof(*(x)))
 
 /*
- * The structure of that type whose member is at ptr. Of the two arms of the conditional only ptr is ever taken; the
- * other is there for the compiler to compare their types.
+ * The structure of that type whose member is at ptr. Of the two arms of the conditional only ptr is
+ * ever taken; the other is there for the compiler to compare their types.
  */
 #define caa_container_of(ptr, type, member)						\
 	((type *) ((char *) (1 ? (ptr) : &((type *) 0)->member) - offsetof(type, member)))
@@ -41,7 +45,10 @@
 #define CAA_BUILD_BUG_ON_ZERO(cond)	(sizeof(char[(cond) ? -1 : 1]) - 1)
 #define CAA_BUILD_BUG_ON(cond)		((void) CAA_BUILD_BUG_ON_ZERO(cond))
 
-/* Says of a pointer that it is published, and to be read by rcu_dereference(). For checkers; the compiler sees nothing. */
+/*
+ * Says of a pointer that it is published, and to be read by rcu_dereference(). For checkers; the
+ * compiler sees nothing.
+ */
 #define __rcu
 
 #ifdef __cplusplus

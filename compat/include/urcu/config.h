@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* How the library was built, for programs that ask. Ours always runs on Linux, on many processors, with futexes. */
+/*
+ * How the library was built, for programs that ask. Ours always runs on Linux, on many processors,
+ * with futexes.
+ */
 #ifndef _URCU_CONFIG_H
 #define _URCU_CONFIG_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Assertions in the inlined readers: that a thread is registered, that it leaves no more sections than it has entered.
- * Off, unless the program defines DEBUG_RCU.
+ * Assertions in the inlined readers: that a thread is registered, that it leaves no more sections
+ * than it has entered. Off, unless the program defines DEBUG_RCU.
  */
 #ifndef _URCU_DEBUG_H
 #define _URCU_DEBUG_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A flavour as a structure of functions, for code that is written for any: the hash table is given one. */
+/*
+ * A flavour as a structure of functions, for code that is written for any: the hash table is given
+ * one.
+ */
 #ifndef _URCU_FLAVOR_H
 #define _URCU_FLAVOR_H
 

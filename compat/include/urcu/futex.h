@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Sleeping until a word changes, and waking who sleeps: Linux' futex, not private to the process. */
+/*
+ * Sleeping until a word changes, and waking who sleeps: Linux' futex, not private to the process.
+ */
 #ifndef _URCU_FUTEX_H
 #define _URCU_FUTEX_H
 
@@ -31,8 +33,8 @@ extern long int syscall(long int number, ...);
 struct timespec;
 
 /*
- * Operations FUTEX_WAIT and FUTEX_WAKE. Each library of ours has the two functions; programs compiled for liburcu call
- * them where the kernel has no futex.
+ * Operations FUTEX_WAIT and FUTEX_WAKE. Each library of ours has the two functions; programs
+ * compiled for liburcu call them where the kernel has no futex.
  */
 extern int compat_futex_noasync(int32_t *uaddr, int op, int32_t val,
 		const struct timespec *timeout, int32_t *uaddr2, int32_t val3);

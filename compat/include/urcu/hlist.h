@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Lists for the buckets of a hash table: doubly linked, not a ring, so that a head is one pointer. For readers without
- * locks there is <urcu/rcuhlist.h>; here updaters exclude each other and readers.
+ * Lists for the buckets of a hash table: doubly linked, not a ring, so that a head is one pointer.
+ * For readers without locks there is <urcu/rcuhlist.h>; here updaters exclude each other and
+ * readers.
  */
 #ifndef _KCOMPAT_HLIST_H
 #define _KCOMPAT_HLIST_H
@@ -32,8 +33,8 @@ static __inline__ void CDS_INIT_HLIST_HEAD(struct cds_hlist_head *ptr)
 }
 
 /*
- * Ours: the pointer that leads to elem. It is the first member of whatever prev points to, and is reached as a pointer,
- * not as a node's, since that may be a head.
+ * Ours: the pointer that leads to elem. It is the first member of whatever prev points to, and is
+ * reached as a pointer, not as a node's, since that may be a head.
  */
 static __inline__ struct cds_hlist_node **_cds_hlist_link_to(struct cds_hlist_node *elem)
 {
@@ -70,8 +71,9 @@ static __inline__ void cds_hlist_del(struct cds_hlist_node *elem)
 	})
 
 /*
- * Loops. pos is each link, and entry each structure, in turn; in those that end in _safe the body may take it out of the
- * list, and p or e is the loop's own. Those that end in _2 need no pos, and leave entry NULL.
+ * Loops. pos is each link, and entry each structure, in turn; in those that end in _safe the body
+ * may take it out of the list, and p or e is the loop's own. Those that end in _2 need no pos, and
+ * leave entry NULL.
  */
 #define cds_hlist_for_each(pos, head)						\
 	for (pos = (head)->next; pos != NULL; pos = (pos)->next)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A stack of structures that hold their links themselves, lock-free on both sides. Popping compares an address that may
- * come back (ABA); one of these has to hold, and programs choose it by the functions they call:
+ * A stack of structures that hold their links themselves, lock-free on both sides. Popping compares
+ * an address that may come back (ABA); one of these has to hold, and programs choose it by the
+ * functions they call:
  *
  *	pop inside a section, and elements are reused only after a grace period
  *	pop under a lock: cds_lfs_pop_blocking(), or __cds_lfs_pop() between cds_lfs_pop_lock() and _unlock()
@@ -77,7 +78,10 @@ extern void cds_lfs_pop_unlock(struct cds_lfs_stack *s);
 extern struct cds_lfs_node *__cds_lfs_pop(cds_lfs_stack_ptr_t s);
 extern struct cds_lfs_head *__cds_lfs_pop_all(cds_lfs_stack_ptr_t s);
 
-/* Each element taken, in turn. In the one with _safe the body may do with __node what it likes; __n is the loop's own. */
+/*
+ * Each element taken, in turn. In the one with _safe the body may do with __node what it likes; __n
+ * is the loop's own.
+ */
 #define cds_lfs_for_each(__head, __node)						\
 	for (__node = (struct cds_lfs_node *) (__head); __node != NULL; __node = (__node)->next)
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Doubly linked lists of structures that hold their links themselves. A list is a ring through its head; an empty one is
- * the head alone. For readers without locks there is <urcu/rculist.h>; here updaters exclude each other and readers.
+ * Doubly linked lists of structures that hold their links themselves. A list is a ring through its
+ * head; an empty one is the head alone. For readers without locks there is <urcu/rculist.h>; here
+ * updaters exclude each other and readers.
  */
 #ifndef _CDS_LIST_H
 #define _CDS_LIST_H 1
@@ -82,12 +83,15 @@ static __inline__ void cds_list_replace_init(struct cds_list_head *old, struct c
 	CDS_INIT_LIST_HEAD(old);
 }
 
-static __inline__ int cds_list_empty(const struct cds_list_head *head)
+static __inline__ int cds_list_empty(struct cds_list_head *head)
 {
 	return head->next == head;
 }
 
-/* All of add, in its order, before the first of head. The head add itself is as before: it has to be made anew. */
+/*
+ * All of add, in its order, before the first of head. The head add itself is as before: it has to
+ * be made anew.
+ */
 static __inline__ void cds_list_splice(struct cds_list_head *add, struct cds_list_head *head)
 {
 	struct cds_list_head *first = add->next, *last = add->prev;
@@ -103,8 +107,8 @@ static __inline__ void cds_list_splice(struct cds_list_head *add, struct cds_lis
 #define cds_list_first_entry(ptr, type, member)	cds_list_entry((ptr)->next, type, member)
 
 /*
- * Loops. pos is each link, or with _entry each structure, in turn; in those that end in _safe the body may take pos out
- * of the list, and p is the loop's own.
+ * Loops. pos is each link, or with _entry each structure, in turn; in those that end in _safe the
+ * body may take pos out of the list, and p is the loop's own.
  */
 #define cds_list_for_each(pos, head)						\
 	for (pos = (head)->next; pos != (head); pos = (pos)->next)

@@ -8,8 +8,8 @@
  *	rcu_xchg_pointer(&p, v)			the same; answers what p was before
  *	rcu_cmpxchg_pointer(&p, old, _new)	the same if p was old; answers what p was before
  *
- * The last two are full fences, on either side. All are inlined in every program; the functions are for those that
- * cannot, such as other languages, and each library has them.
+ * The last two are full fences, on either side. All are inlined in every program; the functions are
+ * for those that cannot, such as other languages, and each library has them.
  */
 #ifndef _URCU_POINTER_H
 #define _URCU_POINTER_H

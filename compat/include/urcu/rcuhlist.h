@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Lists for the buckets of a hash table that are walked inside sections while one updater at a time changes them. What has
- * been taken out is freed or used again after a grace period.
+ * Lists for the buckets of a hash table that are walked inside sections while one updater at a time
+ * changes them. What has been taken out is freed or used again after a grace period.
  */
 #ifndef _URCU_RCUHLIST_H
 #define _URCU_RCUHLIST_H

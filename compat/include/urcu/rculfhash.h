@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A hash table that is looked up inside sections, without locks or waiting, while any number of threads add, replace and
- * delete, lock-free, and while it grows and shrinks (split-ordered lists: Shalev and Shavit, JACM 53(3), 2006).
+ * A hash table that is looked up inside sections, without locks or waiting, while any number of
+ * threads add, replace and delete, lock-free, and while it grows and shrinks (split-ordered lists:
+ * Shalev and Shavit, JACM 53(3), 2006).
  *
- * Structures hold their links themselves (struct cds_lfht_node) and belong to the caller. What has been deleted or
- * replaced is freed after a grace period. Keys are the caller's too: a hash, which should be well mixed in its low bits,
- * and a function that compares.
+ * Structures hold their links themselves (struct cds_lfht_node) and belong to the caller. What has
+ * been deleted or replaced is freed after a grace period. Keys are the caller's too: a hash, which
+ * should be well mixed in its low bits, and a function that compares.
  *
- * All of these are called inside a section, of the flavour the table was made with, except new, destroy and resize.
+ * All of these are called inside a section, of the flavour the table was made with, except new,
+ * destroy and resize.
  */
 #ifndef _URCU_RCULFHASH_H
 #define _URCU_RCULFHASH_H
@@ -39,7 +41,7 @@ struct cds_lfht_iter {
 };
 
 /* NULL: nothing was found, or the walk has come to its end. */
-static __inline__ struct cds_lfht_node *cds_lfht_iter_get_node(const struct cds_lfht_iter *iter)
+static __inline__ struct cds_lfht_node *cds_lfht_iter_get_node(struct cds_lfht_iter *iter)
 {
 	return iter->node;
 }
@@ -68,16 +70,20 @@ struct cds_lfht_mm_type {
 	struct cds_lfht_node *(*bucket_at)(struct cds_lfht *ht, unsigned long index);
 };
 
-/* In arrays each twice as long as the one before; in chunks of one size; in one range of addresses, as big as it may get. */
+/*
+ * In arrays each twice as long as the one before; in chunks of one size; in one range of addresses,
+ * as big as it may get.
+ */
 extern const struct cds_lfht_mm_type cds_lfht_mm_order;
 extern const struct cds_lfht_mm_type cds_lfht_mm_chunk;
 extern const struct cds_lfht_mm_type cds_lfht_mm_mmap;
 
 /*
- * A table, or NULL if the sizes are wrong or there is no memory. Sizes are numbers of buckets, powers of two:
- * init_size to begin with; min_nr_alloc_buckets, below which it does not shrink; max_nr_buckets, 0 for no limit, in which
- * case the first of the three ways above is taken, as mm NULL leaves the choice to the library. attr, which may be NULL,
- * is for the threads that resize; it stays the caller's.
+ * A table, or NULL if the sizes are wrong or there is no memory. Sizes are numbers of buckets,
+ * powers of two: init_size to begin with; min_nr_alloc_buckets, below which it does not shrink;
+ * max_nr_buckets, 0 for no limit, in which case the first of the three ways above is taken, as mm
+ * NULL leaves the choice to the library. attr, which may be NULL, is for the threads that resize;
+ * it stays the caller's.
  */
 extern struct cds_lfht *_cds_lfht_new(unsigned long init_size, unsigned long min_nr_alloc_buckets,
 		unsigned long max_nr_buckets, int flags, const struct cds_lfht_mm_type *mm,
@@ -91,16 +97,22 @@ static __inline__ struct cds_lfht *cds_lfht_new_flavor(unsigned long init_size,
 }
 
 /*
- * 0, or a negative errno value: -EPERM, there is something in it. Nobody may be using it. *attr, if attr is not NULL, is
- * what it was made with.
+ * 0, or a negative errno value: -EPERM, there is something in it. Nobody may be using it. *attr, if
+ * attr is not NULL, is what it was made with.
  */
 extern int cds_lfht_destroy(struct cds_lfht *ht, pthread_attr_t **attr);
 
-/* Counts by walking. Before and after: what the table itself has counted, if it does; both may be off by the changes meanwhile. */
+/*
+ * Counts by walking. Before and after: what the table itself has counted, if it does; both may be
+ * off by the changes meanwhile.
+ */
 extern void cds_lfht_count_nodes(struct cds_lfht *ht, long *split_count_before, unsigned long *count,
 		long *split_count_after);
 
-/* The first node with the key; then the next one with the same key; then the first one in the table, and the next. */
+/*
+ * The first node with the key; then the next one with the same key; then the first one in the
+ * table, and the next.
+ */
 extern void cds_lfht_lookup(struct cds_lfht *ht, unsigned long hash, cds_lfht_match_fct match,
 		const void *key, struct cds_lfht_iter *iter);
 extern void cds_lfht_next_duplicate(struct cds_lfht *ht, cds_lfht_match_fct match, const void *key,
@@ -115,11 +127,17 @@ extern void cds_lfht_add(struct cds_lfht *ht, unsigned long hash, struct cds_lfh
 extern struct cds_lfht_node *cds_lfht_add_unique(struct cds_lfht *ht, unsigned long hash,
 		cds_lfht_match_fct match, const void *key, struct cds_lfht_node *node);
 
-/* Adds, in place of what has the key. Answers that one, for the caller to free, or NULL if there was none. */
+/*
+ * Adds, in place of what has the key. Answers that one, for the caller to free, or NULL if there
+ * was none.
+ */
 extern struct cds_lfht_node *cds_lfht_add_replace(struct cds_lfht *ht, unsigned long hash,
 		cds_lfht_match_fct match, const void *key, struct cds_lfht_node *node);
 
-/* new_node in place of what iter has found. 0; -ENOENT if that is gone; -EINVAL if it has another key. */
+/*
+ * new_node in place of what iter has found. 0; -ENOENT if that is gone; -EINVAL if it has another
+ * key.
+ */
 extern int cds_lfht_replace(struct cds_lfht *ht, struct cds_lfht_iter *old_iter, unsigned long hash,
 		cds_lfht_match_fct match, const void *key, struct cds_lfht_node *new_node);
 
@@ -132,7 +150,10 @@ extern int cds_lfht_is_node_deleted(const struct cds_lfht_node *node);
 /* Makes it that many buckets. Waits for grace periods. */
 extern void cds_lfht_resize(struct cds_lfht *ht, unsigned long new_size);
 
-/* Loops: node is each node, and pos each structure, in turn; NULL at the end. iter's address is given. */
+/*
+ * Loops: node is each node, and pos each structure, in turn; NULL at the end. iter's address is
+ * given.
+ */
 #define cds_lfht_for_each(ht, iter, node)						\
 	for (cds_lfht_first((ht), (iter));						\
 			(node = cds_lfht_iter_get_node(iter)) != NULL;			\

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A queue of structures that hold their links themselves, lock-free on both sides (Michael and Scott, PODC 1996, with
- * grace periods in place of counted pointers). Both sides inside a section; an element that has been taken out is freed
- * or used again after a grace period.
+ * A queue of structures that hold their links themselves, lock-free on both sides (Michael and
+ * Scott, PODC 1996, with grace periods in place of counted pointers). Both sides inside a section;
+ * an element that has been taken out is freed or used again after a grace period.
  */
 #ifndef _URCU_RCULFQUEUE_H
 #define _URCU_RCULFQUEUE_H

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The stack that <urcu/lfstack.h> has replaced: pop inside a section, reuse after a grace period. */
+/*
+ * The stack that <urcu/lfstack.h> has replaced: pop inside a section, reuse after a grace period.
+ */
 #ifndef _URCU_RCULFSTACK_H
 #define _URCU_RCULFSTACK_H
 

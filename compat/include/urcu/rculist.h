@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Doubly linked lists that are walked inside sections while one updater at a time changes them. What has been taken out is
- * freed or used again after a grace period. Readers go forward only.
+ * Doubly linked lists that are walked inside sections while one updater at a time changes them.
+ * What has been taken out is freed or used again after a grace period. Readers go forward only.
  */
 #ifndef _URCU_RCULIST_H
 #define _URCU_RCULIST_H

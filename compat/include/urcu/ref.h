@@ -55,8 +55,11 @@ static __inline__ void urcu_ref_get(struct urcu_ref *ref)
 		abort();
 }
 
-/* One more, by who has none, and knows only that the memory is still there. False if the last one was given back. */
-static __inline__ __attribute__((__warn_unused_result__)) bool urcu_ref_get_unless_zero(struct urcu_ref *ref)
+/*
+ * One more, by who has none, and knows only that the memory is still there. False if the last one
+ * was given back.
+ */
+static __inline__ bool urcu_ref_get_unless_zero(struct urcu_ref *ref)
 {
 	return _urcu_ref_get_unless(ref, 0);
 }

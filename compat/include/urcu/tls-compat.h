@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Thread-local variables with C linkage, alike in C and C++. __thread even where the language has a keyword: to a C++
- * thread_local of another file every access would be a function's call, in case it had a constructor.
+ * Thread-local variables with C linkage, alike in C and C++. __thread even where the language has a
+ * keyword: to a C++ thread_local of another file every access would be a function's call, in case
+ * it had a constructor.
  */
 #ifndef _URCU_TLS_COMPAT_H
 #define _URCU_TLS_COMPAT_H

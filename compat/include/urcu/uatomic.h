@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Atomic operations on integers of one to eight bytes, and pointers: uatomic/generic.h says what each does. */
+/*
+ * Atomic operations on integers of one to eight bytes, and pointers: uatomic/generic.h says what
+ * each does.
+ */
 #ifndef _URCU_UATOMIC_H
 #define _URCU_UATOMIC_H
 

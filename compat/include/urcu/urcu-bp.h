@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The flavour bp ("bulletproof"): threads need not be registered. For libraries whose callers' threads are not theirs.
+ * The flavour bp ("bulletproof"): threads need not be registered. For libraries whose callers'
+ * threads are not theirs.
  *
- * Names begin with urcu_bp_; with URCU_API_MAP, as <urcu-bp.h> has it, the short ones (rcu_read_lock) mean this
- * flavour as well. Readers are calls into the library, or with URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE inlined: a
- * nanosecond. These headers are MIT OR Apache-2.0: either choice is open to programs under any licence.
+ * Names begin with urcu_bp_; with URCU_API_MAP, as <urcu-bp.h> has it, the short ones
+ * (rcu_read_lock) mean this flavour as well. Readers are calls into the library, or with
+ * URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE inlined: a nanosecond. These headers are MIT OR
+ * Apache-2.0: either choice is open to programs under any licence.
  */
 #ifndef _URCU_BP_H
 #define _URCU_BP_H
@@ -44,8 +46,8 @@ extern void *urcu_bp_xchg_pointer_sym(void **p, void *v);
 extern void *urcu_bp_set_pointer_sym(void **p, void *v);
 
 /*
- * Waits until every section that is running now has ended. Not from inside a section: that would wait for ever, and ends
- * the program.
+ * Waits until every section that is running now has ended. Not from inside a section: that would
+ * wait for ever, and ends the program.
  */
 extern void urcu_bp_synchronize_rcu(void);
 
@@ -54,7 +56,10 @@ extern void urcu_bp_before_fork(void);
 extern void urcu_bp_after_fork_parent(void);
 extern void urcu_bp_after_fork_child(void);
 
-/* May be called ahead, so that a thread's first section is as cheap as the others. The end of a thread undoes it. */
+/*
+ * May be called ahead, so that a thread's first section is as cheap as the others. The end of a
+ * thread undoes it.
+ */
 extern void urcu_bp_register_thread(void);
 
 /* Others'. Nothing to do here; for programs that are written for any flavour. */

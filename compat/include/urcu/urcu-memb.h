@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The flavour memb: readers that cost a nanosecond; updaters fence for them by membarrier. The one to choose first.
+ * The flavour memb: readers that cost a nanosecond; updaters fence for them by membarrier. The one
+ * to choose first.
  *
- * Names begin with urcu_memb_; with URCU_API_MAP, as <urcu.h> has it, the short ones (rcu_read_lock) mean this
- * flavour as well. Readers are calls into the library, or with URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE inlined: a
- * nanosecond. These headers are MIT OR Apache-2.0: either choice is open to programs under any licence.
+ * Names begin with urcu_memb_; with URCU_API_MAP, as <urcu.h> has it, the short ones
+ * (rcu_read_lock) mean this flavour as well. Readers are calls into the library, or with
+ * URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE inlined: a nanosecond. These headers are MIT OR
+ * Apache-2.0: either choice is open to programs under any licence.
  */
 #ifndef _URCU_MEMB_H
 #define _URCU_MEMB_H
@@ -34,14 +36,14 @@ extern int urcu_memb_read_ongoing(void);
 #endif
 
 /*
- * Waits until every section that is running now has ended. Not from inside a section: that would wait for ever, and ends
- * the program.
+ * Waits until every section that is running now has ended. Not from inside a section: that would
+ * wait for ever, and ends the program.
  */
 extern void urcu_memb_synchronize_rcu(void);
 
 /*
- * Before a thread's first section, and after its last one. The second one says so and ends the program if the thread is
- * in a section.
+ * Before a thread's first section, and after its last one. The second one says so and ends the
+ * program if the thread is in a section.
  */
 extern void urcu_memb_register_thread(void);
 extern void urcu_memb_unregister_thread(void);

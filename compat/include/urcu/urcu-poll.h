@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Grace periods that nobody waits for: begin one, do something else, ask whether it is over. liburcu has this since 0.14.
- * Under the names of the flavour whose map is in force; declared again for each.
+ * Grace periods that nobody waits for: begin one, do something else, ask whether it is over.
+ * liburcu has this since 0.14. Under the names of the flavour whose map is in force; declared again
+ * for each.
  */
 #ifndef _URCU_POLL_H
 #define _URCU_POLL_H
@@ -19,7 +20,10 @@ struct urcu_gp_poll_state {
 extern "C" {
 #endif
 
-/* Sees to it that a grace period which begins from now on will end, and gives its ticket. Does not wait. */
+/*
+ * Sees to it that a grace period which begins from now on will end, and gives its ticket. Does not
+ * wait.
+ */
 extern struct urcu_gp_poll_state start_poll_synchronize_rcu(void);
 
 /* Whether that grace period has ended. Does not wait; once true, always true. */

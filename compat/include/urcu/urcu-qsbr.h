@@ -2,9 +2,10 @@
 /*
  * The flavour qsbr: sections cost nothing; threads announce quiescent states instead.
  *
- * Names begin with urcu_qsbr_; with URCU_API_MAP, as <urcu-qsbr.h> has it, the short ones (rcu_read_lock) mean this
- * flavour as well. Readers are calls into the library, or with URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE inlined: a
- * nanosecond. These headers are MIT OR Apache-2.0: either choice is open to programs under any licence.
+ * Names begin with urcu_qsbr_; with URCU_API_MAP, as <urcu-qsbr.h> has it, the short ones
+ * (rcu_read_lock) mean this flavour as well. Readers are calls into the library, or with
+ * URCU_INLINE_SMALL_FUNCTIONS or _LGPL_SOURCE inlined: a nanosecond. These headers are MIT OR
+ * Apache-2.0: either choice is open to programs under any licence.
  */
 #ifndef _URCU_QSBR_H
 #define _URCU_QSBR_H
@@ -36,8 +37,9 @@ extern "C" {
 #define urcu_qsbr_thread_online	_urcu_qsbr_thread_online
 #else
 /*
- * Sections are a convention here: in the library the two are empty, and with optimisation no call is made; with DEBUG_RCU
- * it is, and says who is offline. read_ongoing is not 0 while the thread is online.
+ * Sections are a convention here: in the library the two are empty, and with optimisation no call
+ * is made; with DEBUG_RCU it is, and says who is offline. read_ongoing is not 0 while the thread is
+ * online.
  */
 extern void urcu_qsbr_read_lock(void);
 extern void urcu_qsbr_read_unlock(void);
@@ -54,8 +56,8 @@ extern __inline__ __attribute__((__gnu_inline__)) void urcu_qsbr_read_unlock(voi
 #endif
 
 /*
- * Now and then outside of sections; before a thread sleeps, and after: grace periods wait for every thread that is
- * online until it says one of these.
+ * Now and then outside of sections; before a thread sleeps, and after: grace periods wait for every
+ * thread that is online until it says one of these.
  */
 extern void urcu_qsbr_quiescent_state(void);
 extern void urcu_qsbr_thread_offline(void);
@@ -63,7 +65,8 @@ extern void urcu_qsbr_thread_online(void);
 #endif
 
 /*
- * Waits until every section that is running now has ended. The caller is in none, and quiescent by that.
+ * Waits until every section that is running now has ended. The caller is in none, and quiescent by
+ * that.
  */
 extern void urcu_qsbr_synchronize_rcu(void);
 

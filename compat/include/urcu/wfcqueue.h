@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A queue of structures that hold their links themselves. Adding is wait-free: one exchange. Taking needs mutual exclusion
- * among those who take: cds_wfcq_dequeue_lock() and the functions of cds_wfcq_head with a lock in it, or the caller's own.
- * cds_wfcq_enqueue() and cds_wfcq_empty() need none, ever. Head and tail are apart so that they may lie on lines apart.
+ * A queue of structures that hold their links themselves. Adding is wait-free: one exchange. Taking
+ * needs mutual exclusion among those who take: cds_wfcq_dequeue_lock() and the functions of
+ * cds_wfcq_head with a lock in it, or the caller's own. cds_wfcq_enqueue() and cds_wfcq_empty()
+ * need none, ever. Head and tail are apart so that they may lie on lines apart.
  *
- * "Blocking": an element whose adding is half done is waited for. "Nonblocking": CDS_WFCQ_WOULDBLOCK instead.
- * Two underscores: for either head, and the caller sees to mutual exclusion.
+ * "Blocking": an element whose adding is half done is waited for. "Nonblocking":
+ * CDS_WFCQ_WOULDBLOCK instead. Two underscores: for either head, and the caller sees to mutual
+ * exclusion.
  */
 #ifndef _URCU_WFCQUEUE_H
 #define _URCU_WFCQUEUE_H
@@ -133,7 +135,10 @@ extern enum cds_wfcq_ret __cds_wfcq_splice_nonblocking(cds_wfcq_head_ptr_t dest_
 		struct cds_wfcq_tail *dest_q_tail, cds_wfcq_head_ptr_t src_q_head,
 		struct cds_wfcq_tail *src_q_tail);
 
-/* Walking without taking: the first element, and the one after node, or NULL. Nobody takes anything meanwhile. */
+/*
+ * Walking without taking: the first element, and the one after node, or NULL. Nobody takes anything
+ * meanwhile.
+ */
 extern struct cds_wfcq_node *__cds_wfcq_first_blocking(cds_wfcq_head_ptr_t head,
 		struct cds_wfcq_tail *tail);
 extern struct cds_wfcq_node *__cds_wfcq_first_nonblocking(cds_wfcq_head_ptr_t head,
@@ -143,7 +148,10 @@ extern struct cds_wfcq_node *__cds_wfcq_next_blocking(cds_wfcq_head_ptr_t head,
 extern struct cds_wfcq_node *__cds_wfcq_next_nonblocking(cds_wfcq_head_ptr_t head,
 		struct cds_wfcq_tail *tail, struct cds_wfcq_node *node);
 
-/* Each element in turn. In the one with _safe the body may do with node what it likes; n is the loop's own. */
+/*
+ * Each element in turn. In the one with _safe the body may do with node what it likes; n is the
+ * loop's own.
+ */
 #define __cds_wfcq_for_each_blocking(head, tail, node)					\
 	for (node = __cds_wfcq_first_blocking((head), (tail)); node != NULL;		\
 			node = __cds_wfcq_next_blocking((head), (tail), (node)))

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The queue that <urcu/wfcqueue.h> has replaced: head and tail on one line, and a dummy element in between. */
+/*
+ * The queue that <urcu/wfcqueue.h> has replaced: head and tail on one line, and a dummy element in
+ * between.
+ */
 #ifndef _URCU_WFQUEUE_H
 #define _URCU_WFQUEUE_H
 
@@ -33,7 +36,10 @@ extern CDS_WFQ_DEPRECATED void cds_wfq_destroy(struct cds_wfq_queue *q);
 /* At the end. Wait-free. */
 extern CDS_WFQ_DEPRECATED void cds_wfq_enqueue(struct cds_wfq_queue *q, struct cds_wfq_node *node);
 
-/* The first element, taken out, or NULL: under the queue's lock, which it takes; or under the caller's own. */
+/*
+ * The first element, taken out, or NULL: under the queue's lock, which it takes; or under the
+ * caller's own.
+ */
 extern CDS_WFQ_DEPRECATED struct cds_wfq_node *cds_wfq_dequeue_blocking(struct cds_wfq_queue *q);
 extern CDS_WFQ_DEPRECATED struct cds_wfq_node *__cds_wfq_dequeue_blocking(struct cds_wfq_queue *q);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A stack of structures that hold their links themselves. Pushing is wait-free: one exchange. Popping needs mutual
- * exclusion among those who pop: cds_wfs_pop_lock() and the functions of cds_wfs_stack, or the caller's own; taking all at
- * once needs none, if nobody pops one by one meanwhile.
+ * A stack of structures that hold their links themselves. Pushing is wait-free: one exchange.
+ * Popping needs mutual exclusion among those who pop: cds_wfs_pop_lock() and the functions of
+ * cds_wfs_stack, or the caller's own; taking all at once needs none, if nobody pops one by one
+ * meanwhile.
  *
- * "Blocking": an element whose pushing is half done is waited for. "Nonblocking": CDS_WFS_WOULDBLOCK instead.
- * Two underscores: for either stack, and the caller sees to mutual exclusion.
+ * "Blocking": an element whose pushing is half done is waited for. "Nonblocking":
+ * CDS_WFS_WOULDBLOCK instead. Two underscores: for either stack, and the caller sees to mutual
+ * exclusion.
  */
 #ifndef _URCU_WFSTACK_H
 #define _URCU_WFSTACK_H
@@ -95,7 +97,10 @@ extern struct cds_wfs_node *__cds_wfs_pop_nonblocking(cds_wfs_stack_ptr_t u_stac
 extern struct cds_wfs_node *__cds_wfs_pop_with_state_nonblocking(cds_wfs_stack_ptr_t u_stack, int *state);
 extern struct cds_wfs_head *__cds_wfs_pop_all(cds_wfs_stack_ptr_t u_stack);
 
-/* Each element taken, in turn. In the one with _safe the body may do with node what it likes; n is the loop's own. */
+/*
+ * Each element taken, in turn. In the one with _safe the body may do with node what it likes; n is
+ * the loop's own.
+ */
 #define cds_wfs_for_each_blocking(head, node)						\
 	for (node = cds_wfs_first(head); node != NULL; node = cds_wfs_next_blocking(node))
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Barriers, for every processor: what its own header has not said already, said in terms of the compiler's fences.
+ * Barriers, for every processor: what its own header has not said already, said in terms of the
+ * compiler's fences.
  *
  *	cmm_mb, cmm_rmb, cmm_wmb		full, loads, stores; of devices' memory as well
  *	cmm_smp_mb, cmm_smp_rmb, cmm_smp_wmb	the same among processors, in ordinary memory
@@ -14,7 +15,10 @@
 #include <urcu/config.h>
 #include <urcu/syscall-compat.h>
 
-/* What is kept apart to keep two processors from taking a line from each other. Two lines: they are fetched in pairs. */
+/*
+ * What is kept apart to keep two processors from taking a line from each other. Two lines: they are
+ * fetched in pairs.
+ */
 #ifndef CAA_CACHE_LINE_SIZE
 #define CAA_CACHE_LINE_SIZE	128
 #endif

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * x86. Loads stay in order among loads, and stores among stores; only a load may pass an earlier store, so that among
- * processors a compiler's barrier is enough for all but the full one.
+ * x86. Loads stay in order among loads, and stores among stores; only a load may pass an earlier
+ * store, so that among processors a compiler's barrier is enough for all but the full one.
  */
 #ifndef _URCU_ARCH_X86_H
 #define _URCU_ARCH_X86_H
 
-/* The fence instructions, for memory that is not ordinary: write-combining, or written past the caches. */
+/*
+ * The fence instructions, for memory that is not ordinary: write-combining, or written past the
+ * caches.
+ */
 #if defined(__x86_64__) || defined(__SSE2__)
 #define CONFIG_RCU_HAVE_FENCE 1
 #define cmm_mb()	__asm__ __volatile__ ("mfence" ::: "memory")
@@ -14,7 +17,10 @@
 #define cmm_wmb()	__asm__ __volatile__ ("sfence" ::: "memory")
 #endif
 
-/* In ordinary memory a locked instruction is a full fence, at a third of the time of mfence. This one changes nothing. */
+/*
+ * In ordinary memory a locked instruction is a full fence, at a third of the time of mfence. This
+ * one changes nothing.
+ */
 #if defined(__x86_64__)
 #define cmm_smp_mb()	__asm__ __volatile__ ("lock; orl $0, (%%rsp)" ::: "memory", "cc")
 #else

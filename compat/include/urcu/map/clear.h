@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Takes the short names away, whichever flavour's they are. Those of old, which name their flavour, stay. */
+/*
+ * Takes the short names away, whichever flavour's they are. Those of old, which name their flavour,
+ * stay.
+ */
 
 /* Readers. */
 #undef rcu_read_lock
@@ -54,7 +57,3 @@
 #undef rcu_flavor
 #undef urcu_register_rculfhash_atfork
 #undef urcu_unregister_rculfhash_atfork
-
-/* Of bp alone. */
-#undef rcu_yield_active
-#undef rcu_rand_yield

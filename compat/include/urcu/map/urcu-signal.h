@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The short names, `rcu_read_lock` and the like, for the flavour signal. The map that is included last counts;
- * <urcu/map/clear.h> takes it away.
+ * The short names, `rcu_read_lock` and the like, for the flavour signal. The map that is included
+ * last counts; <urcu/map/clear.h> takes it away.
  */
 #include <urcu/map/clear.h>
 

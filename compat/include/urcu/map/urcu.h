@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The short names, for the flavour that the program has chosen, as in <urcu/urcu.h>. It must have chosen one. */
+/*
+ * The short names, for the flavour that the program has chosen, as in <urcu/urcu.h>. It must have
+ * chosen one.
+ */
 #if defined(RCU_MEMBARRIER)
 #include <urcu/map/urcu-memb.h>
 #elif defined(RCU_SIGNAL)

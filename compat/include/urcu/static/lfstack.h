@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The names that liburcu gives its inlined functions, for programs that call them so. They are the library's functions
- * here: one implementation for C and Rust, which may be mended without compiling a program again.
+ * The names that liburcu gives its inlined functions, for programs that call them so. They are the
+ * library's functions here: one implementation for C and Rust, which may be mended without
+ * compiling a program again.
  */
 #ifndef _URCU_STATIC_LFSTACK_H
 #define _URCU_STATIC_LFSTACK_H
 
 #include <urcu/lfstack.h>
+#include <urcu/pointer.h>
+#include <urcu/uatomic.h>
 
 #define _cds_lfs_node_init	cds_lfs_node_init
 #define _cds_lfs_init	cds_lfs_init

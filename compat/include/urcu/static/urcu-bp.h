@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Readers of the flavour bp ("bulletproof"), inlined: they need not be registered. The first section of a thread does
- * that, and its end undoes it. Nobody is woken by a reader: the updaters of this flavour look again by themselves.
+ * Readers of the flavour bp ("bulletproof"), inlined: they need not be registered. The first
+ * section of a thread does that, and its end undoes it. Nobody is woken by a reader: the updaters
+ * of this flavour look again by themselves.
  */
 #ifndef _URCU_BP_STATIC_H
 #define _URCU_BP_STATIC_H
@@ -59,7 +60,10 @@ _URCU_ALWAYS_INLINE void _urcu_bp_read_lock(void)
 	_urcu_common_read_lock(&URCU_TLS(urcu_bp_reader)->ctr, &urcu_bp_gp.ctr, !urcu_bp_has_sys_membarrier);
 }
 
-/* Leaves the section that was entered last. With nobody to wake, the outermost one is like the others. */
+/*
+ * Leaves the section that was entered last. With nobody to wake, the outermost one is like the
+ * others.
+ */
 _URCU_ALWAYS_INLINE void _urcu_bp_read_unlock(void)
 {
 	unsigned long *word = &URCU_TLS(urcu_bp_reader)->ctr;

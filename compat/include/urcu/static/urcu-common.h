@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the readers of memb, mb and signal do inside a program, and QSBR's in part: written into the program when it is
- * compiled, and so a contract between programs and libraries of any age. It is the protocol of liburcu 0.13.
+ * What the readers of memb, mb and signal do inside a program, and QSBR's in part: written into the
+ * program when it is compiled, and so a contract between programs and libraries of any age. It is
+ * the protocol of liburcu 0.13.
  *
  *	lock	word = gp.ctr, if the nesting was 0; else one more
  *	unlock	word = one less; the outermost one looks whether an updater sleeps (gp.futex is -1), and wakes it
  *
- * The low half of a reader's word counts nesting; the high half is the updaters' own. Orderings: a word is always stored
- * with release, so that what a section has read was read before the updater finds that it has ended, and gp.ctr loaded
- * with acquire. On x86 both are plain moves. What else is needed between the word and the section is a fence, or, with
- * membarrier, only the compiler's silence: the updater then fences for all.
+ * The low half of a reader's word counts nesting; the high half is the updaters' own. Orderings: a
+ * word is always stored with release, so that what a section has read was read before the updater
+ * finds that it has ended, and gp.ctr loaded with acquire. On x86 both are plain moves. What else
+ * is needed between the word and the section is a fence, or, with membarrier, only the compiler's
+ * silence: the updater then fences for all.
  */
 #ifndef _URCU_COMMON_STATIC_H
 #define _URCU_COMMON_STATIC_H
@@ -36,7 +38,10 @@ extern "C" {
 #define URCU_GP_CTR_PHASE	(1UL << (sizeof(unsigned long) << 2))
 #define URCU_GP_CTR_NEST_MASK	(URCU_GP_CTR_PHASE - 1)
 
-/* A flavour's own: what its readers look at. Programs copy it into themselves: its size may not change. */
+/*
+ * A flavour's own: what its readers look at. Programs copy it into themselves: its size may not
+ * change.
+ */
 struct urcu_gp {
 	unsigned long ctr;
 	/* -1 while an updater sleeps until readers leave. */
@@ -65,8 +70,8 @@ _URCU_ALWAYS_INLINE void urcu_common_wake_up_gp(struct urcu_gp *gp)
 }
 
 /*
- * Writes a reader's word, between what it did before and what it does after. On x86 an exchange is the store and the
- * fences in one; elsewhere release is all that is needed before.
+ * Writes a reader's word, between what it did before and what it does after. On x86 an exchange is
+ * the store and the fences in one; elsewhere release is all that is needed before.
  */
 _URCU_ALWAYS_INLINE void _urcu_common_announce(unsigned long *word, unsigned long value, int fence)
 {
@@ -84,7 +89,10 @@ _URCU_ALWAYS_INLINE void _urcu_common_announce(unsigned long *word, unsigned lon
 		cmm_barrier();
 }
 
-/* A thread's word is written by the thread alone, and by its signal handlers, which leave it as it was: a plain load. */
+/*
+ * A thread's word is written by the thread alone, and by its signal handlers, which leave it as it
+ * was: a plain load.
+ */
 _URCU_ALWAYS_INLINE void _urcu_common_read_lock(unsigned long *word, const unsigned long *gp_ctr, int fence)
 {
 	unsigned long now = *word;

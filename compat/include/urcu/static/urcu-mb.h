@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Readers of the flavour mb, inlined: a full fence each time a section begins or ends.
- * A thread has to be registered first. Sections nest; they may be in signal handlers. <urcu/static/urcu-common.h> has
- * the protocol.
+ * Readers of the flavour mb, inlined: a full fence each time a section begins or ends. A thread has
+ * to be registered first. Sections nest; they may be in signal handlers. <urcu/static/urcu-
+ * common.h> has the protocol.
  */
 #ifndef _URCU_MB_STATIC_H
 #define _URCU_MB_STATIC_H

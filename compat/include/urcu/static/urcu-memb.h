@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Readers of the flavour memb, inlined: no fence where the kernel has membarrier, full fences where it has not.
- * A thread has to be registered first. Sections nest; they may be in signal handlers. <urcu/static/urcu-common.h> has
- * the protocol.
+ * Readers of the flavour memb, inlined: no fence where the kernel has membarrier, full fences where
+ * it has not. A thread has to be registered first. Sections nest; they may be in signal handlers.
+ * <urcu/static/urcu-common.h> has the protocol.
  */
 #ifndef _URCU_MEMB_STATIC_H
 #define _URCU_MEMB_STATIC_H
@@ -14,8 +14,8 @@ extern "C" {
 #endif
 
 /*
- * Whether the kernel has membarrier: found out once, when the library is loaded. A program built for systems that all
- * have it may say so, and its readers ask no more.
+ * Whether the kernel has membarrier: found out once, when the library is loaded. A program built
+ * for systems that all have it may say so, and its readers ask no more.
  */
 #ifdef CONFIG_RCU_FORCE_SYS_MEMBARRIER
 #define urcu_memb_has_sys_membarrier	1

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Readers of the flavour qsbr, inlined: sections cost nothing. In place of their ends a thread announces, now and then,
- * that it is in none (a quiescent state), and it says so before it sleeps (offline) and when it is back (online).
+ * Readers of the flavour qsbr, inlined: sections cost nothing. In place of their ends a thread
+ * announces, now and then, that it is in none (a quiescent state), and it says so before it sleeps
+ * (offline) and when it is back (online).
  *
  *	quiescent state	word = gp.ctr, unless it is that already
  *	offline		word = 0
  *	online		word = gp.ctr
  *
- * After the first two a thread wakes the updater, if that waits for this very thread (waiting). Where a word is written
- * there is a full fence; <urcu/static/urcu-common.h> has the orderings.
+ * After the first two a thread wakes the updater, if that waits for this very thread (waiting).
+ * Where a word is written there is a full fence; <urcu/static/urcu-common.h> has the orderings.
  */
 #ifndef _URCU_QSBR_STATIC_H
 #define _URCU_QSBR_STATIC_H
@@ -39,7 +40,10 @@ extern DECLARE_URCU_TLS(struct urcu_qsbr_reader, urcu_qsbr_reader);
 _URCU_OUT_OF_LINE void _urcu_qsbr_wake_up_sleeper(void)
 {
 	uatomic_set(&URCU_TLS(urcu_qsbr_reader).waiting, 0);
-	/* The updater sets the futex, then every waiting: of these two words, one must be seen in time. */
+	/*
+	 * The updater sets the futex, then every waiting: of these two words, one must be seen in
+	 * time.
+	 */
 	cmm_smp_mb();
 	urcu_common_wake_up_gp(&urcu_qsbr_gp);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Readers of the flavour signal, inlined: no fence ever, updaters fence for all. Our library does so by membarrier, and
- * needs no signal; the flavour is here for programs that chose it.
- * A thread has to be registered first. Sections nest; they may be in signal handlers. <urcu/static/urcu-common.h> has
- * the protocol.
+ * Readers of the flavour signal, inlined: no fence ever, updaters fence for all. Our library does
+ * so by membarrier, and needs no signal; the flavour is here for programs that chose it. A thread
+ * has to be registered first. Sections nest; they may be in signal handlers. <urcu/static/urcu-
+ * common.h> has the protocol.
  */
 #ifndef _URCU_SIGNAL_STATIC_H
 #define _URCU_SIGNAL_STATIC_H

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The names that liburcu gives its inlined functions, for programs that call them so. They are the library's functions
- * here: one implementation for C and Rust, which may be mended without compiling a program again.
+ * The names that liburcu gives its inlined functions, for programs that call them so. They are the
+ * library's functions here: one implementation for C and Rust, which may be mended without
+ * compiling a program again.
  */
 #ifndef _URCU_STATIC_WFSTACK_H
 #define _URCU_STATIC_WFSTACK_H
 
+#include <poll.h>
+#include <urcu/uatomic.h>
 #include <urcu/wfstack.h>
 
 #define _cds_wfs_node_init	cds_wfs_node_init

@@ -11,9 +11,9 @@
  *	uatomic_add(addr, v), sub, inc, dec	nothing			nothing
  *	uatomic_and(addr, v), uatomic_or	nothing			nothing
  *
- * addr points to an integer or a pointer, of at most the size of long; v may be an integer or a pointer, whatever addr
- * points to. For what orders nothing, cmm_smp_mb__before_uatomic_OPERATION() and ..._after_... are the full fences that
- * cost the least there.
+ * addr points to an integer or a pointer, of at most the size of long; v may be an integer or a
+ * pointer, whatever addr points to. For what orders nothing, cmm_smp_mb__before_uatomic_OPERATION()
+ * and ..._after_... are the full fences that cost the least there.
  */
 #ifndef _URCU_UATOMIC_GENERIC_H
 #define _URCU_UATOMIC_GENERIC_H
@@ -31,14 +31,16 @@ extern "C" {
 #ifndef _UATOMIC_FENCE
 #define _UATOMIC_FENCE()	cmm_smp_mb()
 #define _UATOMIC_UNORDERED	__ATOMIC_RELAXED
+#define _UATOMIC_LOAD		__ATOMIC_RELAXED
+#define _UATOMIC_STORE		__ATOMIC_RELAXED
 #endif
 
 /* The type that addr points to, without const and volatile; and v turned into it. */
 #define _uatomic_type(addr)	__typeof__(__atomic_load_n((addr), __ATOMIC_RELAXED))
 #define _uatomic_as(addr, v)	((_uatomic_type(addr)) caa_cast_long_keep_sign(v))
 
-#define uatomic_set(addr, v)	__atomic_store_n((addr), (v), __ATOMIC_RELAXED)
-#define uatomic_read(addr)	__atomic_load_n((addr), __ATOMIC_RELAXED)
+#define uatomic_set(addr, v)	__atomic_store_n((addr), (v), _UATOMIC_STORE)
+#define uatomic_read(addr)	__atomic_load_n((addr), _UATOMIC_LOAD)
 
 #define uatomic_xchg(addr, v)							\
 	__extension__ ({							\
@@ -79,7 +81,10 @@ extern "C" {
 #define uatomic_inc(addr)	uatomic_add((addr), 1)
 #define uatomic_dec(addr)	uatomic_sub((addr), 1)
 
-/* On pointers too, whose low bits are flags: by size therefore, under types that may stand for any other. */
+/*
+ * On pointers too, whose low bits are flags: by size therefore, under types that may stand for any
+ * other.
+ */
 typedef uint8_t __attribute__((__may_alias__)) _uatomic_1;
 typedef uint16_t __attribute__((__may_alias__)) _uatomic_2;
 typedef uint32_t __attribute__((__may_alias__)) _uatomic_4;

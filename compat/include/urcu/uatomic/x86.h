@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * x86: all sizes. Every locked instruction is a full fence, so that no operation needs one beside it, and those that are
- * documented to order nothing order everything. The compiler is told so: programs have come to count on it.
+ * x86: all sizes. Every locked instruction is a full fence, so that no operation needs one beside
+ * it, and those that are documented to order nothing order everything; a load is an acquire, and a
+ * store a release. The compiler is told so: programs have come to count on it.
  */
 #ifndef _URCU_ARCH_UATOMIC_X86_H
 #define _URCU_ARCH_UATOMIC_X86_H
@@ -13,6 +14,8 @@
 
 #define _UATOMIC_FENCE()	cmm_barrier()
 #define _UATOMIC_UNORDERED	__ATOMIC_SEQ_CST
+#define _UATOMIC_LOAD		__ATOMIC_ACQUIRE
+#define _UATOMIC_STORE		__ATOMIC_RELEASE
 
 #include <urcu/uatomic/generic.h>
 
