@@ -224,22 +224,27 @@ pub(crate) fn attend_end() {
 /// The thread ends: it reads no more, and defers no more, unless a destructor after this one does.
 unsafe extern "C" fn thread_ends(_any: *mut c_void) {
     ROUND.set(ROUND.get() + 1);
-    for flavor in Flavor::ALL.into_iter().filter(|flavor| is_registered(*flavor)) {
-        let record = own_record(flavor);
-        if debugging() && flavor != Flavor::Qsbr && !record.is_quiescent() {
-            let name = flavor.name();
-            fatal(format_args!(
-                "a thread ends inside a read-side critical section of {name}; end each section with \
-                 {name}_read_unlock()"
-            ));
-        }
-        if flavor == Flavor::Bp {
-            signals::blocked(|| give_back(record));
-        } else {
-            leave(flavor, record);
-        }
-    }
+    // No handler finds bp's pointer half done; nor does it begin a section that nobody sees end.
+    signals::blocked(|| {
+        Flavor::ALL.into_iter().filter(|flavor| is_registered(*flavor)).for_each(unregister_at_end);
+    });
     defer::thread_ends();
+}
+
+fn unregister_at_end(flavor: Flavor) {
+    let record = own_record(flavor);
+    if debugging() && flavor != Flavor::Qsbr && !record.is_quiescent() {
+        let name = flavor.name();
+        fatal(format_args!(
+            "a thread ends inside a read-side critical section of {name}; end each section with \
+             {name}_read_unlock()"
+        ));
+    }
+    if flavor == Flavor::Bp {
+        give_back(record);
+    } else {
+        leave(flavor, record);
+    }
 }
 
 // ---- bp: records of a pool ---------------------------------------------------------------------------
@@ -324,8 +329,8 @@ pub(crate) fn register_ahead() {
 /// bp: makes the calling thread a reader, if it is none. From its first section, by the program, or ahead.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_bp_register() {
-    let place = Flavor::Bp.place().cast::<*const Record>();
     signals::blocked(|| {
+        let place = Flavor::Bp.place().cast::<*const Record>();
         if is_registered(Flavor::Bp) {
             return; // by a handler, right before
         }

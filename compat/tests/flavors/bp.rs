@@ -1,0 +1,154 @@
+//! Readers that register by themselves.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc;
+use std::thread;
+
+use crate::c::*;
+
+#[test]
+fn the_first_section_registers() {
+    attach();
+    thread::spawn(|| {
+        assert!(bp_pointer().is_null());
+        read_lock(BP);
+        let record = bp_pointer();
+        assert!(!record.is_null());
+        let state = quiescence_urcu_start_poll(BP);
+        assert_not_over(BP, state);
+        read_unlock(BP);
+        quiescence_urcu_synchronize(BP);
+        assert!(quiescence_urcu_poll_state(BP, state));
+        // As often as one likes, and without any effect.
+        register(BP);
+        quiescence_urcu_bp_register();
+        assert_eq!(bp_pointer(), record);
+        unregister(BP);
+        assert_eq!(bp_pointer(), record);
+    })
+    .join()
+    .unwrap();
+}
+
+/// Threads that come and go do not use up memory.
+#[test]
+fn records_are_used_again() {
+    const TEST: &str = "bp::records_are_used_again";
+    if role().is_none() {
+        let output = again(TEST, "alone", &[]);
+        return assert!(output.status.success(), "{output:?}");
+    }
+    attach();
+    let records: std::collections::BTreeSet<usize> = (0..100)
+        .map(|_| {
+            let reader = thread::spawn(|| {
+                read_lock(BP);
+                read_unlock(BP);
+                bp_pointer().addr()
+            });
+            reader.join().unwrap()
+        })
+        .collect();
+    assert_eq!(records.len(), 1, "one after the other they have the same");
+    // More at once than were made at first.
+    let (inside, is_inside) = mpsc::channel();
+    let readers: Vec<_> = (0..70)
+        .map(|_| {
+            let (end, may_end) = mpsc::channel::<()>();
+            let inside = inside.clone();
+            let reader = thread::spawn(move || {
+                read_lock(BP);
+                inside.send(bp_pointer().addr()).unwrap();
+                may_end.recv().unwrap();
+                read_unlock(BP);
+            });
+            (end, reader)
+        })
+        .collect();
+    let records: std::collections::BTreeSet<usize> = is_inside.iter().take(70).collect();
+    assert_eq!(records.len(), 70, "each its own");
+    assert!(records.iter().all(|record| record % 128 == 0));
+    let state = quiescence_urcu_start_poll(BP);
+    for (end, reader) in readers {
+        assert_not_over(BP, state);
+        end.send(()).unwrap();
+        reader.join().unwrap();
+    }
+    until(|| quiescence_urcu_poll_state(BP, state));
+}
+
+/// A handler that reads for the first time would register its thread, in the midst of what the thread is doing under
+/// the library's locks: so whoever calls the library, for whatever flavour, is registered before.
+#[test]
+fn who_calls_the_library_is_registered_ahead_of_signal_handlers() {
+    attach();
+    let calls: [fn(); 4] = [
+        || quiescence_urcu_synchronize(MEMB),
+        || register(MB),
+        || _ = quiescence_urcu_start_poll(BP),
+        || defer(QSBR, || ()),
+    ];
+    for call in calls {
+        thread::spawn(move || {
+            assert!(bp_pointer().is_null());
+            call();
+            assert!(!bp_pointer().is_null());
+        })
+        .join()
+        .unwrap();
+    }
+}
+
+thread_local! {
+    static READ: Cell<u32> = const { Cell::new(0) };
+}
+
+extern "C" fn handler(_signal: i32) {
+    read_lock(BP);
+    READ.set(READ.get() + 1);
+    read_unlock(BP);
+}
+
+/// Signals come at any moment of registering and waiting, on threads that have never read.
+#[test]
+fn handlers_read_whatever_they_interrupt() {
+    attach();
+    let handler: extern "C" fn(i32) = handler;
+    // SAFETY: what it does is for handlers, which is what is tested.
+    let before = unsafe { libc::signal(libc::SIGUSR2, handler as libc::sighandler_t) };
+    assert_ne!(before, libc::SIG_ERR);
+    for _ in 0..200 {
+        let (started, is_started) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            // SAFETY: asks who it is.
+            started.send(unsafe { libc::pthread_self() }).unwrap();
+            quiescence_urcu_synchronize(MEMB);
+            quiescence_urcu_synchronize(BP);
+            until(|| READ.get() != 0);
+        });
+        let id = is_started.recv().unwrap();
+        // SAFETY: the thread has not been joined.
+        assert_eq!(unsafe { libc::pthread_kill(id, libc::SIGUSR2) }, 0);
+        thread.join().unwrap();
+    }
+}
+
+/// Whenever the pointer is written, no handler can find it half done.
+#[test]
+fn signals_are_blocked_while_a_thread_registers_and_unregisters() {
+    const TEST: &str = "bp::signals_are_blocked_while_a_thread_registers_and_unregisters";
+    if role().is_none() {
+        let output = again(TEST, "alone", &[]);
+        return assert!(output.status.success(), "{output:?}");
+    }
+    attach();
+    thread::spawn(|| {
+        assert!(!is_blocked(libc::SIGUSR1));
+        quiescence_urcu_bp_register();
+        assert!(!is_blocked(libc::SIGUSR1));
+    })
+    .join()
+    .unwrap();
+    assert_eq!(BP_ASKED_UNBLOCKED.load(Relaxed), 0);
+}

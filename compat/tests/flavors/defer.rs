@@ -1,0 +1,250 @@
+//! Deferred calls: after a grace period, in order, and barriers that wait for all of them.
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::thread;
+
+use crate::c::*;
+
+const ALL: [u32; 6] = [MEMB, MB, QSBR, BP, SIGNAL, URCU];
+
+#[test]
+fn calls_are_made_in_order_and_a_barrier_waits_for_them() {
+    attach();
+    for flavor in ALL {
+        register(flavor);
+        assert_eq!(quiescence_urcu_defer_register_thread(flavor), 0);
+        let called = Arc::new(Mutex::new(Vec::new()));
+        for number in 0..1_000 {
+            let called = Arc::clone(&called);
+            defer(flavor, move || called.lock().unwrap().push(number));
+        }
+        match flavor % 2 {
+            0 => quiescence_urcu_defer_barrier_thread(flavor),
+            _ => quiescence_urcu_defer_barrier(flavor),
+        }
+        assert!(called.lock().unwrap().iter().copied().eq(0..1_000), "flavour {flavor}");
+        let last = Arc::clone(&called);
+        defer(flavor, move || last.lock().unwrap().push(1_000));
+        quiescence_urcu_defer_unregister_thread(flavor);
+        assert_eq!(called.lock().unwrap().last(), Some(&1_000), "to unregister is to wait");
+        unregister(flavor);
+    }
+}
+
+/// Nothing is called before the sections of when it was deferred have ended, whoever waits.
+#[test]
+fn calls_wait_for_sections() {
+    attach();
+    for flavor in SECTIONS {
+        let called = Arc::new(AtomicBool::new(false));
+        let (inside, is_inside) = mpsc::channel();
+        let (end, may_end) = mpsc::channel::<()>();
+        let of_reader = Arc::clone(&called);
+        let reader = thread::spawn(move || {
+            register(flavor);
+            read_lock(flavor);
+            inside.send(()).unwrap();
+            may_end.recv().unwrap();
+            assert!(!of_reader.load(SeqCst), "in the section");
+            read_unlock(flavor);
+            unregister(flavor);
+        });
+        is_inside.recv().unwrap();
+        let of_call = Arc::clone(&called);
+        defer(flavor, move || of_call.store(true, SeqCst));
+        let state = quiescence_urcu_start_poll(flavor);
+        let waiter = thread::spawn(move || quiescence_urcu_defer_barrier(flavor));
+        assert_not_over(flavor, state);
+        assert!(!called.load(SeqCst));
+        end.send(()).unwrap();
+        waiter.join().unwrap();
+        assert!(called.load(SeqCst));
+        reader.join().unwrap();
+    }
+}
+
+/// Whose calls they are matters to the one barrier, and not to the other. Who never registered is no different.
+#[test]
+fn a_barrier_of_all_waits_for_those_of_all_threads() {
+    attach();
+    for flavor in ALL {
+        let count = Arc::new(AtomicU64::new(0));
+        let threads = [false, true, true].map(|registers| {
+            let count = Arc::clone(&count);
+            thread::spawn(move || {
+                if registers {
+                    quiescence_urcu_defer_register_thread(flavor);
+                }
+                for _ in 0..100 {
+                    let count = Arc::clone(&count);
+                    defer(flavor, move || _ = count.fetch_add(1, SeqCst));
+                }
+            })
+        });
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        quiescence_urcu_defer_barrier_thread(flavor); // of nothing
+        quiescence_urcu_defer_barrier(flavor);
+        assert_eq!(count.load(SeqCst), 300, "flavour {flavor}: also of threads that have ended");
+    }
+}
+
+/// They may read, defer anew, and wait for a grace period.
+#[test]
+fn functions_are_called_by_a_registered_reader() {
+    attach();
+    for flavor in ALL {
+        let all_right = Arc::new(AtomicU32::new(0));
+        let in_call = Arc::clone(&all_right);
+        defer(flavor, move || {
+            let state = if flavor == QSBR {
+                assert_ne!(word(QSBR).load(SeqCst), 0, "online");
+                let state = quiescence_urcu_start_poll(flavor);
+                assert_not_over(flavor, state);
+                state
+            } else {
+                read_lock(flavor);
+                let state = quiescence_urcu_start_poll(flavor);
+                assert_not_over(flavor, state);
+                read_unlock(flavor);
+                state
+            };
+            quiescence_urcu_synchronize(flavor);
+            assert!(quiescence_urcu_poll_state(flavor, state));
+            let again = Arc::clone(&in_call);
+            defer(flavor, move || _ = again.fetch_add(1, SeqCst));
+            in_call.fetch_add(1, SeqCst);
+        });
+        quiescence_urcu_defer_barrier_thread(flavor);
+        assert_eq!(all_right.load(SeqCst) & 1, 1, "flavour {flavor}: {all_right:?}");
+        quiescence_urcu_defer_barrier(flavor);
+        assert_eq!(
+            all_right.load(SeqCst),
+            2,
+            "what a function defers is waited for by the next one"
+        );
+        // Who ran them is no reader any more, online or not.
+        quiescence_urcu_synchronize(flavor);
+    }
+}
+
+/// A full ring of liburcu's: an online thread that waits for the reclaimer, which waits for it.
+#[test]
+fn online_threads_at_the_limit_do_not_wait_for_each_other() {
+    const TEST: &str = "defer::online_threads_at_the_limit_do_not_wait_for_each_other";
+    if role().is_none() {
+        let output = again(TEST, "small", &[("QUIESCENCE_LIMIT_OBJECTS", "64")]);
+        return assert!(output.status.success(), "{output:?}");
+    }
+    attach();
+    let count = Arc::new(AtomicU64::new(0));
+    let start = Arc::new(Barrier::new(3));
+    let threads = [0; 3].map(|_| {
+        let (count, start) = (Arc::clone(&count), Arc::clone(&start));
+        thread::spawn(move || {
+            register(QSBR);
+            quiescence_urcu_defer_register_thread(QSBR);
+            start.wait();
+            for _ in 0..500 {
+                let count = Arc::clone(&count);
+                defer(QSBR, move || _ = count.fetch_add(1, SeqCst));
+                assert_ne!(word(QSBR).load(SeqCst), 0, "online again");
+            }
+            quiescence_urcu_defer_barrier(QSBR);
+            quiescence_urcu_defer_unregister_thread(QSBR);
+            unregister(QSBR);
+        })
+    });
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(count.load(SeqCst), 1_500);
+}
+
+/// Where stock would wait for itself, nothing is waited for; and outside memory is bounded.
+#[test]
+fn the_limit_is_waited_for_where_that_may_be() {
+    const TEST: &str = "defer::the_limit_is_waited_for_where_that_may_be";
+    if role().is_none() {
+        let output = again(TEST, "small", &[("QUIESCENCE_LIMIT_OBJECTS", "32")]);
+        return assert!(output.status.success(), "{output:?}");
+    }
+    attach();
+    for flavor in SECTIONS {
+        let waiting = Arc::new(AtomicU64::new(0));
+        let most = Arc::new(AtomicU64::new(0));
+        let add = || {
+            most.fetch_max(waiting.fetch_add(1, SeqCst) + 1, SeqCst);
+            let waiting = Arc::clone(&waiting);
+            defer(flavor, move || _ = waiting.fetch_sub(1, SeqCst));
+        };
+        (0..500).for_each(|_| add());
+        assert!(most.load(SeqCst) <= 33, "flavour {flavor}: {most:?}");
+        register(flavor);
+        read_lock(flavor);
+        (0..100).for_each(|_| add());
+        assert!(most.load(SeqCst) > 33, "in its own section it waits for nothing");
+        read_unlock(flavor);
+        quiescence_urcu_defer_barrier_thread(flavor);
+        assert_eq!(waiting.load(SeqCst), 0);
+        unregister(flavor);
+    }
+}
+
+/// What waited when the process was copied is called in both.
+#[test]
+fn the_child_calls_what_waits_too() {
+    attach();
+    static CALLED: AtomicU32 = AtomicU32::new(0);
+    let before = CALLED.load(SeqCst);
+    thread::spawn(move || {
+        register(MEMB);
+        read_lock(MEMB);
+        for _ in 0..10 {
+            defer(MEMB, || _ = CALLED.fetch_add(1, SeqCst));
+        }
+        // SAFETY: as in `fork::in_child`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: a signal that ends a child that hangs.
+            unsafe { libc::alarm(60) };
+            assert_eq!(CALLED.load(SeqCst), before);
+            read_unlock(MEMB);
+            defer(MEMB, || _ = CALLED.fetch_add(1, SeqCst));
+            quiescence_urcu_defer_barrier_thread(MEMB);
+            let all = CALLED.load(SeqCst) - before == 11;
+            defer(MEMB, || _ = CALLED.fetch_add(1, SeqCst));
+            quiescence_urcu_defer_barrier(MEMB);
+            let one_more = CALLED.load(SeqCst) - before == 12;
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(!all) + 2 * i32::from(!one_more)) };
+        }
+        let mut status = 0;
+        // SAFETY: a child of ours, and a place for its status.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:x}");
+        read_unlock(MEMB);
+        quiescence_urcu_defer_barrier(MEMB);
+        assert_eq!(CALLED.load(SeqCst) - before, 10);
+        unregister(MEMB);
+    })
+    .join()
+    .unwrap();
+}
+
+/// At the end of a process liburcu calls nothing, and by then what the functions need may be gone.
+#[test]
+fn nothing_is_called_at_the_end_of_the_process() {
+    const TEST: &str = "defer::nothing_is_called_at_the_end_of_the_process";
+    if role().is_some() {
+        attach();
+        register(MEMB);
+        read_lock(MEMB);
+        defer(MEMB, || std::process::abort());
+        read_unlock(MEMB);
+        unregister(MEMB);
+        // Before the worker's patience ends.
+        std::process::exit(0);
+    }
+    let output = again(TEST, "ends", &[("QUIESCENCE_LAZY_MS", "3600000")]);
+    assert!(output.status.success(), "{output:?}");
+}

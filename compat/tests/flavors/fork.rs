@@ -1,0 +1,229 @@
+//! `fork`: the child has the forking thread only, and can go on with every flavour.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use crate::c::*;
+
+/// Runs `child` in a child process; what it answers, or 101 if it panics.
+fn in_child(child: impl FnOnce() -> bool) -> i32 {
+    // SAFETY: the child calls what is made for it, and the allocator, which glibc makes whole.
+    match unsafe { libc::fork() } {
+        -1 => panic!("no more processes"),
+        0 => {
+            // A child that hangs is a failure.
+            // SAFETY: a signal that ends the process.
+            unsafe { libc::alarm(60) };
+            let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
+            // SAFETY: ends the child without what the parent has asked for at its end.
+            unsafe { libc::_exit(right.map_or(101, |right| i32::from(!right))) }
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: a child of ours, and a place for its status.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1_000 + status }
+        }
+    }
+}
+
+/// Calls `f` while another thread is in a section of every flavour, and another one sleeps until they end.
+fn beside_readers(f: impl FnOnce()) {
+    let (inside, is_inside) = mpsc::channel();
+    let (end, may_end) = mpsc::channel::<()>();
+    let reader = thread::spawn(move || {
+        SECTIONS.into_iter().for_each(register);
+        SECTIONS.into_iter().for_each(read_lock);
+        register(QSBR);
+        inside.send(()).unwrap();
+        may_end.recv().unwrap();
+        SECTIONS.into_iter().for_each(read_unlock);
+        SECTIONS.into_iter().for_each(unregister);
+        unregister(QSBR);
+    });
+    is_inside.recv().unwrap();
+    let updaters = ALL.map(|flavor| {
+        let updater = thread::spawn(move || quiescence_urcu_synchronize(flavor));
+        // Somebody sleeps for the section, if not that one. (bp's look again after naps.)
+        let futex = &GP[flavor as usize].futex;
+        until(|| flavor == BP || futex.load(SeqCst) == u32::MAX);
+        updater
+    });
+    f();
+    end.send(()).unwrap();
+    reader.join().unwrap();
+    updaters.into_iter().for_each(|updater| updater.join().unwrap());
+}
+
+const ALL: [u32; 6] = [MEMB, MB, QSBR, BP, SIGNAL, URCU];
+
+#[test]
+fn readers_of_threads_that_are_gone_hold_nothing_up() {
+    attach();
+    beside_readers(|| {
+        let code = in_child(|| {
+            for flavor in ALL {
+                quiescence_urcu_synchronize(flavor);
+                register(flavor);
+                if flavor != QSBR {
+                    read_lock(flavor);
+                }
+                let state = quiescence_urcu_start_poll(flavor);
+                assert_not_over(flavor, state);
+                if flavor != QSBR {
+                    read_unlock(flavor);
+                }
+                unregister(flavor);
+                quiescence_urcu_synchronize(flavor);
+            }
+            true
+        });
+        assert_eq!(code, 0);
+    });
+}
+
+/// The one that forks stays what it was.
+#[test]
+fn a_section_goes_on_in_the_child() {
+    attach();
+    thread::spawn(|| {
+        ALL.into_iter().for_each(register);
+        SECTIONS.into_iter().for_each(read_lock);
+        let code = in_child(|| {
+            for flavor in ALL {
+                let state = quiescence_urcu_start_poll(flavor);
+                assert_not_over(flavor, state);
+                match flavor {
+                    QSBR => offline(),
+                    _ => read_unlock(flavor),
+                }
+                quiescence_urcu_synchronize(flavor);
+                if !quiescence_urcu_poll_state(flavor, state) {
+                    return false;
+                }
+                unregister(flavor);
+            }
+            true
+        });
+        assert_eq!(code, 0);
+        SECTIONS.into_iter().for_each(read_unlock);
+        ALL.into_iter().for_each(unregister);
+    })
+    .join()
+    .unwrap();
+}
+
+/// A record of a thread that the child does not have is free there, and each is one reader's.
+#[test]
+fn the_child_has_all_records_of_bp() {
+    attach();
+    beside_readers(|| {
+        let code = in_child(|| {
+            read_lock(BP);
+            let own = bp_pointer().addr();
+            let (inside, is_inside) = mpsc::channel();
+            let readers: Vec<_> = (0..40)
+                .map(|_| {
+                    let (end, may_end) = mpsc::channel::<()>();
+                    let inside = inside.clone();
+                    let reader = thread::spawn(move || {
+                        read_lock(BP);
+                        inside.send(bp_pointer().addr()).unwrap();
+                        may_end.recv().unwrap();
+                        read_unlock(BP);
+                    });
+                    (end, reader)
+                })
+                .collect();
+            let mut records: std::collections::BTreeSet<usize> =
+                is_inside.iter().take(40).collect();
+            records.insert(own);
+            let state = quiescence_urcu_start_poll(BP);
+            read_unlock(BP);
+            for (end, reader) in readers {
+                assert_not_over(BP, state);
+                end.send(()).unwrap();
+                reader.join().unwrap();
+            }
+            quiescence_urcu_synchronize(BP);
+            records.len() == 41
+        });
+        assert_eq!(code, 0);
+    });
+}
+
+#[test]
+fn the_hooks_of_bp_keep_signals_away_and_deadlock_nowhere() {
+    attach();
+    thread::spawn(|| {
+        quiescence_urcu_before_fork(BP);
+        quiescence_urcu_before_fork(BP); // a library's, and its program's
+        assert!(is_blocked(libc::SIGUSR1));
+        quiescence_urcu_synchronize(BP);
+        let code = in_child(|| {
+            assert!(is_blocked(libc::SIGUSR1));
+            quiescence_urcu_after_fork_child(BP);
+            assert!(is_blocked(libc::SIGUSR1));
+            quiescence_urcu_after_fork_child(BP);
+            quiescence_urcu_synchronize(BP);
+            !is_blocked(libc::SIGUSR1)
+        });
+        assert_eq!(code, 0);
+        quiescence_urcu_after_fork_parent(BP);
+        assert!(is_blocked(libc::SIGUSR1));
+        quiescence_urcu_after_fork_parent(BP);
+        assert!(!is_blocked(libc::SIGUSR1));
+    })
+    .join()
+    .unwrap();
+}
+
+#[test]
+fn forks_leave_the_signal_mask_as_it_was() {
+    attach();
+    thread::spawn(|| {
+        quiescence_urcu_synchronize(MEMB);
+        assert_eq!(in_child(|| !is_blocked(libc::SIGUSR1)), 0);
+        assert!(!is_blocked(libc::SIGUSR1));
+    })
+    .join()
+    .unwrap();
+}
+
+/// Threads register and defer all the time while others fork: no lock is left locked in a child.
+#[test]
+fn the_child_finds_no_lock_held() {
+    attach();
+    let stop = Arc::new(AtomicBool::new(false));
+    let busy = [MEMB, QSBR, BP].map(|flavor| {
+        let stop = Arc::clone(&stop);
+        thread::spawn(move || {
+            while !stop.load(Relaxed) {
+                thread::spawn(move || {
+                    register(flavor);
+                    quiescence_urcu_defer_register_thread(flavor);
+                    defer(flavor, || ());
+                    unregister(flavor);
+                })
+                .join()
+                .unwrap();
+            }
+        })
+    });
+    for _ in 0..20 {
+        let code = in_child(|| {
+            for flavor in [MEMB, QSBR, BP] {
+                register(flavor);
+                defer(flavor, || ());
+                quiescence_urcu_defer_barrier(flavor);
+                unregister(flavor);
+            }
+            true
+        });
+        assert_eq!(code, 0);
+    }
+    stop.store(true, Relaxed);
+    busy.into_iter().for_each(|thread| thread.join().unwrap());
+}

@@ -1,0 +1,187 @@
+//! Misuse is named, and ends the process: each case in one of its own.
+
+use std::thread;
+
+use crate::c::*;
+
+/// A case: its name, what it does, what is said of it.
+type Case = (&'static str, fn(), &'static str);
+
+const CASES: [Case; 25] = [
+    ("twice", || (register(MEMB), register(MEMB)).1, "urcu_memb_register_thread() twice"),
+    ("qsbr twice", || (register(QSBR), register(QSBR)).1, "urcu_qsbr_register_thread() twice"),
+    ("never", || unregister(MB), "urcu_mb_unregister_thread() by a thread that is not registered"),
+    (
+        "again",
+        || {
+            register(URCU);
+            unregister(URCU);
+            unregister(URCU)
+        },
+        "by a thread that is not registered",
+    ),
+    (
+        "leave inside",
+        || {
+            register(MEMB);
+            read_lock(MEMB);
+            unregister(MEMB)
+        },
+        "urcu_memb_unregister_thread() inside",
+    ),
+    (
+        "enter inside",
+        || {
+            read_lock(MB);
+            register(MB)
+        },
+        "urcu_mb_register_thread() in a read-side",
+    ),
+    ("self", || inside_own_section(MEMB), "urcu_memb_synchronize_rcu() inside"),
+    ("self mb", || inside_own_section(MB), "urcu_mb_synchronize_rcu() inside"),
+    ("self bp", || inside_own_section(BP), "urcu_bp_synchronize_rcu() inside"),
+    ("self signal", || inside_own_section(SIGNAL), "urcu_signal_synchronize_rcu() inside"),
+    ("self urcu", || inside_own_section(URCU), "urcu_memb_synchronize_rcu() inside"),
+    (
+        "unknown",
+        || {
+            read_lock(MEMB);
+            quiescence_urcu_synchronize(MEMB)
+        },
+        "of a thread that is not registered",
+    ),
+    ("number", || quiescence_urcu_synchronize(6), "there is no flavour 6"),
+    (
+        "fatal",
+        || {
+            // SAFETY: a C string.
+            unsafe { quiescence_urcu_fatal(QSBR, c"what a library finds".as_ptr()) }
+        },
+        "liburcu (quiescence): urcu_qsbr: what a library finds",
+    ),
+    (
+        "defer twice",
+        || {
+            quiescence_urcu_defer_register_thread(BP);
+            quiescence_urcu_defer_register_thread(BP);
+        },
+        "urcu_bp_defer_register_thread() twice",
+    ),
+    (
+        "defer never",
+        || quiescence_urcu_defer_unregister_thread(MB),
+        "urcu_mb_defer_unregister_thread() by a thread",
+    ),
+    (
+        "defer self",
+        || {
+            defer(MEMB, || {
+                defer(MEMB, || ());
+                quiescence_urcu_defer_barrier(MEMB);
+            });
+            quiescence_urcu_defer_barrier(MEMB);
+        },
+        "urcu_memb_defer_barrier() by a deferred function",
+    ),
+    (
+        "defer inside",
+        || {
+            register(MEMB);
+            read_lock(MEMB);
+            defer(MEMB, || ());
+            quiescence_urcu_defer_barrier_thread(MEMB);
+        },
+        "urcu_memb_defer_barrier_thread() inside",
+    ),
+    ("hook", || quiescence_urcu_after_fork_parent(BP), "without urcu_bp_before_fork()"),
+    ("hook child", || quiescence_urcu_after_fork_child(BP), "urcu_bp_after_fork_child() without"),
+    ("copies", || attach_as(MB, &GP[MEMB as usize + 5]), "two copies of this flavour"),
+    ("portable signal", || register(SIGNAL), "urcu_signal: its readers execute no fences"),
+    ("portable signal update", || quiescence_urcu_synchronize(SIGNAL), "urcu_signal: its readers"),
+    (
+        "debug end",
+        || ends_in_section(MEMB),
+        "a thread ends inside a read-side critical section of urcu_memb",
+    ),
+    (
+        "debug exit",
+        || {
+            quiescence_urcu_defer_register_thread(MEMB);
+            quiescence_urcu_defer_exit(MEMB);
+        },
+        "urcu_memb_defer_exit() while 1 threads",
+    ),
+];
+
+fn inside_own_section(flavor: u32) {
+    register(flavor);
+    read_lock(flavor);
+    read_lock(flavor);
+    quiescence_urcu_synchronize(flavor);
+}
+
+fn ends_in_section(flavor: u32) {
+    thread::spawn(move || {
+        register(flavor);
+        read_lock(flavor);
+    })
+    .join()
+    .unwrap();
+}
+
+fn environment(case: &str) -> &'static [(&'static str, &'static str)] {
+    match case.split(' ').next() {
+        Some("portable") => &[("QUIESCENCE_FENCES", "portable")],
+        Some("debug") => &[("QUIESCENCE_DEBUG", "1")],
+        _ => &[],
+    }
+}
+
+#[test]
+fn it_is_named_and_ends_the_process() {
+    const TEST: &str = "misuse::it_is_named_and_ends_the_process";
+    if let Some(role) = role() {
+        attach();
+        let (_, act, _) =
+            CASES.iter().find(|(case, _, _)| *case == role).expect("one of the cases");
+        act();
+        return;
+    }
+    for (case, _, said) in CASES {
+        let output = again(TEST, case, environment(case));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            error.contains("liburcu (quiescence): ") && error.contains(said),
+            "{case}: {error}"
+        );
+        assert!(!error.contains("panicked"), "{case}: {error}");
+        // coreutils' timeout ends as its command did: by a signal.
+        use std::os::unix::process::ExitStatusExt;
+        let code = output.status.code().map(|code| code - 128).or(output.status.signal());
+        assert_eq!(code, Some(libc::SIGABRT), "{case}: {:?}", output.status);
+    }
+}
+
+/// What costs something to find is looked for only where that is asked for.
+#[test]
+fn without_being_asked_nobody_looks() {
+    attach();
+    assert!(!quiescence_urcu_debugging());
+    ends_in_section(MEMB);
+    quiescence_urcu_synchronize(MEMB);
+    quiescence_urcu_defer_register_thread(MB);
+    quiescence_urcu_defer_exit(MB);
+    quiescence_urcu_defer_unregister_thread(MB);
+}
+
+/// Before its library's constructor has run, a flavour has no words.
+#[test]
+fn what_is_called_too_early_says_so() {
+    const TEST: &str = "misuse::what_is_called_too_early_says_so";
+    if role().is_some() {
+        return quiescence_urcu_synchronize(MEMB);
+    }
+    let output = again(TEST, "early", &[]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("urcu_memb: a function is called before"), "{error}");
+}
