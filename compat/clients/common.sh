@@ -189,7 +189,18 @@ of_one_kind() {
     fi
 }
 
-# statistics PID: grace periods and callbacks of a process with our libraries, as `rcu top` has them.
+# figure NAME: that figure of the last look, of all the process's domains together.
+figure() { grep -oE "\"$1\": *[0-9]+" "$temporary/top.json" | awk -F: '{n += $2} END {print n + 0}'; }
+
+# all_run RCU PID CALLBACKS: a look at the process; have so many callbacks been run, and does none wait?
+all_run() {
+    "$1" top "$2" --json "$temporary/top.json" || return 1
+    [ "$(figure callbacks_run)" -ge "$3" ] && [ "$(figure callbacks_waiting)" = 0 ]
+}
+
+# statistics PID GRACE_PERIODS CALLBACKS: what `rcu top` says of a process with our libraries. What was done needs at
+# least so many grace periods, one after the other, and so many callbacks: with fewer, memory was freed too early
+# or never.
 statistics() {
     local rcu=${RCU:-} candidate
     for candidate in "$here"/../../target/{release,debug}/rcu; do
@@ -199,15 +210,12 @@ statistics() {
         say "statistics: not looked at, the command rcu is not built (cargo build --release)"
         return
     fi
-    "$rcu" top "$1" --json "$temporary/top.json" >/dev/null 2>"$temporary/top.log" ||
-        fail "rcu top $1"
-    local field of_all=
-    for field in readers grace_periods callbacks_run callbacks_waiting; do
-        # Of all domains together: liburcu's, and the process's own if it has one.
-        of_all+=" $field $(grep -oE "\"$field\": *[0-9]+" "$temporary/top.json" | awk -F: '{n += $2} END {print n + 0}')"
-    done
-    say "rcu top:$of_all"
-    [[ ! $of_all =~ grace_periods\ 0\  ]] || fail "no grace period has ended in it:$of_all"
+    "$rcu" top "$1" --json "$temporary/top.json" >"$temporary/top.log" 2>&1 || fail "rcu top $1"
+    until_true 10 "$3 callbacks run, none waiting, in process $1" all_run "$rcu" "$1" "$3"
+    say "rcu top of $(cat "/proc/$1/comm"): $(figure readers) readers, $(figure grace_periods) grace periods," \
+        "$(figure callbacks_run) callbacks run"
+    [ "$(figure grace_periods)" -ge "$2" ] ||
+        fail "$(figure grace_periods) grace periods have ended in process $1, and $2 were needed"
 }
 
 # The most memory that a process had at a time.

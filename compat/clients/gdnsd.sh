@@ -106,7 +106,7 @@ for which in "${which_libraries[@]}"; do
         verify "$port" $number "$([ $number = 1 ] && echo one || echo two).test" 0 $names \
             >"$temporary/verify.log" || fail "not every name has its address"
     done
-    [ "$which" = stock ] || statistics "$pid"
+    [ "$which" = stock ] || statistics "$pid" $((serial - 1)) 0
     replace "$which"
     declare "port_$which=$port" "pid_$which=$pid"
 done

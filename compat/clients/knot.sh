@@ -111,8 +111,11 @@ under_load() {
     load_end
     answers_end
     transfers_end
+    updates=$((2 * $(cat "$temporary/updates")))
+    # knotd frees what each has replaced by a callback.
+    needed=$((updates + serial - 1))
     say "$which: $load_sent queries, $answers_seen answers and $transfers_seen transfers looked at, $((serial - 1)) reloads and" \
-        "$((2 * $(cat "$temporary/updates"))) updates meanwhile, none lost or wrong; memory at most $(memory "$pid")"
+        "$updates updates meanwhile, none lost or wrong; memory at most $(memory "$pid")"
 }
 
 # shut_down WHICH PID: as a service manager would; nothing went wrong in all that time.
@@ -135,7 +138,7 @@ for which in "${which_libraries[@]}"; do
         verify "$port" $([ $zone = reload ] && echo 1 || echo 2) $zone.test 0 $names >"$temporary/verify.log" ||
             fail "not every name has its address"
     done
-    [ "$which" = stock ] || statistics "$pid"
+    [ "$which" = stock ] || statistics "$pid" 1 "$needed"
     declare "port_$which=$port" "pid_$which=$pid"
 done
 if has ours && has stock; then

@@ -170,7 +170,7 @@ for which in "${which_libraries[@]}"; do
     [ "$which" = stock ] && count=3
     $is_long && count=$((count * 50))
     sessions "$which" $count
-    [ "$which" = stock ] || for process in "$daemon" "$consumer" "$relay"; do statistics "$process"; done
+    [ "$which" = stock ] || for process in "$daemon" "$consumer" "$relay"; do statistics "$process" 1 1; done
     shut_down "$which"
 done
 say "all held"
