@@ -12,7 +12,6 @@ struct item {
 	int *done;		/* set last, or NULL */
 	int again;		/* how often it queues itself once more */
 	int *must_be_set;	/* a section's end that it must come after, or NULL */
-	int *cpu;
 };
 
 static void item_run(struct rcu_head *head)
@@ -23,8 +22,6 @@ static void item_run(struct rcu_head *head)
 		CHECK(flag_is_set(item->must_be_set));
 	if (item->on)
 		*item->on = pthread_self();
-	if (item->cpu)
-		*item->cpu = sched_getcpu();
 	count_add(item->ran, 1);
 	if (item->again-- > 0)
 		call_rcu(head, item_run);
@@ -263,12 +260,12 @@ static void who_has_which_worker(void)
 	rcu_unregister_thread();
 }
 
-static void ran_on(struct call_rcu_data *worker, int *cpu)
+static void ran_on(struct call_rcu_data *worker)
 {
 	long ran = 0;
 	int done = 0;
 	pthread_t on;
-	struct item item = { .ran = &ran, .on = &on, .done = &done, .cpu = cpu };
+	struct item item = { .ran = &ran, .on = &on, .done = &done };
 
 	call_rcu(&item.head, item_run);
 	waits_for_the_callback(&done);
@@ -281,9 +278,9 @@ static void a_threads_own_worker(void)
 
 	rcu_register_thread();
 	set_thread_call_rcu_data(own);
-	ran_on(own, NULL);
+	ran_on(own);
 	set_thread_call_rcu_data(NULL);
-	ran_on(get_default_call_rcu_data(), NULL);
+	ran_on(get_default_call_rcu_data());
 	idle_begin();
 	call_rcu_data_free(own);
 	idle_end();
@@ -297,8 +294,8 @@ static void a_real_time_worker(void)
 	CHECK(own != NULL);
 	rcu_register_thread();
 	set_thread_call_rcu_data(own);
-	ran_on(own, NULL);
-	ran_on(own, NULL);
+	ran_on(own);
+	ran_on(own);
 	idle_begin();
 	rcu_barrier();
 	idle_end();
@@ -319,23 +316,6 @@ static int last_cpu(void)
 		if (CPU_ISSET(cpu, &set))
 			last = cpu;
 	return last;
-}
-
-static void a_worker_on_its_cpu(void)
-{
-	int wanted = last_cpu(), cpu = -1;
-	struct call_rcu_data *own = create_call_rcu_data(0, wanted);
-
-	CHECK(own != NULL);
-	rcu_register_thread();
-	set_thread_call_rcu_data(own);
-	ran_on(own, &cpu);
-	CHECK_EQUAL(cpu, wanted);
-	set_thread_call_rcu_data(NULL);
-	idle_begin();
-	call_rcu_data_free(own);
-	idle_end();
-	rcu_unregister_thread();
 }
 
 static void freed_with_work_left(void)
@@ -388,7 +368,7 @@ static void a_cpus_worker(void)
 	CHECK_EQUAL(set_cpu_call_rcu_data(cpu, own), 0);
 	CHECK(get_cpu_call_rcu_data(cpu) == own);
 	CHECK(get_call_rcu_data() == own);
-	ran_on(own, NULL);
+	ran_on(own);
 	/* A thread's own comes before its CPU's. */
 	set_thread_call_rcu_data(other);
 	CHECK(get_call_rcu_data() == other);
@@ -432,7 +412,7 @@ static void a_worker_for_every_cpu(void)
 			CHECK(get_cpu_call_rcu_data((int)cpu) != first);
 		}
 		pin_to_cpu(last_cpu());
-		ran_on(get_cpu_call_rcu_data(sched_getcpu()), NULL);
+		ran_on(get_cpu_call_rcu_data(sched_getcpu()));
 		idle_begin();
 		free_all_cpu_call_rcu_data();
 		idle_end();
@@ -508,7 +488,6 @@ CASES(
 	CASE(who_has_which_worker),
 	CASE(a_threads_own_worker),
 	CASE(a_real_time_worker),
-	CASE(a_worker_on_its_cpu),
 	CASE(freed_with_work_left),
 	CASE(freeing_nothing),
 	CASE(a_cpus_worker),

@@ -187,6 +187,23 @@ static UNUSED int is_among(const char *name, int count, char **names)
 	return 0;
 }
 
+/* PROGRAMS_LIBRARY=ours or debian says whose libraries these should be: a wrong path must not pass for a right one. */
+static UNUSED void check_libraries(void)
+{
+	const char *expected = getenv("PROGRAMS_LIBRARY");
+	char line[1024];
+	int ours = 0;
+
+	if (!expected)
+		return;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	CHECK(maps != NULL);
+	while (fgets(line, sizeof(line), maps))
+		ours |= strstr(line, "libquiescence.so") != NULL;
+	fclose(maps);
+	CHECK_EQUAL(ours, strcmp(expected, "ours") == 0);
+}
+
 static int check_main(const struct test_case *cases, size_t case_count, int argc, char **argv)
 {
 	int all_but = argc > 1 && strcmp(argv[1], "--not") == 0;
@@ -198,6 +215,7 @@ static int check_main(const struct test_case *cases, size_t case_count, int argc
 			printf("%s\n", cases[i].name);
 		return 0;
 	}
+	check_libraries();
 	for (size_t i = 0; i < case_count; i++) {
 		int named = is_among(cases[i].name, argc - first, argv + first);
 

@@ -271,6 +271,17 @@ static void initialised_by_hand(void)
 	synchronize_rcu();
 }
 
+#ifdef FLAVOR_SIGNAL
+/* Exported, in no header: the library's destructor. */
+void urcu_signal_exit(void);
+
+static void the_librarys_own_end(void)
+{
+	/* Asserts in liburcu that nobody is registered. */
+	urcu_signal_exit();
+}
+#endif
+
 CASES(
 	CASE(nesting),
 	CASE(waits_for_a_section),
@@ -282,4 +293,7 @@ CASES(
 	CASE(readers_synchronize_at_once),
 	CASE(idle_readers_hold_nothing_up),
 	CASE(initialised_by_hand),
+#ifdef FLAVOR_SIGNAL
+	CASE(the_librarys_own_end),
+#endif
 )

@@ -1,0 +1,85 @@
+//! Every exported function of liburcu, used by programs in C and C++: compiled against our headers and against
+//! Debian's, with readers inlined and not, and each run with our libraries and with Debian's.
+//!
+//! The programs are in `programs/`; which there are, and what Debian's library cannot do, is in `programs/table.rs`.
+//! What holds with Debian's is what liburcu's users rely on; so a program that passes there and fails with ours shows
+//! a fault of ours. Needs gcc, g++ and Debian's liburcu-dev; fails, and says so, without them.
+
+#[path = "programs/build.rs"]
+mod build;
+#[path = "programs/coverage.rs"]
+mod coverage;
+#[path = "programs/execute.rs"]
+mod execute;
+#[path = "programs/table.rs"]
+mod table;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use build::{Compiled, Place};
+use execute::Outcome;
+
+/// At most so many programs are compiled or run at once: most of them are several threads.
+const WORKERS: usize = 2;
+
+/// Does `work` for each of `jobs`, on a few threads; the answers come back in the jobs' order.
+fn in_parallel<J: Sync, A: Send>(jobs: &[J], work: impl Fn(&J) -> A + Sync) -> Vec<A> {
+    let next = AtomicUsize::new(0);
+    let answers = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                loop {
+                    // Relaxed: each number is taken once; nothing else travels with it.
+                    let number = next.fetch_add(1, Relaxed);
+                    let Some(job) = jobs.get(number) else { break };
+                    let answer = work(job);
+                    answers.lock().unwrap().push((number, answer));
+                }
+            });
+        }
+    });
+    let mut answers = answers.into_inner().unwrap();
+    answers.sort_by_key(|(number, _)| *number);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+#[test]
+fn every_program_runs_with_every_library() {
+    let place = Place::new();
+    let chosen = std::env::var("PROGRAMS").unwrap_or_default();
+    let jobs: Vec<_> =
+        table::builds().into_iter().filter(|job| job.program.source.contains(&chosen)).collect();
+    assert!(!jobs.is_empty(), "PROGRAMS={chosen} names no program");
+    let done: Vec<(Result<Compiled, String>, Vec<Outcome>)> = in_parallel(&jobs, |job| {
+        let compiled = build::compile(&place, job);
+        let outcomes = match &compiled {
+            Ok(compiled) => execute::run_with_each_library(&place, job, compiled),
+            Err(_) => Vec::new(),
+        };
+        (compiled, outcomes)
+    });
+
+    let mut failures = Vec::new();
+    println!("{}", execute::HEADING);
+    for (job, (compiled, outcomes)) in jobs.iter().zip(&done) {
+        println!("{}", execute::line(job, compiled.is_ok(), outcomes));
+        if let Err(said) = compiled {
+            failures.push(format!("{job} does not compile:\n{said}"));
+        }
+        failures.extend(outcomes.iter().filter_map(|outcome| {
+            outcome.failure.as_ref().map(|said| format!("{job} with {}: {said}", outcome.library))
+        }));
+    }
+    let runs: usize = done.iter().map(|(_, outcomes)| outcomes.len()).sum();
+    let cases: usize = done.iter().flat_map(|(_, outcomes)| outcomes).map(|one| one.cases).sum();
+    println!("{} programs, {runs} runs, {cases} cases", jobs.len());
+    assert!(failures.is_empty(), "{} failed:\n\n{}", failures.len(), failures.join("\n\n"));
+
+    if chosen.is_empty() {
+        let used = done.iter().flat_map(|(compiled, _)| compiled.as_ref().ok());
+        let missing = coverage::not_used(used);
+        assert!(missing.is_empty(), "no program uses:\n{}", missing.join("\n"));
+    }
+}
