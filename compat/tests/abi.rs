@@ -10,7 +10,7 @@ mod program;
 use std::path::PathBuf;
 
 use elf::{debian, dynamic, exports, relocations, segments, values};
-use program::{Whose, compile, run, scratch};
+use program::{Whose, compile, run, run_and_abort, scratch};
 
 const LIBRARIES: [&str; 8] = ["", "-memb", "-mb", "-qsbr", "-bp", "-signal", "-cds", "-common"];
 const FLAVORS: [&str; 5] = ["memb", "mb", "qsbr", "bp", "signal"];
@@ -26,8 +26,9 @@ fn ours(soname: &str) -> PathBuf {
 /// What we export beyond Debian 12's libraries: the poll interface of liburcu 0.14, which programs are compiled against.
 fn is_of_0_14(name: &str) -> bool {
     FLAVORS.iter().any(|flavor| {
-        name.strip_prefix(&format!("urcu_{flavor}_"))
-            .is_some_and(|rest| ["start_poll_synchronize_rcu", "poll_state_synchronize_rcu"].contains(&rest))
+        name.strip_prefix(&format!("urcu_{flavor}_")).is_some_and(|rest| {
+            ["start_poll_synchronize_rcu", "poll_state_synchronize_rcu"].contains(&rest)
+        })
     })
 }
 
@@ -71,17 +72,26 @@ fn libraries_are_linked_as_they_must_be() {
         let flags = format!("{:?} {:?}", values(&entries, "FLAGS"), values(&entries, "FLAGS_1"));
         assert_eq!(values(&entries, "SONAME"), [&soname]);
         // Data that an executable has copied is found through the table that the dynamic linker fills.
-        assert!(!flags.contains("SYMBOLIC") && values(&entries, "SYMBOLIC").is_empty(), "{soname}: {flags}");
+        assert!(
+            !flags.contains("SYMBOLIC") && values(&entries, "SYMBOLIC").is_empty(),
+            "{soname}: {flags}"
+        );
         // With it, a library cannot be loaded once the space for thread-local storage is used up.
         assert!(!flags.contains("STATIC_TLS"), "{soname}: {flags}");
-        assert!(!flags.contains("TEXTREL") && values(&entries, "TEXTREL").is_empty(), "{soname}: {flags}");
+        assert!(
+            !flags.contains("TEXTREL") && values(&entries, "TEXTREL").is_empty(),
+            "{soname}: {flags}"
+        );
         // Threads and records outlive a dlclose; a reader does not bind in its first section.
         assert!(flags.contains("NODELETE") && flags.contains("NOW"), "{soname}: {flags}");
         // liburcu's symbols have no versions.
         assert!(values(&entries, "VERDEF").is_empty(), "{soname}");
         let segments = segments(&file);
         assert!(segments.iter().any(|line| line.starts_with("GNU_RELRO")), "{soname}");
-        let stack = segments.iter().find(|line| line.starts_with("GNU_STACK")).expect("a segment for the stack");
+        let stack = segments
+            .iter()
+            .find(|line| line.starts_with("GNU_STACK"))
+            .expect("a segment for the stack");
         assert!(!stack.contains("RWE"), "{soname}: {stack}");
         if soname.starts_with("liburcu") {
             assert!(values(&entries, "NEEDED").contains(&"libquiescence.so.0"), "{soname}");
@@ -97,7 +107,8 @@ fn thread_local_readers_are_reached_by_descriptors() {
         let reader = format!("urcu_{flavor}_reader");
         let kinds: Vec<_> =
             relocations(&library).into_iter().filter(|(_, symbol)| *symbol == reader).collect();
-        let descriptor = if cfg!(target_arch = "x86_64") { "R_X86_64_TLSDESC" } else { "R_AARCH64_TLSDESC" };
+        let descriptor =
+            if cfg!(target_arch = "x86_64") { "R_X86_64_TLSDESC" } else { "R_AARCH64_TLSDESC" };
         assert_eq!(kinds, [(descriptor.to_owned(), reader)]);
     }
 }
@@ -107,7 +118,8 @@ fn layouts_and_numbers_are_debians() {
     debian();
     let directory = scratch("layouts");
     let inline = &["-lurcu-memb", "-lurcu-bp", "-lurcu-qsbr"];
-    let theirs = run(&compile(&directory, "layouts.c", Whose::Debians, inline), Whose::Debians, &[]);
+    let theirs =
+        run(&compile(&directory, "layouts.c", Whose::Debians, inline), Whose::Debians, &[]);
     let ours = run(&compile(&directory, "layouts.c", Whose::Ours, inline), Whose::Ours, &[]);
     assert!(theirs.lines().count() > 70, "{theirs}");
     for (ours, theirs) in ours.lines().zip(theirs.lines()) {
@@ -129,12 +141,20 @@ fn data_that_an_executable_has_copied_is_the_data() {
         (Whose::Debians, "-no-pie"),
     ] {
         let directory = scratch(&format!("copied-{headers:?}{pie}"));
-        let options = if pie == "-pie" { ["-fPIE", "-pie", "-lurcu-memb"] } else { ["-fno-pie", pie, "-lurcu-memb"] };
+        let options = if pie == "-pie" {
+            ["-fPIE", "-pie", "-lurcu-memb"]
+        } else {
+            ["-fno-pie", pie, "-lurcu-memb"]
+        };
         let program = compile(&directory, "copied.c", headers, &options);
         let relocations = relocations(&program);
         for symbol in copied {
-            let is_copied = relocations.iter().any(|(kind, name)| kind.ends_with("_COPY") && name == symbol);
-            assert!(is_copied, "this test needs an executable with a copy of {symbol}: {relocations:?}");
+            let is_copied =
+                relocations.iter().any(|(kind, name)| kind.ends_with("_COPY") && name == symbol);
+            assert!(
+                is_copied,
+                "this test needs an executable with a copy of {symbol}: {relocations:?}"
+            );
         }
         for libraries in [Whose::Ours, Whose::Debians] {
             assert_eq!(run(&program, libraries, &[]), "ok\n");
@@ -163,7 +183,10 @@ fn all_libraries_can_be_loaded_into_one_program() {
     for flavor in FLAVORS {
         arguments.extend([soname(&format!("-{flavor}")), flavor.to_owned()]);
     }
-    arguments.extend(["liburcu.so.8", "memb", "liburcu-cds.so.8", "-", "liburcu-common.so.8", "-"].map(str::to_owned));
+    arguments.extend(
+        ["liburcu.so.8", "memb", "liburcu-cds.so.8", "-", "liburcu-common.so.8", "-"]
+            .map(str::to_owned),
+    );
     let forward: Vec<&str> = arguments.iter().map(String::as_str).collect();
     assert_eq!(run(&program, Whose::Ours, &forward), "6 used\nok\n");
     let backward: Vec<&str> = forward.chunks(2).rev().flatten().copied().collect();
@@ -184,7 +207,12 @@ fn liburcu_and_liburcu_memb_are_one_in_a_process() {
 fn a_freed_worker_s_thread_is_joined_by_its_program() {
     debian();
     for headers in [Whose::Ours, Whose::Debians] {
-        let program = compile(&scratch(&format!("joinable-{headers:?}")), "joinable.c", headers, &["-lurcu-memb"]);
+        let program = compile(
+            &scratch(&format!("joinable-{headers:?}")),
+            "joinable.c",
+            headers,
+            &["-lurcu-memb"],
+        );
         for libraries in [Whose::Ours, Whose::Debians] {
             assert_eq!(run(&program, libraries, &[]), "ok\n");
         }
@@ -196,8 +224,59 @@ fn a_freed_worker_s_thread_is_joined_by_its_program() {
 fn the_futex_of_the_interface_waits_and_wakes() {
     debian();
     for headers in [Whose::Ours, Whose::Debians] {
-        let program = compile(&scratch(&format!("futex-{headers:?}")), "futex.c", headers, &["-lurcu-memb"]);
+        let program =
+            compile(&scratch(&format!("futex-{headers:?}")), "futex.c", headers, &["-lurcu-memb"]);
         assert_eq!(run(&program, Whose::Ours, &["ours"]), "ok\n");
         assert_eq!(run(&program, Whose::Debians, &["stock"]), "ok\n");
+    }
+}
+
+/// Clients compiled with liburcu's assertions look at marks in the reader's record that only the library sets.
+#[test]
+fn readers_compiled_with_assertions_find_themselves_registered() {
+    debian();
+    for flavor in ["memb", "mb", "qsbr", "signal"] {
+        for headers in [Whose::Ours, Whose::Debians] {
+            let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
+            let library = format!("-lurcu-{flavor}");
+            let directory = scratch(&format!("asserting-{flavor}-{headers:?}"));
+            let program =
+                compile(&directory, "asserting.c", headers, &["-DDEBUG_RCU", &define, &library]);
+            for libraries in [Whose::Ours, Whose::Debians] {
+                assert_eq!(run(&program, libraries, &["registered"]), "ok\n");
+                // The assertions are compiled in: this program fails without the mark.
+                let said = run_and_abort(&program, libraries, &["unregistered"], &[]);
+                assert!(said.contains("registered"), "{flavor} with {headers:?} headers: {said}");
+            }
+        }
+    }
+}
+
+/// In the exported functions, which see what inlined ones cannot.
+#[test]
+fn misuse_of_exported_readers_is_named() {
+    let debugging = [("QUIESCENCE_DEBUG", "1")];
+    for flavor in FLAVORS {
+        let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
+        let library = format!("-lurcu-{flavor}");
+        let program = compile(
+            &scratch(&format!("misuse-{flavor}")),
+            "misuse.c",
+            Whose::Ours,
+            &[&define, &library],
+        );
+        assert_eq!(run(&program, Whose::Ours, &["none"]), "ok\n");
+        if flavor != "qsbr" {
+            let said = run_and_abort(&program, Whose::Ours, &["unlock"], &[]);
+            let expected =
+                format!("urcu_{flavor}: rcu_read_unlock() outside a read-side critical section");
+            assert!(said.contains(&expected), "{said}");
+        }
+        if flavor != "bp" {
+            let said = run_and_abort(&program, Whose::Ours, &["lock"], &debugging);
+            let expected =
+                format!("urcu_{flavor}: rcu_read_lock() by a thread that is not registered");
+            assert!(said.contains(&expected), "{said}");
+        }
     }
 }

@@ -130,9 +130,10 @@ impl Build {
 
     /// All that the result depends on: paths, sizes, times.
     fn stamp(&self) -> Result<String> {
-        let mut inputs = vec![self.archive.clone(), std::env::current_exe()?];
-        for folder in ["shim", "link", "include"] {
-            inputs.extend(files_below(&self.folder(folder))?);
+        let mut inputs = vec![self.archive.clone()];
+        // What it is linked with, and how, is said in the sources of this crate.
+        for folder in ["compat/shim", "compat/link", "compat/include", "xtask/src"] {
+            inputs.extend(files_below(&self.root.join(folder))?);
         }
         let mut stamp = format!("{:?} {:?}\n", self.mode, c_compiler());
         for input in inputs {

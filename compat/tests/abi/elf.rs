@@ -16,11 +16,13 @@ pub(crate) struct Symbol {
 /// What a library exports.
 pub(crate) fn exports(library: &Path) -> BTreeMap<String, Symbol> {
     let thread_local = thread_local_symbols(library);
-    let text = run(Command::new("nm").args(["-D", "--defined-only", "--format=posix"]).arg(library));
+    let text =
+        run(Command::new("nm").args(["-D", "--defined-only", "--format=posix"]).arg(library));
     let symbols = text.lines().map(|line| {
         let words: Vec<_> = line.split_whitespace().collect();
         let (name, letter) = (words[0].to_owned(), words[1].chars().next().expect("a letter"));
-        let size = words.get(3).map_or(0, |size| u64::from_str_radix(size, 16).expect("hexadecimal"));
+        let size =
+            words.get(3).map_or(0, |size| u64::from_str_radix(size, 16).expect("hexadecimal"));
         let class = match letter {
             'T' | 'W' => letter,
             _ if thread_local.contains(&name) => 'L',

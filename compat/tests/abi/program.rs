@@ -25,7 +25,16 @@ pub(crate) fn compile(directory: &Path, source: &str, headers: Whose, options: &
     let tree = xtask::compat::built();
     let program = directory.join(source.trim_end_matches(".c"));
     let mut compiler = Command::new("cc");
-    compiler.args(["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-D_GNU_SOURCE"]);
+    compiler.args([
+        "-std=gnu11",
+        "-O2",
+        "-g",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-pthread",
+        "-D_GNU_SOURCE",
+    ]);
     if headers == Whose::Ours {
         compiler.arg("-I").arg(tree.join("include"));
     }
@@ -36,15 +45,19 @@ pub(crate) fn compile(directory: &Path, source: &str, headers: Whose, options: &
     }
     let output = compiler.args(options).arg("-o").arg(&program).output().expect("cc runs");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{source} with {headers:?} headers:\n{said}");
+    assert!(
+        output.status.success() && said.is_empty(),
+        "{source} with {headers:?} headers:\n{said}"
+    );
     program
 }
 
 /// Runs a program on one or the other libraries; ours are told where they are, Debian's are found anyway. A program
 /// that hangs is ended, and fails.
 pub(crate) fn run(program: &Path, libraries: Whose, arguments: &[&str]) -> String {
-    let output = run_to_end(program, libraries, arguments);
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let output = run_to_end(program, libraries, arguments, &[]);
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(
         output.status.success(),
         "{} {arguments:?} on {libraries:?} libraries: {} (signal {:?})\n{out}{err}",
@@ -55,11 +68,37 @@ pub(crate) fn run(program: &Path, libraries: Whose, arguments: &[&str]) -> Strin
     out.into_owned()
 }
 
-fn run_to_end(program: &Path, libraries: Whose, arguments: &[&str]) -> Output {
+fn run_to_end(
+    program: &Path,
+    libraries: Whose,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> Output {
     let mut command = Command::new("timeout");
-    command.args(["--signal=ABRT", "60"]).arg(program).args(arguments).env_remove("LD_LIBRARY_PATH");
+    command
+        .args(["--signal=ABRT", "60"])
+        .arg(program)
+        .args(arguments)
+        .env_remove("LD_LIBRARY_PATH")
+        .envs(environment.iter().copied());
     if libraries == Whose::Ours {
         command.env("LD_LIBRARY_PATH", OsString::from(xtask::compat::built().join("lib")));
     }
     command.output().expect("timeout, of coreutils, runs")
+}
+
+/// Runs a program that must abort; what it said.
+pub(crate) fn run_and_abort(
+    program: &Path,
+    libraries: Whose,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> String {
+    let output = run_to_end(program, libraries, arguments, environment);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    // `timeout` ends as its child has ended: by the same signal.
+    let aborted = output.status.signal() == Some(6) || output.status.code() == Some(128 + 6);
+    assert!(aborted, "{} {arguments:?} was to abort: {}\n{said}", program.display(), output.status);
+    assert!(!said.is_empty(), "{} {arguments:?} aborted without a word", program.display());
+    said
 }

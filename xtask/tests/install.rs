@@ -1,0 +1,290 @@
+//! What `cargo xtask install` and `cargo xtask deb` leave behind, and what they refuse.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Registers, reads, waits for a grace period.
+const PROGRAM: &str = "
+#include <urcu/urcu-memb.h>
+int main(void)
+{
+	urcu_memb_register_thread();
+	urcu_memb_read_lock();
+	urcu_memb_read_unlock();
+	urcu_memb_synchronize_rcu();
+	urcu_memb_unregister_thread();
+	return 0;
+}
+";
+
+fn xtask(arguments: &[&str]) -> Output {
+    // With the tree built, so that what the tool builds itself is nothing.
+    xtask::compat::built();
+    Command::new(env!("CARGO_BIN_EXE_xtask")).args(arguments).output().expect("xtask runs")
+}
+
+fn succeeds(arguments: &[&str]) -> String {
+    let output = xtask(arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {}\n{said}", output.status);
+    String::from_utf8(output.stdout).expect("paths are UTF-8")
+}
+
+fn tool(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory for files of the test")
+}
+
+fn files(directory: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() { found.extend(files(&path)) } else { _ = found.insert(path) }
+    }
+    found
+}
+
+/// One line `NAME=VALUE` or `NAME: VALUE` of a pkg-config file, with the names in it replaced.
+fn pkg_config(file: &Path, wanted: &str) -> String {
+    let text =
+        fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let mut names =
+        vec![("pcfiledir".to_owned(), file.parent().expect("a directory").display().to_string())];
+    for line in text.lines() {
+        let Some((name, value)) =
+            line.split_once('=').filter(|_| !line.contains(": ")).or(line.split_once(": "))
+        else {
+            continue;
+        };
+        let mut value = value.to_owned();
+        for (name, replacement) in &names {
+            value = value.replace(&format!("${{{name}}}"), replacement);
+        }
+        names.push((name.to_owned(), value));
+    }
+    let found = names.into_iter().find(|(name, _)| name == wanted);
+    found.unwrap_or_else(|| panic!("{} says no {wanted}:\n{text}", file.display())).1
+}
+
+/// Compiles and runs [`PROGRAM`] with nothing but what a pkg-config file says. Answers on which libraries it ran.
+fn runs_by(pkg_config_file: &Path) -> String {
+    let directory = scratch();
+    let (source, program) = (directory.path().join("program.c"), directory.path().join("program"));
+    fs::write(&source, PROGRAM).expect("the source is written");
+    let words = |name: &str| {
+        let value = pkg_config(pkg_config_file, name);
+        value.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut compiler = Command::new("cc");
+    compiler.args(["-Wall", "-Werror"]).args(words("Cflags")).arg(&source).args(words("Libs"));
+    tool(compiler.arg("-o").arg(&program));
+    let libraries = pkg_config(pkg_config_file, "libdir");
+    tool(Command::new("timeout").arg("60").arg(&program).env("LD_LIBRARY_PATH", &libraries));
+    tool(Command::new("ldd").arg(&program).env("LD_LIBRARY_PATH", &libraries))
+}
+
+#[test]
+fn what_is_installed_below_a_prefix_is_complete() {
+    let directory = scratch();
+    let prefix = directory.path().to_str().expect("UTF-8");
+    let said = succeeds(&["install", "--prefix", prefix]);
+    let listed: BTreeSet<PathBuf> = said.lines().map(PathBuf::from).collect();
+    assert_eq!(listed, files(directory.path()), "what it says, and what is there");
+
+    let library = |name: &str| directory.path().join("lib").join(name);
+    for suffix in ["", "-memb", "-mb", "-qsbr", "-bp", "-signal", "-cds"] {
+        assert!(library(&format!("pkgconfig/liburcu{suffix}.pc")).exists(), "liburcu{suffix}.pc");
+    }
+    for suffix in ["", "-memb", "-mb", "-qsbr", "-bp", "-signal", "-cds", "-common"] {
+        let link = library(&format!("liburcu{suffix}.so"));
+        let target = format!("liburcu{suffix}.so.8");
+        assert_eq!(fs::read_link(&link).expect("a link"), PathBuf::from(&target));
+        assert!(fs::symlink_metadata(library(&target)).expect("it is there").is_file());
+    }
+    for header in ["urcu.h", "urcu/urcu-memb.h", "urcu/rculfhash.h", "urcu/map/urcu-qsbr.h", "rcu"]
+    {
+        assert!(directory.path().join("include").join(header).exists(), "{header}");
+    }
+    let maps = runs_by(&library("pkgconfig/liburcu-memb.pc"));
+    for name in ["liburcu-memb.so.8", "libquiescence.so.0"] {
+        assert!(maps.contains(&format!("{name} => {}", library(name).display())), "{maps}");
+    }
+}
+
+#[test]
+fn libraries_are_installed_without_line_tables_but_with_symbols() {
+    let directory = scratch();
+    succeeds(&["install", "--prefix", directory.path().to_str().expect("UTF-8")]);
+    let core = directory.path().join("lib/libquiescence.so.0");
+    let sections = tool(Command::new("readelf").args(["--wide", "--sections"]).arg(&core));
+    assert!(!sections.contains(".debug_line"), "{sections}");
+    assert!(sections.contains(".symtab"), "{sections}");
+    let built = xtask::compat::built().join("lib/libquiescence.so.0");
+    let size = |path: &Path| fs::metadata(path).expect("it is there").len();
+    assert!(size(&core) < size(&built), "{} and {}", size(&core), size(&built));
+}
+
+#[test]
+fn a_packager_s_directory_is_known_to_nobody_afterwards() {
+    let directory = scratch();
+    let destdir = directory.path().to_str().expect("UTF-8");
+    let places = ["--prefix", "/opt/q", "--libdir", "lib/here", "--includedir", "/opt/headers"];
+    let said = succeeds(&[&["install", "--destdir", destdir], &places[..]].concat());
+    assert!(said.lines().all(|line| line.starts_with(destdir)), "{said}");
+    let file = directory.path().join("opt/q/lib/here/pkgconfig/liburcu-bp.pc");
+    assert_eq!(pkg_config(&file, "prefix"), "/opt/q");
+    assert_eq!(pkg_config(&file, "libdir"), "/opt/q/lib/here");
+    assert_eq!(pkg_config(&file, "Cflags"), "-I/opt/headers");
+    assert!(directory.path().join("opt/headers/urcu-bp.h").exists());
+    for path in files(directory.path()) {
+        let text = fs::read(&path).expect("it can be read");
+        let knows = text.windows(destdir.len()).any(|window| window == destdir.as_bytes());
+        assert!(!knows, "{} names {destdir}", path.display());
+    }
+}
+
+#[test]
+fn a_dry_run_says_the_same_and_does_nothing() {
+    let directory = scratch();
+    let prefix = directory.path().to_str().expect("UTF-8");
+    let foretold = succeeds(&["install", "--prefix", prefix, "--dry-run"]);
+    assert_eq!(files(directory.path()).len(), 0);
+    assert_eq!(foretold, succeeds(&["install", "--prefix", prefix]));
+}
+
+#[test]
+fn installing_again_replaces_files_and_leaves_mapped_ones_alone() {
+    use std::os::unix::fs::MetadataExt;
+    let directory = scratch();
+    let prefix = directory.path().to_str().expect("UTF-8");
+    succeeds(&["install", "--prefix", prefix]);
+    let library = directory.path().join("lib/liburcu-memb.so.8");
+    // As a running program has it: by its inode.
+    let old = fs::File::open(&library).expect("it is there");
+    let before = files(directory.path());
+    succeeds(&["install", "--prefix", prefix]);
+    assert_eq!(files(directory.path()), before);
+    let (old, new) = (old.metadata().expect("open"), fs::metadata(&library).expect("it is there"));
+    assert_ne!(old.ino(), new.ino(), "written in place, under a program that has it mapped");
+}
+
+#[test]
+fn bad_places_are_refused_and_nothing_is_installed() {
+    let directory = scratch();
+    let destdir = directory.path().to_str().expect("UTF-8");
+    for (arguments, complaint) in [
+        (vec!["--prefix", "usr"], "--prefix usr: must be absolute"),
+        (vec!["--prefix", "/usr/../etc"], "must not go up (..)"),
+        (vec!["--libdir", "../lib"], "must not go up (..)"),
+        (vec!["--prefix", "/my programs"], "has a ' ', with which pkg-config cannot deal"),
+        (vec!["--includedir", "a:b"], "has a ':', with which pkg-config cannot deal"),
+        (vec!["--prefix"], "a value is required"),
+        (vec!["--perfix", "/usr"], "unexpected argument '--perfix'"),
+    ] {
+        let output = xtask(&[&["install", "--destdir", destdir], &arguments[..]].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(said.contains(complaint), "{arguments:?}: {said}");
+        assert_eq!(files(directory.path()).len(), 0, "{arguments:?}");
+    }
+    let output = xtask(&["install", "--destdir", ""]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("--destdir is empty"), "{said}");
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named() {
+    let directory = scratch();
+    let file = directory.path().join("file");
+    fs::write(&file, "in the way").expect("it is written");
+    let prefix = file.to_str().expect("UTF-8");
+    let output = xtask(&["install", "--prefix", prefix]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains(prefix), "{said}");
+}
+
+/// Where the packages put things.
+fn allowed(path: &str, triplet: &str) -> bool {
+    [
+        &format!("./usr/lib/{triplet}/quiescence/"),
+        "./usr/include/quiescence/",
+        "./usr/share/doc/libquiescence-urcu",
+    ]
+    .iter()
+    .any(|place| path.starts_with(*place))
+}
+
+#[test]
+fn debian_packages_stand_beside_debian_s_own() {
+    let directory = scratch();
+    let said = succeeds(&["deb", "--output", directory.path().to_str().expect("UTF-8")]);
+    let packages: Vec<PathBuf> = said.lines().map(PathBuf::from).collect();
+    assert_eq!(packages.len(), 2);
+    let triplet = tool(Command::new("cc").arg("-print-multiarch")).trim().to_owned();
+    let root = directory.path().join("root");
+    for package in &packages {
+        let contents = tool(Command::new("dpkg-deb").arg("--contents").arg(package));
+        for line in contents.lines() {
+            let words: Vec<_> = line.split_whitespace().collect();
+            let (mode, owner, path) = (words[0], words[1], words[5]);
+            assert_eq!(owner, "root/root", "{line}");
+            let expected = match mode.as_bytes()[0] {
+                b'd' => "drwxr-xr-x",
+                b'l' => "lrwxrwxrwx",
+                _ => "-rw-r--r--",
+            };
+            assert_eq!(mode, expected, "{line}");
+            assert!(
+                path.ends_with('/') || allowed(path, &triplet),
+                "{path} is not a place of ours"
+            );
+        }
+        tool(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&root));
+    }
+    let field = |package: &Path, name: &str| {
+        tool(Command::new("dpkg-deb").arg("--field").arg(package).arg(name)).trim().to_owned()
+    };
+    assert_eq!(field(&packages[0], "Package"), "libquiescence-urcu0");
+    assert!(
+        field(&packages[0], "Depends").starts_with("libc6 (>= 2."),
+        "{}",
+        field(&packages[0], "Depends")
+    );
+    let version = field(&packages[0], "Version");
+    assert_eq!(field(&packages[1], "Depends"), format!("libquiescence-urcu0 (= {version})"));
+    for package in &packages {
+        for relation in ["Conflicts", "Replaces", "Provides"] {
+            assert_eq!(field(package, relation), "", "{relation}");
+        }
+    }
+    // The libraries of the package, where it puts them, under another root.
+    let libraries = root.join(format!("usr/lib/{triplet}/quiescence"));
+    let file = libraries.join("pkgconfig/liburcu-memb.pc");
+    let text = fs::read_to_string(&file).expect("it is there");
+    assert!(text.contains(&format!("libdir=/usr/lib/{triplet}/quiescence\n")), "{text}");
+    assert!(text.contains("includedir=/usr/include/quiescence\n"), "{text}");
+    let moved = text.replace("=/usr", &format!("={}/usr", root.display()));
+    fs::write(&file, moved).expect("it is written");
+    let maps = runs_by(&file);
+    assert!(
+        maps.contains(&format!("=> {}", libraries.join("libquiescence.so.0").display())),
+        "{maps}"
+    );
+}
+
+/// For its own tests the tree is found where it was built, whoever moves it.
+#[test]
+fn the_tree_s_pkg_config_files_go_where_it_goes() {
+    let tree = xtask::compat::built();
+    let maps = runs_by(&tree.join("lib/pkgconfig/liburcu-memb.pc"));
+    assert!(maps.contains("liburcu-memb.so.8 => "), "{maps}");
+    assert!(maps.contains("target/compat/lib"), "{maps}");
+}
