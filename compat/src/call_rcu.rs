@@ -1,1 +1,204 @@
-//! Callbacks queued by C: the workers that run them, per thread, per processor and by default.
+//! Callbacks queued by C: `call_rcu`, the workers that run them, per thread, per processor and by default, and `rcu_barrier`.
+//!
+//! A `struct call_rcu_data` is a [`Worker`]: a [lane](quiescence::lane) and a thread that attends to it. C knows it by its address, and
+//! so does whoever queues; the list of all of them, and what is known of their threads, is in [`workers`]. Which
+//! worker a callback goes to is the calling thread's, else its processor's ([`cpus`]), else the flavour's default one.
+//!
+//! Threads of workers are joinable, and nobody here joins them: who has asked for one by `get_call_rcu_thread` may
+//! (`multipathd` does, after `call_rcu_data_free`). One that nobody has asked for detaches itself when it ends, so nothing leaks.
+//!
+//! The default worker's thread ends when it has had nothing to do for [`workers::IDLE_AFTER`], and starts again with the next
+//! callback; not once it has been asked for, since its number would be another thread's some day.
+
+mod cpus;
+pub(crate) mod forks;
+mod worker;
+pub(crate) mod workers;
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_uint, c_ulong};
+use std::ptr;
+
+use quiescence::lane;
+use quiescence::raw::{Function, Head};
+
+use self::worker::Worker;
+use crate::fatal::fatal;
+use crate::flavor::{FLAVORS, Flavor};
+
+thread_local! {
+    /// The worker that the calling thread has chosen, for each flavour. Without a destructor, so that it can be used until the
+    /// very end.
+    static CHOSEN: Cell<[*const Worker; FLAVORS]> = const { Cell::new([ptr::null(); FLAVORS]) };
+}
+
+fn chosen(flavor: Flavor) -> *const Worker {
+    CHOSEN.get()[flavor.index()]
+}
+
+fn choose(flavor: Flavor, worker: *const Worker) {
+    let mut chosen = CHOSEN.get();
+    chosen[flavor.index()] = worker;
+    CHOSEN.set(chosen);
+}
+
+/// `call_rcu`.
+///
+/// # Safety
+/// As [`lane::Lane::push`]; `head` need not be initialised.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu(
+    flavor: c_uint,
+    head: *mut Head,
+    function: Function,
+) {
+    let flavor = Flavor::called(flavor);
+    // SAFETY: the thread's own choice, which it keeps until it makes another one.
+    let crowded = if let Some(worker) = unsafe { chosen(flavor).as_ref() } {
+        // SAFETY: by the contract.
+        unsafe { worker.push(head, function) }
+    } else {
+        // SAFETY: by the contract.
+        let pushed = unsafe { cpus::push(flavor, head, function) };
+        // SAFETY: by the contract.
+        pushed.unwrap_or_else(|| unsafe { workers::default(flavor).push(head, function) })
+    };
+    if crowded {
+        lane::wait_for_room(&flavor.domain().domain());
+    }
+}
+
+/// `rcu_barrier`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_barrier(flavor: c_uint) {
+    let flavor = Flavor::called(flavor);
+    if lane::in_callback() {
+        fatal(format_args!(
+            "{name}_barrier() is called by a callback, which it would wait for; call it from a thread of your own",
+            name = flavor.name()
+        ));
+    }
+    let away = flavor.may_wait("barrier");
+    workers::start_where_needed(flavor);
+    flavor.domain().domain().barrier();
+    drop(away);
+}
+
+/// `create_call_rcu_data`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_create_call_rcu_data(
+    flavor: c_uint,
+    flags: c_ulong,
+    cpu_affinity: c_int,
+) -> *const Worker {
+    workers::create(Flavor::called(flavor), flags, cpu_affinity)
+}
+
+/// `call_rcu_data_free`: its thread finishes the batch that it is running, and ends; what is left is the default
+/// worker's. That of the default worker is ignored, as in liburcu.
+///
+/// # Safety
+/// `crdp` is null or a worker that was not freed; nobody uses it any more.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu_data_free(
+    flavor: c_uint,
+    crdp: *const Worker,
+) {
+    let flavor = Flavor::called(flavor);
+    // SAFETY: by the contract.
+    unsafe { workers::free(flavor, crdp) };
+}
+
+/// `get_default_call_rcu_data`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_get_default_call_rcu_data(
+    flavor: c_uint,
+) -> *const Worker {
+    ptr::from_ref(workers::default(Flavor::called(flavor)))
+}
+
+/// `get_cpu_call_rcu_data`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_get_cpu_call_rcu_data(
+    flavor: c_uint,
+    cpu: c_int,
+) -> *const Worker {
+    cpus::get(Flavor::called(flavor), cpu)
+}
+
+/// `get_thread_call_rcu_data`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_get_thread_call_rcu_data(flavor: c_uint) -> *const Worker {
+    chosen(Flavor::called(flavor))
+}
+
+/// `get_call_rcu_data`: what `call_rcu` would take.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_get_call_rcu_data(flavor: c_uint) -> *const Worker {
+    let flavor = Flavor::called(flavor);
+    let of_thread = chosen(flavor);
+    if !of_thread.is_null() {
+        return of_thread;
+    }
+    let of_cpu = cpus::here(flavor);
+    if of_cpu.is_null() { ptr::from_ref(workers::default(flavor)) } else { of_cpu }
+}
+
+/// `get_call_rcu_thread`.
+///
+/// # Safety
+/// `crdp` is a worker that was not freed.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn quiescence_urcu_get_call_rcu_thread(
+    flavor: c_uint,
+    crdp: *const Worker,
+) -> libc::pthread_t {
+    // SAFETY: by the contract.
+    unsafe { workers::thread_of(Flavor::called(flavor), crdp) }
+}
+
+/// `set_thread_call_rcu_data`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_set_thread_call_rcu_data(
+    flavor: c_uint,
+    crdp: *const Worker,
+) {
+    choose(Flavor::called(flavor), crdp);
+}
+
+/// `set_cpu_call_rcu_data`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_set_cpu_call_rcu_data(
+    flavor: c_uint,
+    cpu: c_int,
+    crdp: *const Worker,
+) -> c_int {
+    answer(cpus::set(Flavor::called(flavor), cpu, crdp))
+}
+
+/// `create_all_cpu_call_rcu_data`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_create_all_cpu_call_rcu_data(
+    flavor: c_uint,
+    flags: c_ulong,
+) -> c_int {
+    answer(cpus::create_all(Flavor::called(flavor), flags))
+}
+
+/// `free_all_cpu_call_rcu_data`. Waits for a grace period, as in liburcu; unlike there, not where there is no such worker.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_free_all_cpu_call_rcu_data(flavor: c_uint) {
+    cpus::free_all(Flavor::called(flavor));
+}
+
+/// 0, or the number of the error with a minus before it, and in `errno`.
+fn answer(result: Result<(), c_int>) -> c_int {
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            // SAFETY: the thread's own.
+            unsafe { *libc::__errno_location() = error };
+            -error
+        }
+    }
+}

@@ -10,6 +10,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_uint;
 use std::sync::MutexGuard;
 
+use crate::call_rcu::forks as workers;
 use crate::defer;
 use crate::fatal::fatal;
 use crate::flavor::{self, Flavor};
@@ -20,6 +21,7 @@ use crate::signals::{self, Before};
 struct Held {
     pool: MutexGuard<'static, Pool>,
     deferrers: defer::Held,
+    workers: workers::Held,
     signals: Before,
 }
 
@@ -44,7 +46,8 @@ pub(crate) fn install() {
 extern "C" fn prepare() {
     flavor::finish_beginning();
     let signals = signals::block();
-    let held = Held { deferrers: defer::hold(), pool: reader::pool(), signals };
+    let workers = workers::hold();
+    let held = Held { deferrers: defer::hold(), workers, pool: reader::pool(), signals };
     // SAFETY: the locks are ours, see `Place`.
     unsafe { *HELD.0.get() = Some(held) };
 }
@@ -55,16 +58,17 @@ fn take() -> Option<Held> {
 }
 
 extern "C" fn parent() {
-    let Some(Held { pool, deferrers, signals }) = take() else { return };
-    drop((pool, deferrers));
+    let Some(Held { pool, deferrers, workers, signals }) = take() else { return };
+    drop((pool, deferrers, workers));
     signals.restore();
 }
 
 extern "C" fn child() {
-    let Some(Held { mut pool, mut deferrers, signals }) = take() else { return };
+    let Some(Held { mut pool, mut deferrers, mut workers, signals }) = take() else { return };
     pool.after_fork();
     deferrers.after_fork();
-    drop((pool, deferrers));
+    workers.after_fork();
+    drop((pool, deferrers, workers));
     signals.restore();
 }
 

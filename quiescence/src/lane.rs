@@ -186,7 +186,22 @@ impl Lane {
     /// # Panics
     /// If the calling thread is in a section of the domain, or runs a callback.
     pub fn attend(&self, idle_after: Option<Duration>) -> Result<Left, QueuedTwice> {
-        self.shared.attend(self.core(), idle_after)
+        self.shared.attend(self.core(), idle_after, || ())
+    }
+
+    /// As [`attend`](Self::attend); calls `after_round` after each batch, where no lock of ours is held.
+    ///
+    /// # Errors
+    /// As [`attend`](Self::attend).
+    ///
+    /// # Panics
+    /// As [`attend`](Self::attend).
+    pub fn attend_and(
+        &self,
+        idle_after: Option<Duration>,
+        after_round: impl FnMut(),
+    ) -> Result<Left, QueuedTwice> {
+        self.shared.attend(self.core(), idle_after, after_round)
     }
 
     /// Has the runner leave after the batch that it is running; and every later one at once, until

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use grace::limit::{Amount, Zone};
 
-use super::shared::{Inner, Shared};
+use super::shared::{Inner, Part, Shared};
 use super::twice::{self, HeldHeads};
 use super::{Pushed, QueuedTwice, Wakes};
 use crate::chaos::{self, Mutant};
@@ -194,7 +194,7 @@ impl Barrier {
 
 /// Runs what is in a lane that nobody attends to.
 fn attend_for_now(lane: &Shared, core: &Core, me: impl Fn() -> Me) -> Result<(), QueuedTwice> {
-    if lane.is_empty() || !lane.begin()? {
+    if lane.is_empty() || !lane.begin(Part::Visitor)? {
         return Ok(());
     }
     while lane.round(core, true, &me)? != 0 || !lane.leave() {}

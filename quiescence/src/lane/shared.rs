@@ -79,11 +79,21 @@ pub(super) struct Inner {
     runs: bool,
     /// The thread that attends, as [`local::token`]; else 0.
     runner: usize,
+    part: Part,
     /// Pauses that have not ended.
     paused: u32,
     stopped: bool,
     /// Threads that wait for `changed`.
     waiters: u32,
+}
+
+/// What a thread attends to a lane for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Until it is told to stop.
+    Runner,
+    /// A barrier, for now.
+    Visitor,
 }
 
 impl Inner {
@@ -114,6 +124,7 @@ impl Shared {
                 claimed: 0,
                 runs: false,
                 runner: 0,
+                part: Part::Runner,
                 paused: 0,
                 stopped: false,
                 waiters: 0,
@@ -215,12 +226,13 @@ impl Shared {
         &self,
         core: &Core,
         idle_after: Option<Duration>,
+        mut after_round: impl FnMut(),
     ) -> Result<Left, QueuedTwice> {
         assert!(
             Own::in_domain(core).section().is_none() && !local::in_callback(),
             "quiescence: a lane is attended to in a section of its domain, or in a callback"
         );
-        if !self.begin()? {
+        if !self.begin(Part::Runner)? {
             return Ok(Left::Taken);
         }
         let me = || Own::in_domain(core).me();
@@ -233,6 +245,9 @@ impl Shared {
             let hurried = self.hurried.swap(false, Acquire);
             let ran = self.round(core, hurried, me)?;
             trace::deliver();
+            if ran != 0 {
+                after_round();
+            }
             if ran == 0 {
                 if !self.rest(heard, idle_after) && self.leave() {
                     return Ok(Left::Idle);
@@ -259,14 +274,18 @@ impl Shared {
         !inbox.is_empty() || inbox.heard() != heard || !began_ns.is_some_and(is_over)
     }
 
-    /// Takes the part of the runner, unless somebody has it.
-    pub(super) fn begin(&self) -> Result<bool, QueuedTwice> {
+    /// Takes the part of the runner, unless somebody has it. A runner waits for a visitor to go.
+    pub(super) fn begin(&self, part: Part) -> Result<bool, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
+        while part == Part::Runner && inner.runner != 0 && inner.part == Part::Visitor {
+            inner = self.wait(inner);
+        }
         if inner.runner != 0 {
             return Ok(false);
         }
         self.take(&mut inner)?;
         inner.runner = local::token();
+        inner.part = part;
         Ok(true)
     }
 
@@ -276,14 +295,31 @@ impl Shared {
         let left = inner.waiting.is_empty() && self.front.0.inbox.leave();
         if left {
             inner.runner = 0;
+            self.tell(&inner);
         }
         left
+    }
+
+    /// Waits until something has changed that somebody tells of.
+    fn wait<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        inner.waiters += 1;
+        inner = sync::wait(&self.changed, inner);
+        inner.waiters -= 1;
+        inner
+    }
+
+    /// Tells those who wait for a change.
+    fn tell(&self, inner: &Inner) {
+        if inner.waiters != 0 {
+            self.changed.notify_all();
+        }
     }
 
     /// Leaves, whatever there is.
     fn neglect_as_runner(&self) -> Result<(), QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         inner.runner = 0;
+        self.tell(&inner);
         self.abandon(&mut inner)
     }
 
@@ -344,9 +380,7 @@ impl Shared {
     fn run_chunk(&self, core: &Core) -> Result<u64, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         while inner.paused != 0 && !inner.waiting.is_empty() {
-            inner.waiters += 1;
-            inner = sync::wait(&self.changed, inner);
-            inner.waiters -= 1;
+            inner = self.wait(inner);
         }
         let chunk = inner.waiting.split(CHUNK);
         let mut chunk = chunk.map_err(|ring| inner.give_up(ring))?;
@@ -380,9 +414,7 @@ impl Shared {
         let mut inner = sync::lock(&self.inner);
         inner.claimed = 0;
         inner.runs = false;
-        if inner.waiters != 0 {
-            self.changed.notify_all();
-        }
+        self.tell(&inner);
         drop(inner);
         // Last: who waits for them finds everything counted.
         while let Some((link, _)) = marks.pop() {
@@ -414,9 +446,7 @@ impl Shared {
         }
         let mut inner = sync::lock(&self.inner);
         inner.paused = inner.paused.saturating_sub(1);
-        if inner.waiters != 0 {
-            self.changed.notify_all();
-        }
+        self.tell(&inner);
     }
 
     pub(super) fn is_attended(&self) -> bool {
@@ -439,9 +469,7 @@ impl Shared {
         mut inner: MutexGuard<'a, Inner>,
     ) -> MutexGuard<'a, Inner> {
         while inner.is_running() {
-            inner.waiters += 1;
-            inner = sync::wait(&self.changed, inner);
-            inner.waiters -= 1;
+            inner = self.wait(inner);
         }
         inner
     }

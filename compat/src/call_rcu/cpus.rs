@@ -1,0 +1,134 @@
+//! Workers of processors.
+//!
+//! Who queues loads its processor's worker and pushes in a section of the global domain; who frees a worker waits for
+//! those sections first.
+
+use std::ffi::{c_int, c_ulong};
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+
+use quiescence::raw::{Function, Head};
+
+use super::worker::Worker;
+use super::workers;
+use crate::flavor::{FLAVORS, Flavor};
+
+type Table = Box<[AtomicPtr<Worker>]>;
+
+/// By flavour; made when the first worker is set.
+static TABLES: [OnceLock<Table>; FLAVORS] = [const { OnceLock::new() }; FLAVORS];
+
+/// How many processors the machine may have.
+fn count() -> usize {
+    // SAFETY: asks for a number.
+    let configured = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    usize::try_from(configured).unwrap_or(0)
+}
+
+fn table(flavor: Flavor) -> &'static Table {
+    let make = || (0..count()).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+    TABLES[flavor.index()].get_or_init(make)
+}
+
+/// The place of a processor's worker, if there are any workers of processors.
+fn place(flavor: Flavor, cpu: c_int) -> Option<&'static AtomicPtr<Worker>> {
+    TABLES[flavor.index()].get()?.get(usize::try_from(cpu).ok()?)
+}
+
+/// The processor's worker, or null.
+pub(super) fn get(flavor: Flavor, cpu: c_int) -> *const Worker {
+    // Acquire: pairs with the exchange in `set`.
+    place(flavor, cpu).map_or(ptr::null(), |place| place.load(Acquire).cast_const())
+}
+
+/// The worker of the processor that the calling thread is on, or null.
+pub(super) fn here(flavor: Flavor) -> *const Worker {
+    if TABLES[flavor.index()].get().is_none() {
+        return ptr::null();
+    }
+    // SAFETY: asks for a number.
+    get(flavor, unsafe { libc::sched_getcpu() })
+}
+
+/// Queues a callback with the processor's worker, if it has one. Answers whether the domain is at its limit.
+///
+/// # Safety
+/// As [`quiescence::lane::Lane::push`].
+#[inline]
+pub(super) unsafe fn push(flavor: Flavor, head: *mut Head, function: Function) -> Option<bool> {
+    TABLES[flavor.index()].get()?;
+    let guard = quiescence::read();
+    // SAFETY: whoever frees it waits for this section: `workers::free`.
+    let worker = unsafe { here(flavor).as_ref() };
+    // SAFETY: by the contract.
+    let pushed = worker.map(|worker| unsafe { worker.push(head, function) });
+    drop(guard);
+    pushed
+}
+
+/// `set_cpu_call_rcu_data`.
+pub(super) fn set(flavor: Flavor, cpu: c_int, worker: *const Worker) -> Result<(), c_int> {
+    let index = usize::try_from(cpu).map_err(|_| libc::EINVAL)?;
+    let place = table(flavor).get(index).ok_or(libc::EINVAL)?;
+    let worker = worker.cast_mut();
+    if worker.is_null() {
+        // AcqRel: as below.
+        place.swap(worker, AcqRel);
+        return Ok(());
+    }
+    // AcqRel: pairs with the Acquire in `get`; whoever finds the worker finds it made.
+    let set = place.compare_exchange(ptr::null_mut(), worker, AcqRel, Acquire);
+    set.map(|_| ()).map_err(|_| libc::EEXIST)
+}
+
+/// `create_all_cpu_call_rcu_data`.
+pub(super) fn create_all(flavor: Flavor, flags: c_ulong) -> Result<(), c_int> {
+    if table(flavor).is_empty() {
+        return Err(libc::EINVAL);
+    }
+    for cpu in 0..table(flavor).len() as c_int {
+        if !get(flavor, cpu).is_null() {
+            continue;
+        }
+        let worker = workers::create(flavor, flags, cpu);
+        match set(flavor, cpu, worker) {
+            Ok(()) => {}
+            Err(error) => {
+                // SAFETY: made above, and known to nobody.
+                unsafe { workers::free(flavor, worker) };
+                if error != libc::EEXIST {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes all workers out, without freeing them.
+pub(super) fn take_all(flavor: Flavor) -> Vec<*mut Worker> {
+    let places = TABLES[flavor.index()].get().into_iter().flat_map(|table| table.iter());
+    // AcqRel: as in `set`.
+    places
+        .map(|place| place.swap(ptr::null_mut(), AcqRel))
+        .filter(|taken| !taken.is_null())
+        .collect()
+}
+
+/// `free_all_cpu_call_rcu_data`.
+pub(super) fn free_all(flavor: Flavor) {
+    let taken = take_all(flavor);
+    if taken.is_empty() {
+        return;
+    }
+    // Those who have them from `get_cpu_call_rcu_data`, in sections of their own.
+    let away = flavor.may_wait("free_all_cpu_call_rcu_data");
+    flavor.domain().domain().synchronize();
+    for worker in taken {
+        // SAFETY: C's own, which nobody can find any more.
+        unsafe { workers::free(flavor, worker) };
+    }
+    drop(away);
+}

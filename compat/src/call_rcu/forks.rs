@@ -1,0 +1,180 @@
+//! `fork`: the hooks that programs install, and what holds without them.
+//!
+//! Without hooks a child finds all callbacks that waited, but for those that were being run, up to a few hundred of each worker;
+//! its workers' threads start again with the next callback that is queued, or a barrier. With them workers stand still
+//! meanwhile, so nothing is lost, and the child has the default worker only, as liburcu says.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_uint, c_void};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::worker::Worker;
+use super::workers::{self, Entry};
+use super::{choose, cpus};
+use crate::fatal::fatal;
+use crate::flavor::{FLAVORS, Flavor};
+
+/// `struct urcu_atfork`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Atfork {
+    before: unsafe extern "C" fn(*mut c_void),
+    after_parent: unsafe extern "C" fn(*mut c_void),
+    after_child: unsafe extern "C" fn(*mut c_void),
+    private: *mut c_void,
+}
+
+/// What a hash table library has registered, and how often.
+struct Registered {
+    atfork: *const Atfork,
+    times: usize,
+}
+
+// SAFETY: a pointer to what lives as long as it is registered.
+unsafe impl Send for Registered {}
+
+static REGISTERED: [Mutex<Option<Registered>>; FLAVORS] = [const { Mutex::new(None) }; FLAVORS];
+
+fn registered(flavor: Flavor) -> MutexGuard<'static, Option<Registered>> {
+    REGISTERED[flavor.index()].lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a forking thread keeps between the two calls of one flavour.
+struct Paused {
+    flavor: Flavor,
+    workers: Vec<Arc<Worker>>,
+    /// Read before the fork: in the child the lock may be another thread's.
+    atfork: Option<Atfork>,
+}
+
+thread_local! {
+    static PAUSED: RefCell<Vec<Paused>> = const { RefCell::new(Vec::new()) };
+}
+
+thread_local! {
+    /// Whether the thread is in the midst of a fork, and holds what follows. Hooks that were installed before this library was
+    /// initialised are called there: they have nothing to do that could still be done.
+    static HOLDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What is held across a fork, whoever makes it.
+pub(crate) struct Held {
+    entries: MutexGuard<'static, Vec<Entry>>,
+    _registered: [MutexGuard<'static, Option<Registered>>; FLAVORS],
+}
+
+/// Before a `fork`.
+pub(crate) fn hold() -> Held {
+    let held = Held { entries: workers::lock(), _registered: Flavor::ALL.map(registered) };
+    HOLDS.set(true);
+    held
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HOLDS.set(false);
+    }
+}
+
+impl Held {
+    /// In the child: workers have no threads.
+    pub(crate) fn after_fork(&mut self) {
+        workers::forget_threads(&mut self.entries);
+    }
+}
+
+/// `call_rcu_before_fork`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_call_rcu_before_fork(flavor: c_uint) {
+    let flavor = Flavor::called(flavor);
+    if HOLDS.get() {
+        return;
+    }
+    let registered = registered(flavor);
+    // SAFETY: valid while it is registered.
+    let atfork = registered.as_ref().map(|registered| unsafe { *registered.atfork });
+    drop(registered);
+    if let Some(atfork) = atfork {
+        // SAFETY: what it was registered for.
+        unsafe { (atfork.before)(atfork.private) };
+    }
+    let workers = workers::all(flavor);
+    workers.iter().for_each(|worker| worker.lane.pause());
+    PAUSED.with_borrow_mut(|paused| paused.push(Paused { flavor, workers, atfork }));
+}
+
+/// `call_rcu_after_fork_parent`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_call_rcu_after_fork_parent(flavor: c_uint) {
+    let flavor = Flavor::called(flavor);
+    if HOLDS.get() {
+        return;
+    }
+    let atfork = resume(flavor, "parent");
+    if let Some(atfork) = atfork {
+        // SAFETY: what it was registered for.
+        unsafe { (atfork.after_parent)(atfork.private) };
+    }
+}
+
+/// `call_rcu_after_fork_child`: the default worker is the only one, and has what the others had; they are freed.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_call_rcu_after_fork_child(flavor: c_uint) {
+    let flavor = Flavor::called(flavor);
+    if HOLDS.get() {
+        return;
+    }
+    let atfork = resume(flavor, "child");
+    if let Some(atfork) = atfork {
+        // SAFETY: what it was registered for.
+        unsafe { (atfork.after_child)(atfork.private) };
+    }
+    choose(flavor, std::ptr::null());
+    cpus::take_all(flavor);
+    workers::keep_default_only(flavor);
+}
+
+/// Ends what `before_fork` began on this thread.
+fn resume(flavor: Flavor, side: &str) -> Option<Atfork> {
+    let paused = PAUSED.with_borrow_mut(|paused| {
+        let index = paused.iter().rposition(|paused| paused.flavor == flavor)?;
+        Some(paused.remove(index))
+    });
+    let Some(Paused { workers, atfork, .. }) = paused else {
+        let name = flavor.name();
+        fatal(format_args!(
+            "{name}_call_rcu_after_fork_{side}() without {name}_call_rcu_before_fork() on the same thread; call the one \
+             before fork() and the other after it"
+        ));
+    };
+    workers.iter().for_each(|worker| worker.lane.resume());
+    atfork
+}
+
+/// `urcu_register_rculfhash_atfork`: the same hooks may be registered more than once; other ones are not taken.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_register_rculfhash_atfork(
+    flavor: c_uint,
+    atfork: *const Atfork,
+) {
+    let mut registered = registered(Flavor::called(flavor));
+    match &mut *registered {
+        Some(registered) => registered.times += 1,
+        none => *none = Some(Registered { atfork, times: 1 }),
+    }
+}
+
+/// `urcu_unregister_rculfhash_atfork`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn quiescence_urcu_unregister_rculfhash_atfork(
+    flavor: c_uint,
+    _atfork: *const Atfork,
+) {
+    let mut registered = registered(Flavor::called(flavor));
+    if let Some(known) = &mut *registered {
+        known.times -= 1;
+        if known.times == 0 {
+            *registered = None;
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! One worker: a lane, and what its thread does.
+
+use std::ffi::{c_int, c_ulong};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiescence::lane::{Lane, Left, QueuedTwice, Wakes};
+use quiescence::raw::{Function, Head};
+
+use super::workers::{self, Next};
+use crate::fatal::fatal;
+use crate::flavor::Flavor;
+
+/// `URCU_CALL_RCU_RT`: who queues makes no system call; the worker looks by itself.
+const RT: c_ulong = 1;
+
+/// Batches between two looks whether the worker is still on its processor: one that was taken away has taken the
+/// worker's affinity along.
+const LOOK_EVERY: u32 = 256;
+
+/// `struct call_rcu_data`.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(super) lane: Lane,
+    pub(super) flavor: Flavor,
+    /// The processor that its thread is to run on; none if it is negative.
+    cpu: c_int,
+}
+
+impl Worker {
+    pub(super) fn new(flavor: Flavor, flags: c_ulong, cpu: c_int) -> Arc<Self> {
+        let wakes = if flags & RT == 0 { Wakes::Runner } else { Wakes::Never };
+        Arc::new(Self { lane: Lane::new(&flavor.domain().domain(), wakes), flavor, cpu })
+    }
+
+    /// Queues a callback. Answers whether the domain is at its limit.
+    ///
+    /// # Safety
+    /// As [`Lane::push`].
+    #[inline]
+    pub(super) unsafe fn push(&self, head: *mut Head, function: Function) -> bool {
+        // SAFETY: by the contract.
+        match unsafe { self.lane.push(head, function) } {
+            Ok(pushed) => {
+                if pushed.unattended {
+                    workers::start(self);
+                }
+                pushed.crowded
+            }
+            Err(twice) => self.queued_twice(twice),
+        }
+    }
+
+    #[cold]
+    pub(super) fn queued_twice(&self, twice: QueuedTwice) -> ! {
+        let advice = if quiescence::lane::remembers_heads() {
+            "a head may be queued again from its own callback on, not before"
+        } else {
+            "set QUIESCENCE_DEBUG=1 to have the second call_rcu() named"
+        };
+        fatal(format_args!("{}_call_rcu(): {twice}; {advice}", self.flavor.name()))
+    }
+
+    /// What its thread does: attends to the lane, until somebody frees the worker, or it has nothing to do for
+    /// long.
+    pub(super) fn run(self: Arc<Self>) {
+        // SAFETY: the thread's own name, a C string of less than 16 bytes.
+        unsafe { libc::pthread_setname_np(libc::pthread_self(), c"call_rcu".as_ptr()) };
+        self.go_to_cpu();
+        let mut idle_after = workers::idle_after(&self);
+        let mut batches = 0_u32;
+        loop {
+            let after_batch = || {
+                batches = batches.wrapping_add(1);
+                if batches.is_multiple_of(LOOK_EVERY) {
+                    self.go_to_cpu();
+                }
+            };
+            let left = self.lane.attend_and(idle_after, after_batch);
+            let left = left.unwrap_or_else(|twice| self.queued_twice(twice));
+            match workers::next(&self, left == Left::Idle) {
+                Next::Attend(after) => idle_after = after,
+                Next::HandOver(to) => {
+                    let handed = self.lane.hand_over(&to.lane);
+                    let handed = handed.unwrap_or_else(|twice| self.queued_twice(twice));
+                    if handed.unattended {
+                        workers::start(to);
+                    }
+                    return workers::ended(&self);
+                }
+                Next::End => return,
+            }
+        }
+    }
+
+    /// Has the calling thread run on the worker's processor. If that is not there now, later.
+    fn go_to_cpu(&self) {
+        let Ok(cpu) = usize::try_from(self.cpu) else { return };
+        // SAFETY: asks where the thread is.
+        if unsafe { libc::sched_getcpu() } == self.cpu || cpu >= libc::CPU_SETSIZE as usize {
+            return;
+        }
+        // SAFETY: a set of bits, for which zeroes are right.
+        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the number is one that the set has.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+        // SAFETY: a set of that size. If it fails, the worker runs where it is.
+        unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+    }
+}
+
+/// How long the default worker has nothing to do before its thread ends.
+pub(super) const IDLE_AFTER: Duration = Duration::from_secs(10);

@@ -1,0 +1,302 @@
+//! All workers, and what is known of their threads; under one lock, which is not taken to queue a callback.
+//!
+//! Lock order: this one before the library's. No callback runs under it.
+
+use std::ffi::{c_int, c_ulong, c_void};
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::worker::{self, Worker};
+use crate::fatal::fatal;
+use crate::flavor::{FLAVORS, Flavor};
+use crate::signals;
+
+/// How long the default worker has nothing to do before its thread ends.
+pub(crate) const IDLE_AFTER: Duration = worker::IDLE_AFTER;
+
+/// A worker, and what is known of its thread.
+pub(super) struct Entry {
+    pub(super) worker: Arc<Worker>,
+    /// Its thread, if it has one.
+    thread: Option<libc::pthread_t>,
+    /// Somebody has asked for the thread, and may join it.
+    handed_out: bool,
+    /// A callback came when the thread was about to end.
+    wanted: bool,
+    /// C has given it back.
+    freed: bool,
+}
+
+static ENTRIES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+/// The default workers, once they were needed. They are never freed.
+static DEFAULTS: [AtomicPtr<Worker>; FLAVORS] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; FLAVORS];
+
+pub(super) fn lock() -> MutexGuard<'static, Vec<Entry>> {
+    ENTRIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn find<'a>(entries: &'a mut [Entry], worker: *const Worker) -> Option<&'a mut Entry> {
+    entries.iter_mut().find(|entry| ptr::eq(Arc::as_ptr(&entry.worker), worker))
+}
+
+/// The flavour's default worker.
+#[inline]
+pub(super) fn default(flavor: Flavor) -> &'static Worker {
+    // Acquire: pairs with the Release in `make_default`.
+    let worker = DEFAULTS[flavor.index()].load(Acquire);
+    // SAFETY: null, or never freed.
+    unsafe { worker.as_ref() }.unwrap_or_else(|| make_default(flavor))
+}
+
+/// The same, if it was ever needed.
+pub(super) fn existing_default(flavor: Flavor) -> Option<&'static Worker> {
+    // SAFETY: null, or never freed.
+    unsafe { DEFAULTS[flavor.index()].load(Acquire).as_ref() }
+}
+
+#[cold]
+fn make_default(flavor: Flavor) -> &'static Worker {
+    let mut entries = lock();
+    if let Some(worker) = existing_default(flavor) {
+        return worker;
+    }
+    let worker = Worker::new(flavor, 0, -1);
+    // SAFETY: kept by the list for ever: `free` leaves default workers alone.
+    let lasting = unsafe { &*Arc::as_ptr(&worker) };
+    entries.push(Entry::new(worker));
+    // Release: pairs with the Acquire in `default`.
+    DEFAULTS[flavor.index()].store(ptr::from_ref(lasting).cast_mut(), Release);
+    lasting
+}
+
+fn is_default(worker: &Worker) -> bool {
+    existing_default(worker.flavor).is_some_and(|default| ptr::eq(default, worker))
+}
+
+impl Entry {
+    fn new(worker: Arc<Worker>) -> Self {
+        Self { worker, thread: None, handed_out: false, wanted: false, freed: false }
+    }
+
+    /// Starts its thread. If the system gives none, callbacks wait for the next one that is queued, or a barrier.
+    fn start(&mut self) -> bool {
+        if self.thread.is_none() {
+            self.thread = spawn(Arc::clone(&self.worker));
+        }
+        if self.thread.is_none() {
+            let told = self.worker.lane.neglect();
+            told.unwrap_or_else(|twice| self.worker.queued_twice(twice));
+        }
+        self.thread.is_some()
+    }
+}
+
+/// Starts a joinable thread that takes no signals.
+fn spawn(worker: Arc<Worker>) -> Option<libc::pthread_t> {
+    extern "C" fn main(worker: *mut c_void) -> *mut c_void {
+        // SAFETY: from `Arc::into_raw`, below.
+        unsafe { Arc::from_raw(worker.cast_const().cast::<Worker>()) }.run();
+        ptr::null_mut()
+    }
+    let worker = Arc::into_raw(worker);
+    let mut thread = MaybeUninit::uninit();
+    let argument = worker.cast_mut().cast();
+    // SAFETY: the function takes what it is given; the thread's number is written if it answers 0.
+    let start =
+        || unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), main, argument) };
+    if signals::blocked(start) != 0 {
+        // SAFETY: from `Arc::into_raw`; no thread has taken it.
+        drop(unsafe { Arc::from_raw(worker) });
+        return None;
+    }
+    // SAFETY: written.
+    Some(unsafe { thread.assume_init() })
+}
+
+/// A callback was queued where no thread attends: starts one, or has the one that is about to end stay.
+#[cold]
+pub(super) fn start(worker: &Worker) {
+    if let Some(entry) = find(&mut lock(), worker) {
+        entry.wanted = true;
+        entry.start();
+    }
+}
+
+/// Starts threads of all workers that have something to do and none to do it: in a child process, or where the system gave none.
+pub(super) fn start_where_needed(flavor: Flavor) {
+    let mut entries = lock();
+    let of_flavor = entries.iter_mut().filter(|entry| entry.worker.flavor == flavor);
+    for entry in of_flavor.filter(|entry| entry.thread.is_none()) {
+        if !entry.worker.lane.is_empty() {
+            entry.wanted = true;
+            entry.start();
+        }
+    }
+}
+
+/// `create_call_rcu_data`.
+pub(super) fn create(flavor: Flavor, flags: c_ulong, cpu: c_int) -> *const Worker {
+    let worker = Worker::new(flavor, flags, cpu);
+    let mut entry = Entry::new(Arc::clone(&worker));
+    let mut entries = lock();
+    if !entry.start() {
+        fatal(format_args!(
+            "{}_create_call_rcu_data(): pthread_create fails: out of memory, or too many threads",
+            flavor.name()
+        ));
+    }
+    entries.push(entry);
+    // C's own, until it frees it.
+    Arc::into_raw(worker)
+}
+
+/// `call_rcu_data_free`.
+///
+/// # Safety
+/// `crdp` is null or a worker that was not freed, and nobody uses it any more.
+pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker) {
+    let mut entries = lock();
+    let Some(entry) = find(&mut entries, crdp).filter(|entry| !entry.freed) else {
+        if !crdp.is_null() {
+            fatal(format_args!(
+                "{name}_call_rcu_data_free({crdp:p}): there is no such worker; was it freed before?",
+                name = flavor.name()
+            ));
+        }
+        return;
+    };
+    if is_default(&entry.worker) {
+        return;
+    }
+    entry.freed = true;
+    entry.worker.lane.stop();
+    if entry.thread.is_none() {
+        // In a child process. The thread does what a stopped one does.
+        entry.start();
+    }
+    drop(entries);
+    // Who queues by way of a processor may be looking at it.
+    quiescence::synchronize();
+    // SAFETY: C's own, by `create`.
+    drop(unsafe { Arc::from_raw(crdp) });
+}
+
+/// `get_call_rcu_thread`.
+///
+/// # Safety
+/// `crdp` is a worker that was not freed.
+pub(super) unsafe fn thread_of(flavor: Flavor, crdp: *const Worker) -> libc::pthread_t {
+    let mut entries = lock();
+    let thread = find(&mut entries, crdp).and_then(|entry| {
+        entry.handed_out = true;
+        entry.wanted = true;
+        entry.start();
+        entry.thread
+    });
+    thread.unwrap_or_else(|| {
+        fatal(format_args!(
+            "{name}_get_call_rcu_thread({crdp:p}): there is no such worker, or no memory for its thread",
+            name = flavor.name()
+        ))
+    })
+}
+
+/// How long the worker's thread stays with nothing to do; for ever, if there is no answer.
+pub(super) fn idle_after(worker: &Worker) -> Option<Duration> {
+    let handed_out = find(&mut lock(), worker).is_none_or(|entry| entry.handed_out);
+    (is_default(worker) && !handed_out).then_some(IDLE_AFTER)
+}
+
+/// What a worker's thread does next.
+pub(super) enum Next {
+    /// It goes on, and leaves when it has had nothing to do for so long.
+    Attend(Option<Duration>),
+    /// It hands what is left over, and ends.
+    HandOver(&'static Worker),
+    /// It ends.
+    End,
+}
+
+/// The worker's thread has left its lane. Says what it does next; if it ends, there is none from now on.
+pub(super) fn next(worker: &Worker, idle: bool) -> Next {
+    let mut entries = lock();
+    let Some(entry) = find(&mut entries, worker) else { return Next::End };
+    if entry.freed {
+        drop(entries);
+        return Next::HandOver(default(worker.flavor));
+    }
+    if !idle || std::mem::take(&mut entry.wanted) || entry.handed_out {
+        drop(entries);
+        return Next::Attend(idle_after(worker));
+    }
+    entry.thread = None;
+    detach();
+    Next::End
+}
+
+/// The thread of a worker that was freed is about to end.
+pub(super) fn ended(worker: &Worker) {
+    let mut entries = lock();
+    if find(&mut entries, worker).is_some_and(|entry| !entry.handed_out) {
+        detach();
+    }
+    let gone = entries.iter().position(|entry| ptr::eq(Arc::as_ptr(&entry.worker), worker));
+    let gone = gone.map(|index| entries.swap_remove(index));
+    drop(entries);
+    // Perhaps the last owner: its lane ends, without the lock.
+    drop(gone);
+}
+
+/// Nobody can join the calling thread: its number was given to nobody.
+fn detach() {
+    // SAFETY: the calling thread, which is joinable and joined by nobody.
+    unsafe { libc::pthread_detach(libc::pthread_self()) };
+}
+
+/// In a child process: workers have no threads.
+pub(super) fn forget_threads(entries: &mut [Entry]) {
+    for entry in entries {
+        entry.thread = None;
+        entry.handed_out = false;
+    }
+}
+
+/// For `after_fork_child`: frees all workers of the flavour but the default one, and gives it what they have.
+pub(super) fn keep_default_only(flavor: Flavor) {
+    let mut entries = lock();
+    let of_flavor = |entry: &Entry| entry.worker.flavor == flavor;
+    if !entries.iter().any(of_flavor) {
+        return;
+    }
+    drop(entries);
+    let to = default(flavor);
+    entries = lock();
+    let (gone, kept) = std::mem::take(&mut *entries)
+        .into_iter()
+        .partition(|entry| of_flavor(entry) && !is_default(&entry.worker));
+    *entries = kept;
+    drop(entries);
+    let gone: Vec<Entry> = gone;
+    for Entry { worker, freed, .. } in gone {
+        let handed = worker.lane.hand_over(&to.lane);
+        let _ = handed.unwrap_or_else(|twice| worker.queued_twice(twice));
+        if !freed {
+            // SAFETY: C's own, which is freed by this call, as liburcu says.
+            drop(unsafe { Arc::from_raw(Arc::as_ptr(&worker)) });
+        }
+    }
+    start_where_needed(flavor);
+}
+
+/// The workers of a flavour.
+pub(super) fn all(flavor: Flavor) -> Vec<Arc<Worker>> {
+    let entries = lock();
+    let of_flavor = entries.iter().filter(|entry| entry.worker.flavor == flavor);
+    of_flavor.map(|entry| Arc::clone(&entry.worker)).collect()
+}
