@@ -1,11 +1,12 @@
 //! `rcu bench`: single operations of the library beside those of its rivals, in one run.
 //!
 //! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
-//! - [`read`], [`gp`], [`update`], [`engines`], [`srcu`], [`percpu`]: what is measured; [`loops`] and
+//! - [`read`], [`gp`], [`update`], [`engines`], [`srcu`], [`percpu`], [`compat`]: what is measured; [`loops`] and
 //!   [`scenes`]: how several of them do it.
 //! - [`verdict`]: what the project has promised of it, and whether it holds here.
 //! - [`report`]: the tables and the JSON.
 
+mod compat;
 mod engines;
 mod gp;
 mod loops;
@@ -53,6 +54,8 @@ enum What {
     /// What is done on the CPU's own words: reads that no grace period waits for, shared Arcs,
     /// counters, locks, references
     Percpu(percpu::PercpuArgs),
+    /// The liburcu-compatible libraries beside Debian's, under the same C program
+    Compat(compat::CompatArgs),
 }
 
 /// What all of them take.
@@ -71,7 +74,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
     /// Compare with this rival [default: liburcu-memb where it is compiled in; update, srcu, percpu:
-    /// quiescence; engines: tick]
+    /// quiescence; engines: tick; compat: liburcu]
     #[arg(long, value_name = "RIVAL")]
     pub(crate) base: Option<String>,
 }
@@ -132,9 +135,13 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
         What::Engines(engines) => (&engines.options, engines::prepare(engines)?),
         What::Srcu(srcu) => (&srcu.options, srcu::prepare(srcu)?),
         What::Percpu(percpu) => (&percpu.options, percpu::prepare(percpu)?),
+        What::Compat(compat) => (&compat.options, compat::prepare(compat)?),
     };
-    // Engines are ours, and liburcu has no sleepable domains: it would be none of the rivals.
-    if !rivals::bench::HAS_LIBURCU && !matches!(args.what, What::Engines(_) | What::Srcu(_)) {
+    // Engines are ours, and liburcu has no sleepable domains: it would be none of the rivals. Under `compat` it is
+    // another process.
+    if !rivals::bench::HAS_LIBURCU
+        && !matches!(args.what, What::Engines(_) | What::Srcu(_) | What::Compat(_))
+    {
         output.note(WITHOUT_LIBURCU);
     }
     if matches!(args.what, What::Srcu(_) | What::Percpu(_)) {
@@ -182,7 +189,7 @@ fn exit(interrupted: bool, verdicts: &[Verdict]) -> Exit {
 
 /// A benchmark that is ready to run.
 struct Bench {
-    /// `read`, `gp`, `gp --oversubscribed`, `update`, `engines`, `srcu` or `percpu`.
+    /// `read`, `gp`, `gp --oversubscribed`, `update`, `engines`, `srcu`, `percpu` or `compat`.
     name: &'static str,
     /// With whom the others are compared.
     base: &'static str,

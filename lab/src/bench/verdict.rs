@@ -76,6 +76,9 @@ const fn ours(case: &'static str, metric: &'static str, against: Against, bound:
 const MEMB: Against = Against::Rival("liburcu-memb");
 const OURS: Against = Against::Rival("quiescence");
 
+/// Debian's libraries, under the same program.
+const LIBURCU: Against = Against::Rival("liburcu");
+
 /// The pair of a reader that keeps to its thread.
 const THREAD_READER: Against = Against::Rival("quiescence-thread");
 
@@ -130,7 +133,7 @@ const WAITING_MAX: f64 = (LIMIT_BYTES / OBJECT_BYTES as u64 + 1) as f64;
 use Bound::{AtLeast, AtMost};
 
 /// The targets that the library was built for.
-static PROMISES: [Promise; 47] = [
+static PROMISES: [Promise; 61] = [
     promise("read/1-thread", "read", "quiescence", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-reader", MEMB, AtMost(1.05)),
     promise("read/1-thread", "read", "quiescence-qsbr", Against::Rival("plain-load"), AtMost(1.1)),
@@ -193,6 +196,20 @@ static PROMISES: [Promise; 47] = [
     ours("lock/1-thread", "pair", THREAD_READER, AtMost(1.5)),
     ours("lock/2-threads", "pair", THREAD_READER, AtMost(1.5)),
     ours("store/200-threads", "store", Against::Rival("arc-swap"), AtMost(0.5)),
+    ours("inlined/memb", "pair", LIBURCU, AtMost(1.05)),
+    ours("inlined/mb", "pair", LIBURCU, AtMost(1.05)),
+    ours("inlined/qsbr", "pair", LIBURCU, AtMost(1.05)),
+    ours("inlined/bp", "pair", LIBURCU, AtMost(1.05)),
+    ours("exported/memb", "pair", LIBURCU, AtMost(0.8)),
+    ours("synchronize/alone", "p50", LIBURCU, AtMost(0.5)),
+    ours("synchronize/busy-reader", "p50", LIBURCU, AtMost(0.7)),
+    ours("synchronize/1000-idle", "p50", LIBURCU, AtMost(0.5)),
+    ours("synchronize/bp-100us", "p50", LIBURCU, AtMost(0.05)),
+    ours("callbacks/enqueue", "call", LIBURCU, AtMost(0.2)),
+    ours("callbacks/whole", "operations", LIBURCU, AtLeast(2.0)),
+    ours("callbacks/barrier", "call", LIBURCU, AtMost(0.02)),
+    ours("table/lookup", "operations", LIBURCU, AtLeast(1.0)),
+    ours("table/insert", "operations", LIBURCU, AtLeast(3.0)),
 ];
 
 /// Judges the promises about what was measured; of the others it says nothing.
@@ -264,7 +281,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::super::rounds::Unit;
-    use super::super::{gp, percpu, read, srcu, update};
+    use super::super::{compat, gp, percpu, read, srcu, update};
     use super::*;
 
     /// A case in which each rival has the same figure in all of six rounds.
@@ -337,7 +354,7 @@ mod tests {
     #[test]
     fn promises_name_metrics_and_rivals_that_can_be_measured() {
         for Promise { case, metric, rival, against, .. } in &PROMISES {
-            let known = [read::known, gp::known, update::known].into_iter();
+            let known = [read::known, gp::known, update::known, compat::known].into_iter();
             let (metrics, known) = known
                 .map(|known| known(case))
                 .chain([&srcu::SCENES, &percpu::SCENES].map(|scenes| scenes.known(case)))
