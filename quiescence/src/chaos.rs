@@ -160,6 +160,16 @@ pub enum Mutant {
     WrongBank,
     /// Sums leave out the words of the processors.
     SharedOnly,
+    /// Hash tables: a bucket is begun at before it stands in the list.
+    UnlinkedStart,
+    /// Hash tables: a node is linked without release.
+    RelaxedLink,
+    /// Hash tables: two may take themselves for the one who has deleted a node.
+    NoOwner,
+    /// Hash tables: a deleted node is not unlinked.
+    NoUnlink,
+    /// Hash tables: two may put the same bucket into the list.
+    NoClaim,
     /// Futures are not woken.
     LostWaker,
     /// Lanes: who pushes does not release what it has written.
@@ -247,6 +257,10 @@ impl Mutant {
     /// Missing orderings. Real runs hide them; loom and `check` do not.
     pub const ORDERINGS: [Self; 4] =
         [Self::NoHeavyFence, Self::NoLightFence, Self::RelaxedLeave, Self::RelaxedEnter];
+
+    /// Steps of the hash table.
+    pub const TABLE: [Self; 5] =
+        [Self::UnlinkedStart, Self::RelaxedLink, Self::NoOwner, Self::NoUnlink, Self::NoClaim];
 
     /// Orderings of the callback queues.
     pub const QUEUES: [Self; 4] =

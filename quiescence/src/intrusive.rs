@@ -8,10 +8,18 @@ mod sentinel_queue;
 mod wait_free_stack;
 mod lock_free_stack;
 mod lock_free_queue;
+mod hash_table;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
 
+#[cfg(not(loom))]
+pub(crate) use self::hash_table::worker as hash_table_worker;
+#[cfg(not(loom))]
+pub use self::hash_table::{
+    Cursor, HashTable, Memory as TableMemory, Node, NodeCounts, Options as TableOptions,
+    Protection, TableError, resume as resume_resizing,
+};
 pub use self::lock_free_queue::{CallAfter, LockFreeQueue, NotEmpty, SharedNode};
 pub use self::lock_free_stack::{LockFreeStack, Unstacked};
 pub use self::patience::WouldBlock;

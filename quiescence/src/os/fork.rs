@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, Once};
 
 use crate::core;
+use crate::intrusive::hash_table_worker;
 use crate::kind::{Handle, WeakHandle};
 use crate::os::{clock, exit, fence, percpu, sync};
 use crate::srcu::track;
@@ -26,10 +27,7 @@ static INSTALL: Once = Once::new();
 /// Remembers a domain, when it is used for the first time.
 #[cold]
 pub(crate) fn remember(handle: &Handle) {
-    INSTALL.call_once(|| {
-        imp::install();
-        assert!(exit::at_exit(finish), "quiescence: atexit fails: out of memory");
-    });
+    watch();
     let mut domains = sync::lock(&DOMAINS);
     if !handle.known.swap(true, Relaxed) {
         domains.retain(WeakHandle::is_alive);
@@ -37,6 +35,14 @@ pub(crate) fn remember(handle: &Handle) {
     }
     drop(domains);
     serve::attend();
+}
+
+/// Has the system call us at every fork from now on, if it does not yet.
+pub(crate) fn watch() {
+    INSTALL.call_once(|| {
+        imp::install();
+        assert!(exit::at_exit(finish), "quiescence: atexit fails: out of memory");
+    });
 }
 
 /// All domains in use.
@@ -67,6 +73,7 @@ struct Held {
     domains_held: Vec<DomainHeld>,
     domains: MutexGuard<'static, Vec<WeakHandle>>,
     worker: worker::Held,
+    tables: hash_table_worker::Held,
     retired: retired::Held,
     heads: lane::HeldHeads,
     tracked: track::Held,
@@ -100,6 +107,7 @@ extern "C" fn prepare() {
     tuning::default_bytes();
     clock::monotonic_ns();
     let serve = serve::hold();
+    let tables = hash_table_worker::hold();
     let worker = worker::hold();
     let domains = sync::lock(&DOMAINS);
     let handles: Vec<Handle> = domains.iter().filter_map(WeakHandle::upgrade).collect();
@@ -110,8 +118,17 @@ extern "C" fn prepare() {
     let reporter = crate::stall::reporter::hold();
     // SAFETY: all locks are ours, see `Place`.
     unsafe {
-        *HELD.0.get() =
-            Some(Held { domains_held, domains, worker, retired, heads, tracked, reporter, serve });
+        *HELD.0.get() = Some(Held {
+            domains_held,
+            domains,
+            worker,
+            tables,
+            retired,
+            heads,
+            tracked,
+            reporter,
+            serve,
+        });
     };
     // Relaxed: for this thread alone, which is the one that may find itself there.
     PREPARED.store(local::token(), Relaxed);
@@ -147,6 +164,7 @@ extern "C" fn child() {
     restart::after_fork();
     held.serve.after_fork();
     held.worker.after_fork();
+    held.tables.after_fork();
     held.reporter.after_fork();
     super::thread::after_fork();
     super::stack::after_fork();
@@ -163,7 +181,17 @@ impl Held {
     /// Gives all locks back. If meanwhile a domain has come to have no other owner, it ends
     /// afterwards: the callbacks it runs then may need the locks.
     fn let_go(self) {
-        let Self { domains_held, domains, worker, retired, heads, tracked, reporter, serve } = self;
+        let Self {
+            domains_held,
+            domains,
+            worker,
+            tables,
+            retired,
+            heads,
+            tracked,
+            reporter,
+            serve,
+        } = self;
         drop(reporter);
         drop(tracked);
         drop(heads);
@@ -171,6 +199,7 @@ impl Held {
         let handles: Vec<Handle> = domains_held.into_iter().map(|domain| domain.handle).collect();
         drop(domains);
         drop(worker);
+        drop(tables);
         drop(serve);
         drop(handles);
     }

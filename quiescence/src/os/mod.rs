@@ -16,6 +16,8 @@ pub(crate) mod memory;
 #[cfg(not(loom))]
 pub(crate) mod percpu;
 #[cfg(not(loom))]
+pub(crate) mod reserved;
+#[cfg(not(loom))]
 pub(crate) mod signals;
 #[cfg(not(loom))]
 pub(crate) mod stack;

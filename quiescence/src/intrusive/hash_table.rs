@@ -1,0 +1,42 @@
+//! A hash table that grows and shrinks while it is read and changed: split-ordered lists, lock-free, with nodes that
+//! the caller brings along. C programs know it as liburcu's `cds_lfht`.
+//!
+//! All nodes stand in one list, sorted by the *reversed* bits of their hashes, so that the nodes of a bucket stand
+//! together, and stay together when a bucket is split in two: then one more mark is put between them, and no node moves.
+//! Source: Ori Shalev and Nir Shavit, "Split-ordered lists", J. ACM 2006; the list is Maged Michael's (SPAA 2002); that
+//! nodes are protected by RCU, duplicates, and replacing are from liburcu's interface (Mathieu Desnoyers, Lai Jiangshan).
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `node` | what an object carries |
+//! | `list` | the list and its five changes |
+//! | `buckets` | where the buckets' nodes are |
+//! | `table` | the size |
+//! | `worker` | the thread that resizes |
+
+#[cfg(not(loom))]
+mod buckets;
+mod list;
+#[cfg(all(test, loom))]
+mod loom_tests;
+mod node;
+#[cfg(not(loom))]
+mod protection;
+#[cfg(not(loom))]
+mod table;
+#[cfg(not(loom))]
+pub(crate) mod worker;
+
+#[cfg(not(loom))]
+pub use self::buckets::Memory;
+pub use self::node::{Cursor, Node};
+#[cfg(not(loom))]
+pub use self::protection::Protection;
+#[cfg(not(loom))]
+pub use self::public::*;
+#[cfg(not(loom))]
+pub use self::worker::resume;
+
+#[cfg(not(loom))]
+#[path = "hash_table/public.rs"]
+mod public;

@@ -1,0 +1,240 @@
+//! The list under the table: one for all buckets, sorted by reversed hash, changed by compare-and-exchange.
+//!
+//! Michael's list (SPAA 2002) after Harris's (DISC 2001): a node is deleted by a mark in its *own* link, after which
+//! that link does not change, and then unlinked by whoever comes by. A link can be exchanged only while it is
+//! unmarked, so nobody links behind a node that is gone. Replacing is both in one exchange: the old node's link gets the
+//! mark and leads to the new node, which stands behind it.
+//!
+//! Every bucket has a node of its own in the list, before all nodes whose reversed hash is as great or greater. A bucket
+//! is *linked* once: whoever needs it first claims it ([`claim`]), puts it in its place, and says so ([`LINKED`]). Until
+//! then everybody begins at an earlier bucket.
+//!
+//! It touches nodes only. Everything here is lock-free.
+
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+use super::node::Node;
+use crate::chaos::{self, Mutant};
+
+/// In a node's own link: it is deleted, and the link is final.
+pub(super) const REMOVED: usize = 1;
+/// In a node's own link: it is a bucket's.
+pub(super) const BUCKET: usize = 2;
+/// In a bucket's own link: it stands in the list.
+pub(super) const LINKED: usize = 4;
+/// What is not address in a link.
+const FLAGS: usize = REMOVED | BUCKET | LINKED;
+
+/// The node that a link leads to.
+///
+/// # Safety
+/// The link was read in a section that lasts as long as `'a`, from a node that the list had then.
+#[inline(always)]
+pub(super) unsafe fn follow<'a>(link: usize) -> Option<&'a Node> {
+    // SAFETY: null, or a node, which is not freed before the section ends. Its address was exposed by `address`.
+    unsafe { ptr::with_exposed_provenance::<Node>(link & !FLAGS).as_ref() }
+}
+
+/// A node as a link has it, without flags.
+#[inline(always)]
+pub(super) fn address(node: *const Node) -> usize {
+    node.expose_provenance()
+}
+
+/// The node as its owner has it: with all of its object, if it is part of one.
+#[inline(always)]
+pub(super) fn pointer(node: &Node) -> NonNull<Node> {
+    let whole = ptr::with_exposed_provenance_mut(ptr::from_ref(node).addr());
+    NonNull::new(whole).unwrap_or(NonNull::from(node))
+}
+
+/// The node that a link leads to, as a cursor keeps it.
+#[inline(always)]
+pub(super) fn next_of(link: usize) -> *mut Node {
+    ptr::with_exposed_provenance_mut(link & !FLAGS)
+}
+
+/// Whether a bucket with this link may be begun at.
+#[inline(always)]
+pub(super) fn is_linked(link: usize) -> bool {
+    if chaos::mutant(Mutant::UnlinkedStart) {
+        return link & BUCKET != 0;
+    }
+    link & LINKED != 0
+}
+
+/// Where something may be put: behind `before`, whose link was `link`.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    before: &'a Node,
+    pub(super) link: usize,
+}
+
+/// Goes along the list until `stop` says so of a node, unlinking what is deleted, and gives the place before that node.
+/// `gone` is told of each node that this call has unlinked, and may stop there.
+///
+/// # Safety
+/// In a section, which `'a` does not outlast. `start` is a linked bucket that is not deleted before the section ends.
+#[inline(always)]
+pub(super) unsafe fn seek<'a>(
+    start: &'a Node,
+    mut stop: impl FnMut(&Node, usize) -> bool,
+    mut gone: impl FnMut(&Node) -> bool,
+) -> Place<'a> {
+    'again: loop {
+        // Acquire, here and below: pairs with the exchange that linked the next node; what it holds is seen.
+        let mut place = Place { before: start, link: start.next.load(Acquire) };
+        // SAFETY: by the contract.
+        while let Some(node) = unsafe { follow(place.link) } {
+            let link = node.next.load(Acquire);
+            if link & REMOVED == 0 {
+                if stop(node, link) {
+                    return place;
+                }
+                place = Place { before: node, link };
+                continue;
+            }
+            let without = link & !FLAGS | place.link & FLAGS;
+            // AcqRel: hands on what the deleted node's link led to.
+            let link = &place.before.next;
+            if link.compare_exchange(place.link, without, AcqRel, Relaxed).is_err() {
+                continue 'again;
+            }
+            place.link = without;
+            if gone(node) {
+                return place;
+            }
+        }
+        return place;
+    }
+}
+
+impl Place<'_> {
+    /// Puts a node there, with `flags` in its own link, unless something has changed.
+    ///
+    /// # Safety
+    /// As [`seek`]. The node is in no list, and nobody else's until it is in this one.
+    #[inline(always)]
+    pub(super) unsafe fn put(self, node: &Node, flags: usize) -> bool {
+        // Relaxed: published by the exchange.
+        node.next.store(self.link & !FLAGS | flags, Relaxed);
+        let with = address(node) | self.link & FLAGS;
+        // SeqCst: Release for whoever finds the node; and the interface promises a full fence.
+        let order = if chaos::mutant(Mutant::RelaxedLink) { Relaxed } else { SeqCst };
+        self.before.next.compare_exchange(self.link, with, order, Relaxed).is_ok()
+    }
+}
+
+/// Finds a node behind `link`: one of the same reversed hash of which `matches` says yes. Gives its link as well.
+///
+/// # Safety
+/// As [`follow`].
+#[inline(always)]
+pub(super) unsafe fn find<'a>(
+    mut link: usize,
+    reverse_hash: usize,
+    mut matches: impl FnMut(&Node) -> bool,
+) -> Option<(&'a Node, usize)> {
+    loop {
+        // SAFETY: by the contract.
+        let node: &'a Node = unsafe { follow(link) }?;
+        let here = node.reverse_hash();
+        if here > reverse_hash {
+            return None;
+        }
+        // Acquire: as in `seek`.
+        link = node.next.load(Acquire);
+        if here == reverse_hash && link & (REMOVED | BUCKET) == 0 && matches(node) {
+            return Some((node, link));
+        }
+    }
+}
+
+/// The first node behind `link` that is neither a bucket nor deleted, with its link.
+///
+/// # Safety
+/// As [`follow`].
+pub(super) unsafe fn next<'a>(mut link: usize) -> Option<(&'a Node, usize)> {
+    loop {
+        // SAFETY: by the contract.
+        let node: &'a Node = unsafe { follow(link) }?;
+        // Acquire: as in `seek`.
+        link = node.next.load(Acquire);
+        if link & (REMOVED | BUCKET) == 0 {
+            return Some((node, link));
+        }
+    }
+}
+
+/// Marks a node as deleted. Answers whether it was not before: then the caller is the one who has deleted it.
+#[inline(always)]
+pub(super) fn mark(node: &Node) -> bool {
+    if chaos::mutant(Mutant::NoOwner) {
+        let before = node.next.load(Acquire);
+        node.next.store(before | REMOVED, Relaxed);
+        return before & REMOVED == 0;
+    }
+    // SeqCst: only one finds it unmarked; and the interface promises a full fence.
+    node.next.fetch_or(REMOVED, SeqCst) & REMOVED == 0
+}
+
+/// Sees to it that a node that is marked stands in the list no more.
+///
+/// # Safety
+/// As [`seek`]; `start` stands before the node.
+#[inline(always)]
+pub(super) unsafe fn unlink(start: &Node, marked: &Node) {
+    if chaos::mutant(Mutant::NoUnlink) {
+        return;
+    }
+    let reverse_hash = marked.reverse_hash();
+    let behind = |node: &Node, _| node.reverse_hash() > reverse_hash;
+    // SAFETY: by the contract.
+    unsafe { seek(start, behind, |node| ptr::eq(node, marked)) };
+}
+
+/// Puts `new` in the place of `old`, unless that is deleted. `old` is to be unlinked then.
+///
+/// # Safety
+/// As [`seek`]. `new` has the same reversed hash, is in no list, and nobody else's.
+pub(super) unsafe fn replace(old: &Node, new: &Node) -> bool {
+    let mut link = old.next.load(Acquire);
+    while link & REMOVED == 0 {
+        new.next.store(link & !FLAGS, Relaxed);
+        // SeqCst: as in `put`, and as in `mark`.
+        match old.next.compare_exchange(link, address(new) | REMOVED, SeqCst, Acquire) {
+            Ok(_) => return true,
+            Err(now) => link = now,
+        }
+    }
+    false
+}
+
+/// Takes it upon the caller to link a bucket, if nobody else has.
+pub(super) fn claim(bucket: &Node) -> bool {
+    if chaos::mutant(Mutant::NoClaim) {
+        return bucket.next.load(Acquire) & LINKED == 0;
+    }
+    // Relaxed: it is published by `put`.
+    bucket.next.compare_exchange(0, BUCKET, Relaxed, Relaxed).is_ok()
+}
+
+/// Links a bucket that the caller has claimed.
+///
+/// # Safety
+/// As [`seek`]; `start` is an earlier bucket.
+pub(super) unsafe fn link_bucket(start: &Node, bucket: &Node, reverse_hash: usize) {
+    bucket.set_reverse_hash(reverse_hash);
+    loop {
+        // SAFETY: by the contract.
+        let place =
+            unsafe { seek(start, |node, _| node.reverse_hash() >= reverse_hash, |_| false) };
+        // SAFETY: claimed, so that nobody else puts it anywhere.
+        if unsafe { place.put(bucket, BUCKET) } {
+            break;
+        }
+    }
+    // Release: whoever begins here finds it in the list.
+    bucket.next.fetch_or(LINKED, Release);
+}

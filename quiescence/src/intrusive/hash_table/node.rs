@@ -1,0 +1,96 @@
+//! What an object carries to stand in a table, and how a hash is reversed.
+
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::Relaxed;
+
+#[cfg(loom)]
+use loom::sync::atomic::AtomicUsize;
+#[cfg(not(loom))]
+use std::sync::atomic::AtomicUsize;
+
+/// What an object carries so that it can stand in a [`HashTable`](super::HashTable): liburcu's
+/// `struct cds_lfht_node`, of two words, with addresses that are multiples of 8.
+#[repr(C, align(8))]
+pub struct Node {
+    /// The next node's address, with flags about *this* node: see `list`.
+    pub(super) next: AtomicUsize,
+    reverse_hash: AtomicUsize,
+}
+
+#[cfg(all(not(loom), target_pointer_width = "64"))]
+const _: () = assert!(size_of::<Node>() == 16);
+
+impl Node {
+    #[cfg(not(loom))]
+    /// One that stands in no table.
+    pub const fn new() -> Self {
+        Self { next: AtomicUsize::new(0), reverse_hash: AtomicUsize::new(0) }
+    }
+
+    #[cfg(loom)]
+    /// One that stands in no table.
+    pub fn new() -> Self {
+        Self { next: AtomicUsize::new(0), reverse_hash: AtomicUsize::new(0) }
+    }
+
+    #[inline(always)]
+    pub(super) fn reverse_hash(&self) -> usize {
+        // Relaxed: written before the node is published, and not again.
+        self.reverse_hash.load(Relaxed)
+    }
+
+    #[inline(always)]
+    pub(super) fn set_reverse_hash(&self, reverse_hash: usize) {
+        self.reverse_hash.store(reverse_hash, Relaxed);
+    }
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("reverse_hash", &self.reverse_hash()).finish_non_exhaustive()
+    }
+}
+
+/// A node that was found, and where to go on: liburcu's `struct cds_lfht_iter`.
+///
+/// It is good in the section in which it was got. What came after the node *then* is kept with it: whoever goes on
+/// does not meet a node that has replaced this one.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor {
+    /// The node; null where there is none.
+    pub node: *mut Node,
+    pub(super) next: *mut Node,
+}
+
+impl Cursor {
+    /// At no node.
+    pub const fn nowhere() -> Self {
+        Self { node: std::ptr::null_mut(), next: std::ptr::null_mut() }
+    }
+
+    /// The node, if there is one.
+    #[inline]
+    pub const fn node(&self) -> Option<NonNull<Node>> {
+        NonNull::new(self.node)
+    }
+}
+
+impl Default for Cursor {
+    fn default() -> Self {
+        Self::nowhere()
+    }
+}
+
+/// The order of the list: hashes whose low bits agree stand together, so a bucket that is split is two neighbours.
+#[inline(always)]
+pub(super) const fn reverse(hash: usize) -> usize {
+    hash.reverse_bits()
+}

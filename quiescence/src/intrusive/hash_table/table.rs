@@ -1,0 +1,509 @@
+//! A table's size: how it is chosen, how it grows and shrinks, and how its buckets come into the list.
+//!
+//! After Shalev and Shavit (J. ACM 2006): the nodes never move; a table that doubles its size has new buckets that
+//! begin in the midst of the old ones. *Growing* is an allocation and one store, and whoever finds that the table is to
+//! grow does it: it takes no grace period. A bucket is put into the list by the first update that needs it, and the rest
+//! by the worker; until then its readers begin at the bucket that it was split from. *Shrinking* takes two
+//! grace periods, and is the worker's: readers and updaters come to know of the smaller size, then the buckets are taken
+//! out of the list, then nobody looks at them any more.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use super::buckets::Buckets;
+use super::list::{self, BUCKET, LINKED, REMOVED};
+use super::node::{Node, reverse};
+use super::worker::{self, Locked, Work};
+use super::{Options, Protection};
+use crate::sync::Counter;
+
+/// New buckets that whoever grows the table puts into the list himself.
+const LINKED_AT_ONCE: usize = 64;
+/// Buckets that the worker puts into the list, or takes out, in one section.
+const BUCKETS_A_SECTION: usize = 256;
+/// From so many different hashes on that an update had to pass, the nodes are counted.
+const CHAIN_IS_LONG: usize = 3;
+/// One deletion in so many counts the nodes, to see whether the table is too big.
+const DELETIONS_A_LOOK: u32 = 6;
+
+/// A table without its owner.
+#[repr(C, align(64))]
+pub(super) struct Table<R> {
+    /// Buckets in use: a power of two, at most as many as are allocated.
+    size: AtomicUsize,
+    counts: bool,
+    resizes: bool,
+    shrinks: bool,
+    pub(super) reports_counts: bool,
+    buckets: Buckets,
+    pub(super) count: Counter,
+    /// Long chains that are still to be passed over before nodes are counted again: there cannot be enough before.
+    passes: AtomicUsize,
+    /// The size that is wanted. Written under the board's lock.
+    target: AtomicUsize,
+    /// Buckets below this number are in the list. Written by who works on the table, or under the board's lock.
+    linked: AtomicUsize,
+    /// Buckets are being taken out: no grown size may have them again. Written under the board's lock.
+    is_shrinking: AtomicBool,
+    pub(super) readers: R,
+}
+
+/// What an update is to do about the size when it is done.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Chain {
+    last: usize,
+    hashes: usize,
+}
+
+impl Chain {
+    /// A node was passed.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, node: &Node, link: usize) {
+        let reverse_hash = node.reverse_hash();
+        if link & BUCKET == 0 && (self.last != reverse_hash || self.hashes == 0) {
+            self.hashes += 1;
+            self.last = reverse_hash;
+        }
+    }
+}
+
+impl<R: Protection> Table<R> {
+    pub(super) fn new(options: &Options, readers: R) -> Option<Box<Self>> {
+        let max = if options.buckets_max == 0 { 1 << 63 } else { options.buckets_max };
+        let buckets = Buckets::new(options.memory_for(max), options.buckets_min, max)?;
+        let size = options.buckets.clamp(1, max);
+        let table = Box::new(Self {
+            size: AtomicUsize::new(1),
+            counts: options.auto_resize || options.accounting,
+            resizes: options.auto_resize,
+            shrinks: options.auto_resize && options.accounting,
+            reports_counts: options.accounting,
+            buckets,
+            count: Counter::new(),
+            passes: AtomicUsize::new(0),
+            target: AtomicUsize::new(1),
+            linked: AtomicUsize::new(1),
+            is_shrinking: AtomicBool::new(false),
+            readers,
+        });
+        // SAFETY: allocated, and nobody else's.
+        let first: &Node = unsafe { table.buckets.at(0) };
+        first.next.store(BUCKET | LINKED, Relaxed);
+        if !table.buckets.grow(size) {
+            return None;
+        }
+        table.size.store(size, Relaxed);
+        table.target.store(size, Relaxed);
+        // SAFETY: nobody else has the table; sections are about others.
+        unsafe { table.link_range(1, size) };
+        table.linked.store(size, Relaxed);
+        Some(table)
+    }
+
+    /// Buckets in use.
+    pub(super) fn size(&self) -> usize {
+        self.size.load(Acquire)
+    }
+
+    /// Memory for so many buckets, whether they are used or not.
+    pub(super) fn allocate(&self, buckets: usize) -> bool {
+        let _board = worker::lock();
+        let Some(count) = buckets.checked_next_power_of_two() else {
+            return false;
+        };
+        // What is being taken away is not given at the same time.
+        !self.is_shrinking.load(Relaxed) && self.buckets.grow(count.min(self.buckets.max))
+    }
+
+    pub(super) fn allocated(&self) -> usize {
+        self.buckets.allocated()
+    }
+
+    /// The node of a bucket, if it is allocated.
+    ///
+    /// # Safety
+    /// In a section.
+    pub(super) unsafe fn bucket_at<'a>(&self, index: usize) -> Option<&'a Node> {
+        // SAFETY: allocated.
+        (index < self.buckets.allocated()).then(|| unsafe { self.buckets.at(index) })
+    }
+
+    /// The link of the bucket to begin at for a hash.
+    ///
+    /// # Safety
+    /// In a section.
+    #[inline(always)]
+    pub(super) unsafe fn start_link(&self, hash: usize) -> usize {
+        // Acquire: pairs with `publish`; the bucket's memory is seen.
+        let index = hash & (self.size.load(Acquire) - 1);
+        // SAFETY: below the size, so allocated, and freed only after this section.
+        let bucket = unsafe { self.buckets.at(index) };
+        // Acquire: as in `list`.
+        let link = bucket.next.load(Acquire);
+        if list::is_linked(link) {
+            return link;
+        }
+        // SAFETY: as this function.
+        unsafe { self.linked_ancestor(index) }.1.next.load(Acquire)
+    }
+
+    /// The link of the first bucket.
+    ///
+    /// # Safety
+    /// In a section.
+    pub(super) unsafe fn first_link(&self) -> usize {
+        // SAFETY: always allocated.
+        let bucket: &Node = unsafe { self.buckets.at(0) };
+        bucket.next.load(Acquire)
+    }
+
+    /// The bucket at which an update of a hash begins, put into the list if it was not.
+    ///
+    /// # Safety
+    /// In a section.
+    #[inline(always)]
+    pub(super) unsafe fn start<'a>(&self, hash: usize) -> &'a Node {
+        let index = hash & (self.size.load(Acquire) - 1);
+        // SAFETY: as in `start_link`.
+        let bucket = unsafe { self.buckets.at(index) };
+        // Acquire: pairs with the end of `link_bucket`.
+        if list::is_linked(bucket.next.load(Acquire)) {
+            return bucket;
+        }
+        // SAFETY: as this function.
+        unsafe { self.link(index) }
+    }
+
+    /// The next bucket in the list among those that a bucket was split from, with its number.
+    ///
+    /// # Safety
+    /// In a section.
+    #[cold]
+    unsafe fn linked_ancestor<'a>(&self, mut index: usize) -> (usize, &'a Node) {
+        while index != 0 {
+            index &= !(1 << index.ilog2());
+            // SAFETY: allocated, as it was split from it, or comes before one that is.
+            let bucket = unsafe { self.buckets.at(index) };
+            let link = bucket.next.load(Acquire);
+            if list::is_linked(link) && link & REMOVED == 0 {
+                return (index, bucket);
+            }
+        }
+        // SAFETY: always allocated, and in the list.
+        (0, unsafe { self.buckets.at(0) })
+    }
+
+    /// Puts a bucket into the list, and those before it that it was split from. Gives the last one of them that is in
+    /// the list: where another thread is about to put one there, that is an earlier one.
+    ///
+    /// # Safety
+    /// In a section.
+    #[cold]
+    #[inline(never)]
+    unsafe fn link<'a>(&self, index: usize) -> &'a Node {
+        // SAFETY: as this function.
+        let (mut at, mut start) = unsafe { self.linked_ancestor(index) };
+        while at != index {
+            let missing = index ^ at;
+            at |= missing & missing.wrapping_neg();
+            // SAFETY: allocated.
+            let bucket = unsafe { self.buckets.at(at) };
+            if !list::is_linked(bucket.next.load(Acquire)) {
+                if !list::claim(bucket) {
+                    return start;
+                }
+                // SAFETY: claimed; `start` is in the list, before it.
+                unsafe { list::link_bucket(start, bucket, reverse(at)) };
+            }
+            start = bucket;
+        }
+        start
+    }
+
+    /// Puts buckets into the list.
+    ///
+    /// # Safety
+    /// In a section. They are allocated, and not freed meanwhile.
+    unsafe fn link_range(&self, from: usize, to: usize) {
+        for index in from..to {
+            // SAFETY: allocated.
+            let bucket: &Node = unsafe { self.buckets.at(index) };
+            if !list::is_linked(bucket.next.load(Acquire)) {
+                // SAFETY: as this function.
+                unsafe { self.link(index) };
+            }
+        }
+    }
+
+    /// A node was added, and so much passed.
+    #[inline(always)]
+    pub(super) fn added(&self, chain: Chain) {
+        if self.counts {
+            self.count.increment();
+            if self.resizes && chain.hashes >= CHAIN_IS_LONG {
+                self.look_whether_too_small();
+            }
+        }
+    }
+
+    /// A node was deleted.
+    #[inline(always)]
+    pub(super) fn deleted(&self, node: *const Node) {
+        if self.counts {
+            self.count.add(-1);
+            // Some nodes in so many, whichever they are.
+            let spread = (node.addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            if self.shrinks && spread.leading_zeros() >= DELETIONS_A_LOOK {
+                self.look_whether_too_big();
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_whether_too_small(&self) {
+        // Relaxed: a hint. Losing some of it makes a look earlier or later.
+        let passes = self.passes.load(Relaxed);
+        if passes != 0 {
+            return self.passes.store(passes - 1, Relaxed);
+        }
+        let (nodes, size) = (self.nodes(), self.size.load(Relaxed));
+        if nodes <= size {
+            return self.passes.store((size - nodes) / 32, Relaxed);
+        }
+        let wanted = nodes.next_power_of_two().min(self.buckets.max);
+        if wanted > size && wanted > self.target.load(Relaxed) {
+            self.ask_to_grow(wanted);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_whether_too_big(&self) {
+        let (nodes, size) = (self.nodes(), self.size.load(Relaxed));
+        if nodes >= size / 4 || size <= self.buckets.min {
+            return;
+        }
+        let wanted = nodes.next_power_of_two().max(self.buckets.min);
+        let mut board = worker::lock();
+        let target = self.target.load(Relaxed);
+        // Whoever wants it bigger meanwhile knows better; and what is asked for may be too much by now.
+        if wanted < target && target <= size {
+            self.target.store(wanted, Relaxed);
+            board.ask(self.as_work());
+        }
+    }
+
+    /// Nodes, as counted: about.
+    fn nodes(&self) -> usize {
+        usize::try_from(self.count.sum()).unwrap_or(0)
+    }
+
+    fn as_work(&self) -> *const dyn Work {
+        std::ptr::from_ref::<Self>(self) as *const dyn Work
+    }
+
+    fn ask_to_grow(&self, wanted: usize) {
+        let mut board = worker::lock();
+        if wanted <= self.target.load(Relaxed) {
+            return;
+        }
+        self.target.store(wanted, Relaxed);
+        if !self.is_shrinking.load(Relaxed) {
+            self.grow(&board);
+        }
+        // Whoever is at work on the table sees the target before he ends.
+        if self.is_shrinking.load(Relaxed) || self.linked.load(Relaxed) < self.size.load(Relaxed) {
+            board.ask(self.as_work());
+        }
+    }
+
+    /// Grows to the target, as far as there is memory. Few new buckets are put into the list at once.
+    ///
+    /// The caller is in a section, or the table is nobody else's. Nothing shrinks.
+    fn grow(&self, _board: &Locked) {
+        let (size, target) = (self.size.load(Relaxed), self.target.load(Relaxed));
+        self.buckets.grow(target);
+        let grown = target.min(self.buckets.allocated());
+        if grown < target {
+            // No memory: the next long chain asks again.
+            self.target.store(grown, Relaxed);
+        }
+        if grown <= size {
+            return;
+        }
+        // Release: whoever goes by the size finds the buckets' memory.
+        self.size.store(grown, Release);
+        if grown - size <= LINKED_AT_ONCE && self.linked.load(Relaxed) == size {
+            // SAFETY: the caller is in a section; nothing shrinks.
+            unsafe { self.link_range(size, grown) };
+            self.linked.store(grown, Relaxed);
+        }
+    }
+
+    /// Has the table so many buckets, and waits for that.
+    pub(super) fn resize(&self, size: usize) {
+        let size = size.clamp(self.buckets.min, self.buckets.max).next_power_of_two();
+        let mut board = worker::lock();
+        self.target.store(size, Relaxed);
+        self.readers.offline();
+        while board.is_busy(self.as_work()) {
+            board = worker::wait(board);
+        }
+        board.begin(self.as_work());
+        drop(board);
+        self.readers.online();
+        // SAFETY: entered just now; the caller holds the table.
+        unsafe { self.work() };
+    }
+
+    /// Shrinks to the target. The board says that it shrinks.
+    fn shrink(&self) {
+        self.readers.synchronize();
+        let board = worker::lock();
+        let (size, target) = (self.size.load(Relaxed), self.target.load(Relaxed));
+        if target > size {
+            // Somebody wants more again, and nothing has been taken away yet.
+            self.size.store(target.min(self.buckets.allocated()), Release);
+            self.is_shrinking.store(false, Relaxed);
+            return;
+        }
+        drop(board);
+        let mut end = self.buckets.allocated();
+        while end > size {
+            let half = (end / 2).max(size);
+            self.in_sections(half, end, |from, to| self.unlink_range(from, to));
+            end = half;
+        }
+        self.readers.synchronize();
+        // SAFETY: every section that could come by a bucket above `size` has ended.
+        unsafe { self.buckets.shrink(size) };
+        let linked = self.linked.load(Relaxed).min(size);
+        self.linked.store(linked, Relaxed);
+        let _board = worker::lock();
+        self.is_shrinking.store(false, Relaxed);
+    }
+
+    /// Takes buckets of the upper half out of the list.
+    fn unlink_range(&self, from: usize, to: usize) {
+        for index in from..to {
+            // SAFETY: allocated, as nobody else frees.
+            let bucket: &Node = unsafe { self.buckets.at(index) };
+            // Nobody claims one any more: whoever knew of it has ended its section.
+            if bucket.next.load(Acquire) == 0 {
+                continue;
+            }
+            list::mark(bucket);
+            // SAFETY: in a section; the ancestor is below the half.
+            let (_, start) = unsafe { self.linked_ancestor(index) };
+            // SAFETY: as above. (A bucket that was claimed and not put there, by a thread that a fork has left out,
+            // is not found.)
+            unsafe { list::unlink(start, bucket) };
+        }
+    }
+
+    /// Calls `f` for a range, a piece a section.
+    fn in_sections(&self, from: usize, to: usize, f: impl Fn(usize, usize)) {
+        let mut at = from;
+        while at < to {
+            let end = to.min(at + BUCKETS_A_SECTION);
+            self.readers.section(&mut || f(at, end));
+            at = end;
+        }
+    }
+
+    /// What is to be done next, for who works on the table.
+    fn next_step(&self, board: &mut Locked) -> Step {
+        if board.is_dying(self.as_work()) {
+            return Step::End;
+        }
+        let (size, target) = (self.size.load(Relaxed), self.target.load(Relaxed));
+        // A child process may find that a thread that it does not have was at it.
+        if self.is_shrinking.load(Relaxed) {
+            return Step::Shrink;
+        }
+        if target > size {
+            return Step::Grow;
+        }
+        if target < size {
+            // Release: whoever goes by it knows less than there is.
+            self.size.store(target, Release);
+            self.is_shrinking.store(true, Relaxed);
+            return Step::Shrink;
+        }
+        if self.linked.load(Relaxed) < size { Step::Link } else { Step::End }
+    }
+}
+
+/// What who works on a table does next.
+enum Step {
+    Grow,
+    Shrink,
+    Link,
+    End,
+}
+
+// SAFETY: what it does is meant for any thread; the readers say how to be one there.
+unsafe impl<R: Protection> Work for Table<R> {
+    unsafe fn work_here(&self) {
+        let readers = self.readers.clone(); // the table may be gone afterwards
+        readers.begin();
+        // SAFETY: as this function.
+        unsafe { self.work() };
+        readers.end();
+    }
+
+    unsafe fn work(&self) {
+        loop {
+            let mut board = worker::lock();
+            match self.next_step(&mut board) {
+                Step::Grow => {
+                    drop(board);
+                    self.readers.section(&mut || self.grow(&worker::lock()));
+                }
+                Step::Shrink => {
+                    drop(board);
+                    self.shrink();
+                }
+                Step::Link => {
+                    drop(board);
+                    let from = self.linked.load(Relaxed);
+                    let to = self.size().min(from + BUCKETS_A_SECTION);
+                    // SAFETY: in a section; only who works on the table shrinks it.
+                    self.in_sections(from, to, |from, to| unsafe { self.link_range(from, to) });
+                    self.linked.store(to, Relaxed);
+                }
+                Step::End => {
+                    if board.end(self.as_work()) {
+                        drop(board);
+                        // SAFETY: its owner has given it up, and it is off the board.
+                        drop(unsafe { Box::from_raw(std::ptr::from_ref(self).cast_mut()) });
+                    }
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Frees a table, or has whoever works on it do so.
+///
+/// # Safety
+/// It came from [`Table::new`], and nobody uses it any more.
+pub(super) unsafe fn give_up<R: Protection>(table: *mut Table<R>) {
+    let is_free = worker::lock().give_up(table);
+    if is_free {
+        // SAFETY: from a box, and on no board.
+        drop(unsafe { Box::from_raw(table) });
+    }
+}
+
+/// The full fence that the interface promises after what changes the list. The exchange itself is one where
+/// instructions that lock are.
+#[inline(always)]
+pub(super) fn committed() {
+    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+}

@@ -1,0 +1,192 @@
+//! Who resizes tables: one thread for the whole process, started when there is work, gone a while after there is none.
+//!
+//! One *board*, behind one lock that is held for moments, says which tables wait for the thread and which are being
+//! worked on, by it or by somebody who resizes a table himself. A table's target is written, and compared for the last
+//! time by whoever works on the table, under that lock: so no request can come between the comparison and the
+//! end of the work, and none is lost.
+//!
+//! A fork takes the lock. The child has no such thread: tables that one was working on wait there again, and every
+//! step can be taken from the beginning. The thread is started by the next request.
+
+use std::collections::VecDeque;
+use std::ptr;
+use std::time::Duration;
+
+use crate::os::signals;
+use crate::os::sync::{self, Condvar, Mutex, MutexGuard};
+
+/// A table, to the thread that resizes it.
+///
+/// # Safety
+/// `work` may be called on another thread, and whenever [`Board`] says that the table is being worked on.
+pub(super) unsafe trait Work {
+    /// Works until there is nothing to do, and takes the table off the board; then it may be gone.
+    ///
+    /// # Safety
+    /// The table is valid until it is off the board, and was entered as being worked on.
+    unsafe fn work(&self);
+
+    /// The same, as the table's own thread.
+    ///
+    /// # Safety
+    /// As [`work`](Self::work).
+    unsafe fn work_here(&self);
+}
+
+/// One that is being worked on.
+struct Entry {
+    table: *const dyn Work,
+    /// Its owner has given it up: who works on it frees it.
+    dying: bool,
+}
+
+/// What is to be done, and what is being done.
+pub(super) struct Board {
+    waiting: VecDeque<*const dyn Work>,
+    busy: Vec<Entry>,
+    started: bool,
+}
+
+// SAFETY: the pointers are to tables, which are valid while they are here and may be worked on by any thread.
+unsafe impl Send for Board {}
+
+static BOARD: Mutex<Board> =
+    Mutex::new(Board { waiting: VecDeque::new(), busy: Vec::new(), started: false });
+/// There is work.
+static WAITING: Condvar = Condvar::new();
+/// A table is off the board.
+static DONE: Condvar = Condvar::new();
+
+/// How long the thread waits for work before it ends.
+const LINGERS: Duration = Duration::from_secs(1);
+
+/// The board, locked.
+pub(super) type Locked = MutexGuard<'static, Board>;
+
+pub(super) fn lock() -> Locked {
+    sync::lock(&BOARD)
+}
+
+/// Waits until some table is off the board.
+pub(super) fn wait(board: Locked) -> Locked {
+    DONE.wait(board).unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Board {
+    fn entry(&mut self, table: *const dyn Work) -> Option<&mut Entry> {
+        self.busy.iter_mut().find(|entry| ptr::addr_eq(entry.table, table))
+    }
+
+    /// Whether somebody works on the table: he will see what has been asked for under the lock.
+    pub(super) fn is_busy(&mut self, table: *const dyn Work) -> bool {
+        self.entry(table).is_some()
+    }
+
+    /// Whether the table's owner has given it up.
+    pub(super) fn is_dying(&mut self, table: *const dyn Work) -> bool {
+        self.entry(table).is_some_and(|entry| entry.dying)
+    }
+
+    /// Enters a table as being worked on by the caller.
+    pub(super) fn begin(&mut self, table: *const dyn Work) {
+        self.waiting.retain(|other| !ptr::addr_eq(*other, table));
+        self.busy.push(Entry { table, dying: false });
+    }
+
+    /// Takes it off. Answers whether the caller is to free it.
+    pub(super) fn end(&mut self, table: *const dyn Work) -> bool {
+        let dying = self.is_dying(table);
+        self.busy.retain(|entry| !ptr::addr_eq(entry.table, table));
+        DONE.notify_all();
+        dying
+    }
+
+    /// Has the thread work on a table, unless somebody is at it.
+    pub(super) fn ask(&mut self, table: *const dyn Work) {
+        if self.is_busy(table) {
+            return;
+        }
+        if !self.waiting.iter().any(|other| ptr::addr_eq(*other, table)) {
+            self.waiting.push_back(table);
+        }
+        self.start();
+    }
+
+    /// Gives a table up. Answers whether the caller is to free it.
+    pub(super) fn give_up(&mut self, table: *const dyn Work) -> bool {
+        self.waiting.retain(|other| !ptr::addr_eq(*other, table));
+        let Some(entry) = self.entry(table) else {
+            return true;
+        };
+        entry.dying = true;
+        false
+    }
+
+    /// Starts the thread, or wakes it. If the system gives none, the next request tries again.
+    fn start(&mut self) {
+        if self.started {
+            WAITING.notify_one();
+            return;
+        }
+        let thread = || std::thread::Builder::new().name("rcu-resize".into()).spawn(run);
+        self.started = signals::without(thread).is_ok();
+    }
+}
+
+fn run() {
+    let mut board = lock();
+    loop {
+        let Some(table) = board.waiting.pop_front() else {
+            let waited = WAITING.wait_timeout_while(board, LINGERS, |b| b.waiting.is_empty());
+            board = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            if board.waiting.is_empty() {
+                board.started = false;
+                return;
+            }
+            continue;
+        };
+        board.begin(table);
+        drop(board);
+        // SAFETY: entered above; whoever gives a table up looks at the board first.
+        let work = unsafe { &*table };
+        // SAFETY: as above.
+        unsafe { work.work_here() };
+        board = lock();
+    }
+}
+
+/// The board, held across a `fork`.
+#[derive(Debug)]
+pub(crate) struct Held(#[allow(dead_code)] Locked);
+
+impl std::fmt::Debug for Board {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Board").field("waiting", &self.waiting.len()).finish_non_exhaustive()
+    }
+}
+
+/// Before a `fork`.
+pub(crate) fn hold() -> Held {
+    Held(lock())
+}
+
+impl Held {
+    /// In the child: nobody works on anything. What was begun is begun again by the next who asks.
+    pub(crate) fn after_fork(&mut self) {
+        self.0.started = false;
+        for entry in std::mem::take(&mut self.0.busy) {
+            // One that was given up has nobody who frees it here.
+            if !entry.dying {
+                self.0.waiting.push_back(entry.table);
+            }
+        }
+    }
+}
+
+/// In a child: has the thread started, if tables wait for it.
+pub fn resume() {
+    let mut board = lock();
+    if !board.waiting.is_empty() {
+        board.start();
+    }
+}

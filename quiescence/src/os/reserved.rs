@@ -1,0 +1,113 @@
+//! Addresses that are reserved at once and given memory piece by piece.
+
+use std::ptr;
+
+/// A range of addresses.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    start: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: it is a range of addresses; what is done with them is their users' concern.
+unsafe impl Send for Reserved {}
+// SAFETY: as above.
+unsafe impl Sync for Reserved {}
+
+impl Reserved {
+    /// So many bytes of addresses, without memory. `None` if the system does not give them.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn new(bytes: usize) -> Option<Self> {
+        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+
+        let bytes = bytes.checked_next_multiple_of(page_size())?;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new mapping, in nobody's place.
+        let start = unsafe { mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::empty(), flags) };
+        Some(Self { start: start.ok()?.cast(), bytes })
+    }
+
+    /// Elsewhere: memory from the allocator, all of it.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn new(bytes: usize) -> Option<Self> {
+        let start = super::memory::map_zeroed(bytes)?;
+        Some(Self { start, bytes })
+    }
+
+    /// Where the range begins; that is where a page begins.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// Gives memory, all zero, to a part; some of its first page may have it already. `false` if there is none.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn commit(&self, from: usize, to: usize) -> bool {
+        use rustix::mm::{MprotectFlags, mprotect};
+
+        let Some((start, bytes)) = self.pages(from, to) else {
+            return true;
+        };
+        // SAFETY: pages of this range, to which nobody has a pointer yet, but for those that have memory already
+        // and stay as they are.
+        unsafe { mprotect(start, bytes, MprotectFlags::READ | MprotectFlags::WRITE) }.is_ok()
+    }
+
+    /// Takes the memory of a part away again, but for the part of its first page that precedes it. What is not taken away is
+    /// zeroed.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn forget(&self, from: usize, to: usize) {
+        use rustix::mm::{Advice, madvise};
+
+        let whole = from.next_multiple_of(page_size()).min(to);
+        // SAFETY: within the range, committed, and in nobody's use.
+        unsafe { ptr::write_bytes(self.start.wrapping_add(from), 0, whole - from) };
+        if whole < to {
+            // SAFETY: whole pages of the range; what is in them nobody uses. (The last one may be shared with nothing:
+            // what follows is not committed.)
+            let _ = unsafe {
+                madvise(self.start.wrapping_add(whole).cast(), to - whole, Advice::LinuxDontNeed)
+            };
+        }
+    }
+
+    /// The pages in which a part lies, but for a first one in which something lies before it.
+    #[cfg(target_os = "linux")]
+    fn pages(&self, from: usize, to: usize) -> Option<(*mut std::ffi::c_void, usize)> {
+        let page = page_size();
+        let first = from.next_multiple_of(page);
+        let end = to.next_multiple_of(page).min(self.bytes);
+        (first < end).then(|| (self.start.wrapping_add(first).cast(), end - first))
+    }
+
+    /// It has memory.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn commit(&self, _from: usize, _to: usize) -> bool {
+        true
+    }
+
+    /// Zeroes it.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn forget(&self, from: usize, to: usize) {
+        // SAFETY: within the range, and in nobody's use.
+        unsafe { ptr::write_bytes(self.start.wrapping_add(from), 0, to - from) };
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn page_size() -> usize {
+    // SAFETY: asks for a number.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4_096)
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        #[cfg(target_os = "linux")]
+        // SAFETY: the mapping that `new` made; whoever drops this uses it no more.
+        let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.bytes) };
+        #[cfg(not(target_os = "linux"))]
+        // SAFETY: as above.
+        unsafe {
+            super::memory::unmap(self.start, self.bytes);
+        }
+    }
+}
