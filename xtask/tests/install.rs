@@ -197,7 +197,7 @@ fn bad_places_are_refused_and_nothing_is_installed() {
     }
     let output = xtask(&["install", "--destdir", ""]);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("--destdir is empty"), "{said}");
+    assert!(!output.status.success() && said.contains("--destdir"), "{said}");
 }
 
 #[test]
