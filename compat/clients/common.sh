@@ -17,6 +17,8 @@ which_libraries=(stock ours)
 libraries="$here/../../target/compat/lib"
 temporary=
 started=()
+# Put before the commands that run as another user, where a script has such.
+as_user=()
 
 usage() {
     cat <<TEXT
@@ -194,7 +196,7 @@ figure() { grep -oE "\"$1\": *[0-9]+" "$temporary/top.json" | awk -F: '{n += $2}
 
 # all_run RCU PID CALLBACKS: a look at the process; have so many callbacks been run, and does none wait?
 all_run() {
-    "$1" top "$2" --json "$temporary/top.json" || return 1
+    "${as_user[@]}" "$1" top "$2" --json - >"$temporary/top.json" || return 1
     [ "$(figure callbacks_run)" -ge "$3" ] && [ "$(figure callbacks_waiting)" = 0 ]
 }
 
@@ -210,7 +212,12 @@ statistics() {
         say "statistics: not looked at, the command rcu is not built (cargo build --release)"
         return
     fi
-    "$rcu" top "$1" --json "$temporary/top.json" >"$temporary/top.log" 2>&1 || fail "rcu top $1"
+    if [ ${#as_user[@]} != 0 ] && ! [ -e "$temporary/rcu" ]; then
+        # Where that user can reach it.
+        cp "$rcu" "$temporary/rcu" || fail "cannot copy $rcu"
+    fi
+    [ ${#as_user[@]} = 0 ] || rcu=$temporary/rcu
+    "${as_user[@]}" "$rcu" top "$1" --json - >"$temporary/top.json" 2>"$temporary/top.log" || fail "rcu top $1"
     until_true 10 "$3 callbacks run, none waiting, in process $1" all_run "$rcu" "$1" "$3"
     say "rcu top of $(cat "/proc/$1/comm"): $(figure readers) readers, $(figure grace_periods) grace periods," \
         "$(figure callbacks_run) callbacks run"

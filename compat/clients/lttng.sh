@@ -18,7 +18,6 @@ threads=2
 events=5000
 
 # Not as root: it would be the system's own session daemon. The user `nobody` then.
-as_user=()
 user=$(id -u)
 if [ "$user" = 0 ]; then
     user=65534
