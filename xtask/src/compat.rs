@@ -11,7 +11,6 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::interim;
 use crate::library::{CORE, CORE_LINK, LIBRARIES, Library};
 use crate::pkgconfig;
 use crate::tools::{c_compiler, files_below, run};
@@ -148,7 +147,7 @@ impl Build {
         fs::create_dir_all(self.stage.join("objects"))?;
         let objects =
             LIBRARIES.iter().map(|library| self.compile(library)).collect::<Result<Vec<_>>>()?;
-        self.link_core(&objects.concat())?;
+        self.link_core()?;
         for (library, objects) in LIBRARIES.iter().zip(&objects) {
             self.link(library, objects)?;
         }
@@ -163,8 +162,7 @@ impl Build {
     }
 
     /// The core: whole, for what it exports is asked for by others only. Who panics in it aborts.
-    fn link_core(&self, shim_objects: &[PathBuf]) -> Result<()> {
-        let interim = interim::stand_ins(shim_objects, &self.stage.join("objects"))?;
+    fn link_core(&self) -> Result<()> {
         run(c_compiler()
             .args(LINK)
             .arg(format!("-Wl,-soname,{CORE}"))
@@ -174,7 +172,6 @@ impl Build {
                 self.archive.as_os_str(),
                 "-Wl,--no-whole-archive".as_ref(),
             ])
-            .arg(interim)
             .args(["-Wl,--as-needed", "-lgcc_s", "-lpthread", "-lm", "-ldl", "-lc", "-o"])
             .arg(self.library(CORE)))?;
         symlink(CORE, &self.library(CORE_LINK))

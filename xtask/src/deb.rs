@@ -89,7 +89,6 @@ fn control(name: &str, architecture: &str, kilobytes: u64, depends: &str, part: 
         "Package: {name}\n\
          Version: {VERSION}\n\
          Architecture: {architecture}\n\
-         Multi-Arch: same\n\
          Maintainer: quiescence <maintainers@quiescence.invalid>\n\
          Installed-Size: {kilobytes}\n\
          Depends: {depends}\n\

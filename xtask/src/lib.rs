@@ -11,7 +11,6 @@ pub mod clients;
 pub mod compat;
 pub mod deb;
 pub mod install;
-mod interim;
 mod library;
 mod pkgconfig;
 mod tools;
