@@ -17,7 +17,7 @@
 #define _rcu_dereference(p)	CMM_ACCESS_ONCE(p)
 #else
 #define __URCU_DEREFERENCE_USE_ATOMIC_CONSUME
-#define _rcu_dereference(p)	__atomic_load_n(&(p), __ATOMIC_CONSUME)
+#define _rcu_dereference(p)	__extension__ ({ __atomic_load_n(&(p), __ATOMIC_CONSUME); })
 #endif
 
 #define _rcu_cmpxchg_pointer(p, old, _new)					\

@@ -40,7 +40,7 @@ extern "C" {
 #define _uatomic_as(addr, v)	((_uatomic_type(addr)) caa_cast_long_keep_sign(v))
 
 #define uatomic_set(addr, v)	__atomic_store_n((addr), (v), _UATOMIC_STORE)
-#define uatomic_read(addr)	__atomic_load_n((addr), _UATOMIC_LOAD)
+#define uatomic_read(addr)	__extension__ ({ __atomic_load_n((addr), _UATOMIC_LOAD); })
 
 #define uatomic_xchg(addr, v)							\
 	__extension__ ({							\
