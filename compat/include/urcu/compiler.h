@@ -67,8 +67,11 @@
 #define URCU_GCC_VERSION	(__GNUC__ * 10000 + __GNUC_MINOR__ * 100 + __GNUC_PATCHLEVEL__)
 #endif
 
-/* Ours: for the few instructions of a reader, and for what must not stand among them. */
+/*
+ * Ours: for the few instructions of a reader, and for what should not stand among them. Inline as
+ * well, since only that is left out where it is not called.
+ */
 #define _URCU_ALWAYS_INLINE	static __inline__ __attribute__((__always_inline__, __unused__))
-#define _URCU_OUT_OF_LINE	static __attribute__((__noinline__, __cold__, __unused__))
+#define _URCU_COLD	static __inline__ __attribute__((__cold__, __unused__))
 
 #endif

@@ -57,7 +57,7 @@ struct urcu_reader {
 	unsigned int registered:1;
 };
 
-_URCU_OUT_OF_LINE void _urcu_common_wake_up_sleeper(struct urcu_gp *gp)
+_URCU_COLD void _urcu_common_wake_up_sleeper(struct urcu_gp *gp)
 {
 	uatomic_set(&gp->futex, 0);
 	(void) futex_async(&gp->futex, FUTEX_WAKE, 1, NULL, NULL, 0);

@@ -37,7 +37,7 @@ struct urcu_qsbr_reader {
 
 extern DECLARE_URCU_TLS(struct urcu_qsbr_reader, urcu_qsbr_reader);
 
-_URCU_OUT_OF_LINE void _urcu_qsbr_wake_up_sleeper(void)
+_URCU_COLD void _urcu_qsbr_wake_up_sleeper(void)
 {
 	uatomic_set(&URCU_TLS(urcu_qsbr_reader).waiting, 0);
 	/*
