@@ -6,7 +6,10 @@
 
 use std::ffi::{CStr, c_char, c_uint};
 use std::fmt;
+use std::fs::File;
 use std::io::Write;
+use std::mem::ManuallyDrop;
+use std::os::fd::FromRawFd;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -17,12 +20,10 @@ use crate::flavor::Flavor;
 pub(crate) fn fatal(what: fmt::Arguments<'_>) -> ! {
     // In one piece, past any lock: another thread may be writing, or this one may have been interrupted in it.
     let said = format!("liburcu (quiescence): {what}\n");
-    // SAFETY: standard error stays open for us; it is not closed here.
-    let stderr = unsafe { std::os::fd::BorrowedFd::borrow_raw(libc::STDERR_FILENO) };
-    if let Ok(stderr) = stderr.try_clone_to_owned() {
-        // There is nobody to tell if that fails.
-        let _ = std::fs::File::from(stderr).write_all(said.as_bytes());
-    }
+    // SAFETY: standard error, which is not closed here.
+    let mut stderr = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDERR_FILENO) });
+    // There is nobody to tell if that fails.
+    let _ = stderr.write_all(said.as_bytes());
     std::process::abort()
 }
 

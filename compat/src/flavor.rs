@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Once;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicI32, AtomicUsize, fence};
+use std::sync::atomic::{AtomicI32, fence};
 
 use quiescence::Fences;
 use quiescence::foreign::{ForeignDomain, Readers, Record, Words};
@@ -32,13 +32,10 @@ pub(crate) enum Flavor {
     Bp,
     /// Light fences whatever happens: they were to be made up for by signals.
     Signal,
-    /// The same as `Memb`, out of `liburcu.so.8`: the symbols of `liburcu-memb.so.8` under another name, and different
-    /// ones where a process has loaded both apart from each other.
-    Urcu,
 }
 
 /// How many there are.
-pub(crate) const FLAVORS: usize = 6;
+pub(crate) const FLAVORS: usize = 5;
 
 static DOMAINS: [ForeignDomain; FLAVORS] = [
     ForeignDomain::new("urcu_memb", Readers::Light),
@@ -46,14 +43,9 @@ static DOMAINS: [ForeignDomain; FLAVORS] = [
     ForeignDomain::new("urcu_qsbr", Readers::Qsbr),
     ForeignDomain::new("urcu_bp", Readers::Silent),
     ForeignDomain::new("urcu_signal", Readers::Light),
-    ForeignDomain::new("urcu", Readers::Light),
 ];
 
 static SHIMS: [OnceLock<Shim>; FLAVORS] = [const { OnceLock::new() }; FLAVORS];
-
-/// Where `liburcu.so.8` and `liburcu-memb.so.8` have been loaded together, and the second one's symbols are the first
-/// one's: 1 more than the number of the flavour that both are; else 0.
-static ONE_OF_TWO: AtomicUsize = AtomicUsize::new(0);
 
 /// Where a flavour's symbols are: `struct quiescence_shim`.
 #[repr(C)]
@@ -73,7 +65,7 @@ unsafe impl Sync for Shim {}
 impl Flavor {
     /// In the order of their numbers.
     pub(crate) const ALL: [Self; FLAVORS] =
-        [Self::Memb, Self::Mb, Self::Qsbr, Self::Bp, Self::Signal, Self::Urcu];
+        [Self::Memb, Self::Mb, Self::Qsbr, Self::Bp, Self::Signal];
 
     /// The flavour of this number.
     pub(crate) fn from_raw(number: u32) -> Self {
@@ -83,20 +75,13 @@ impl Flavor {
                  versions; install them together"
             ));
         };
-        match flavor {
-            // Relaxed: written by a constructor, before the first call that is made by way of the shared symbols.
-            Self::Memb | Self::Urcu => match ONE_OF_TWO.load(Relaxed) {
-                0 => flavor,
-                both => Self::ALL[both - 1],
-            },
-            _ => flavor,
-        }
+        flavor
     }
 
     /// The flavour of a call from C.
     pub(crate) fn called(number: u32) -> Self {
         let flavor = Self::from_raw(number);
-        begin();
+        begin(flavor);
         reader::register_ahead();
         flavor
     }
@@ -114,7 +99,7 @@ impl Flavor {
     /// What its functions' names begin with.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Memb | Self::Urcu => "urcu_memb",
+            Self::Memb => "urcu_memb",
             Self::Mb => "urcu_mb",
             Self::Qsbr => "urcu_qsbr",
             Self::Bp => "urcu_bp",
@@ -216,10 +201,10 @@ pub(crate) fn finish_beginning() {
 }
 
 /// Before the first use of anything: has forks find us.
-fn begin() {
+fn begin(flavor: Flavor) {
     BEGIN.call_once(|| {
         // The domain makes itself known to `fork`, whose handlers must be there before ours.
-        let _ = Flavor::Memb.domain().domain().tuning();
+        let _ = flavor.domain().domain().tuning();
         reader::make_key();
         fork::install();
     });
@@ -244,13 +229,6 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
         }
         return;
     }
-    let same = |other: &&Flavor| {
-        SHIMS[other.index()].get().is_some_and(|attached| std::ptr::eq(attached.gp, shim.gp))
-    };
-    if let Some(both) = Flavor::ALL.iter().find(same) {
-        ONE_OF_TWO.store(both.index() + 1, Relaxed);
-        return;
-    }
     let light = quiescence::fences() == Fences::Membarrier;
     if !shim.has_sys_membarrier.is_null() {
         // SAFETY: by the contract; an int that C's readers load plainly, of which 0 is right as well.
@@ -265,7 +243,7 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
     reader::attached(flavor);
     if flavor == Flavor::Bp {
         // Its first call may come from a signal handler: what that would have to lock and allocate is done now.
-        begin();
+        begin(flavor);
         reader::reserve();
     }
 }

@@ -1,8 +1,7 @@
 //! Readers: who is registered, and what becomes of a thread that ends.
 //!
-//! Where liburcu keeps a mark in the reader's record, we keep it here, beside the record: a thread-local without a
-//! destructor, good until the very end. A thread that ends without having unregistered is unregistered by a thread-specific
-//! key's destructor; those run in rounds, so a later destructor may register anew and is cleaned up after in turn.
+//! A thread that ends without having unregistered is unregistered by a thread-specific key's destructor. Those run in
+//! rounds, so a later destructor may register anew and is cleaned up after in turn.
 //!
 //! A bp reader registers by itself in its first section, which may be in a signal handler. What the handler interrupts
 //! may hold the library's locks or be in the midst of its thread-local table: so every call from C registers its
@@ -28,22 +27,20 @@ use crate::{defer, signals};
 const ROUNDS: u32 = 4;
 
 thread_local! {
-    /// What the calling thread is registered for.
-    static REGISTERED: [Cell<bool>; FLAVORS] = const { [const { Cell::new(false) }; FLAVORS] };
-    /// Whether that was by a section of C++, and the program does not know.
+    /// What the thread is registered for by a section of C++, so that the program does not know.
     static IMPLICIT: [Cell<bool>; FLAVORS] = const { [const { Cell::new(false) }; FLAVORS] };
     /// How often it has been cleaned up after.
     static ROUND: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether the calling thread is registered.
+/// Whether the calling thread is registered: its record says so.
 pub(crate) fn is_registered(flavor: Flavor) -> bool {
-    REGISTERED.with(|registered| registered[flavor.index()].get())
+    flavor.is_attached() && flavor.record().is_some_and(Record::is_registered)
 }
 
-fn set_registered(flavor: Flavor, now: bool) {
-    REGISTERED.with(|registered| registered[flavor.index()].set(now));
-    IMPLICIT.with(|implicit| implicit[flavor.index()].set(false));
+/// Answers whether it was.
+fn set_implicit(flavor: Flavor, now: bool) -> bool {
+    IMPLICIT.with(|implicit| implicit[flavor.index()].replace(now))
 }
 
 // ---- registration by the program -------------------------------------------------------------------
@@ -57,7 +54,7 @@ pub(crate) extern "C" fn quiescence_urcu_register_thread(flavor: c_uint) {
         return quiescence_urcu_bp_register();
     }
     if is_registered(flavor) {
-        if IMPLICIT.with(|implicit| implicit[flavor.index()].replace(false)) {
+        if set_implicit(flavor, false) {
             return;
         }
         fatal(format_args!(
@@ -88,8 +85,7 @@ pub(crate) extern "C" fn quiescence_urcu_register_thread(flavor: c_uint) {
 pub(crate) extern "C" fn quiescence_urcu_reader(flavor: c_uint) {
     if !is_registered(Flavor::called(flavor)) {
         quiescence_urcu_register_thread(flavor);
-        let flavor = Flavor::from_raw(flavor);
-        IMPLICIT.with(|implicit| implicit[flavor.index()].set(true));
+        set_implicit(Flavor::from_raw(flavor), true);
     }
 }
 
@@ -138,7 +134,6 @@ fn enter(flavor: Flavor, record: &'static Record) {
     // SAFETY: not registered, by the callers; a thread's record lives as long as the thread, which is unregistered
     // before it ends; bp's live for ever. The thin library's headers follow the protocol.
     unsafe { flavor.domain().register(record) };
-    set_registered(flavor, true);
     if flavor == Flavor::Qsbr {
         come_online(flavor, record);
     }
@@ -149,19 +144,22 @@ fn leave(flavor: Flavor, record: &'static Record) {
     if !record.is_quiescent() {
         go_offline(flavor, record);
     }
-    set_registered(flavor, false);
+    set_implicit(flavor, false);
     // SAFETY: registered, by the callers; in no section.
     unsafe { flavor.domain().unregister(record) };
 }
 
 // ---- QSBR ------------------------------------------------------------------------------------------
 
-/// The beginning of a record, as the headers' inlined code sees it.
+/// A record as the headers' inlined code sees it.
 #[repr(C)]
-struct Layout144 {
+struct QsbrLayout {
     _before: [u8; 144],
     waiting: AtomicI32,
 }
+
+/// `gp.futex` while the driver sleeps: -1.
+const ASLEEP: u32 = u32::MAX;
 
 /// Does what the inlined `thread_offline` does.
 pub(crate) fn go_offline(flavor: Flavor, record: &Record) {
@@ -169,7 +167,7 @@ pub(crate) fn go_offline(flavor: Flavor, record: &Record) {
     let words = flavor.words();
     if flavor == Flavor::Qsbr {
         // SAFETY: a record has 256 bytes, and an int at 144 that its owner and the driver use as an atomic.
-        let layout = unsafe { &*ptr::from_ref(record).cast::<Layout144>() };
+        let layout = unsafe { &*ptr::from_ref(record).cast::<QsbrLayout>() };
         // Relaxed, both: the full fences around them order them [FR-1].
         if layout.waiting.load(Relaxed) == 0 {
             return;
@@ -177,7 +175,6 @@ pub(crate) fn go_offline(flavor: Flavor, record: &Record) {
         layout.waiting.store(0, Relaxed);
         fence(SeqCst);
     }
-    const ASLEEP: u32 = u32::MAX;
     if words.futex.load(Relaxed) == ASLEEP {
         words.futex.store(0, Relaxed);
         // Not private, as C's is not: both sides must agree.
@@ -366,8 +363,7 @@ pub(crate) fn surroundings(flavor: Flavor) -> Surroundings {
             end: |done| end(Flavor::ALL[INDEX], done),
         }
     }
-    const ALL: [Surroundings; FLAVORS] =
-        [of::<0>(), of::<1>(), of::<2>(), of::<3>(), of::<4>(), of::<5>()];
+    const ALL: [Surroundings; FLAVORS] = [of::<0>(), of::<1>(), of::<2>(), of::<3>(), of::<4>()];
     ALL[flavor.index()]
 }
 

@@ -45,6 +45,7 @@ unsafe extern "C" {
     pub(crate) safe fn quiescence_urcu_defer_exit(flavor: c_uint);
     pub(crate) fn quiescence_urcu_fatal(flavor: c_uint, what: *const c_char) -> !;
     pub(crate) safe fn quiescence_urcu_debugging() -> bool;
+    pub(crate) safe fn quiescence_urcu_reader(flavor: c_uint);
 }
 
 pub(crate) const MEMB: u32 = 0;
@@ -52,10 +53,9 @@ pub(crate) const MB: u32 = 1;
 pub(crate) const QSBR: u32 = 2;
 pub(crate) const BP: u32 = 3;
 pub(crate) const SIGNAL: u32 = 4;
-pub(crate) const URCU: u32 = 5;
 
 /// Those whose readers have sections.
-pub(crate) const SECTIONS: [u32; 5] = [MEMB, MB, BP, SIGNAL, URCU];
+pub(crate) const SECTIONS: [u32; 4] = [MEMB, MB, BP, SIGNAL];
 
 /// `struct urcu_gp`.
 #[repr(C, align(128))]
@@ -66,8 +66,8 @@ pub(crate) struct Words {
 }
 
 /// What copy relocations would have moved into the executable.
-pub(crate) static GP: [Words; 6] =
-    [const { Words { ctr: AtomicU64::new(1), futex: AtomicU32::new(0) } }; 6];
+pub(crate) static GP: [Words; 5] =
+    [const { Words { ctr: AtomicU64::new(1), futex: AtomicU32::new(0) } }; 5];
 pub(crate) static HAS_SYS_MEMBARRIER: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 
 /// `struct urcu_reader`.
@@ -75,8 +75,8 @@ pub(crate) static HAS_SYS_MEMBARRIER: [AtomicI32; 2] = [const { AtomicI32::new(-
 struct Reader([UnsafeCell<u64>; 32]);
 
 thread_local! {
-    static READERS: [Reader; 6] = const {
-        [const { Reader([const { UnsafeCell::new(0) }; 32]) }; 6]
+    static READERS: [Reader; 5] = const {
+        [const { Reader([const { UnsafeCell::new(0) }; 32]) }; 5]
     };
     static BP_READER: UnsafeCell<*mut c_void> = const { UnsafeCell::new(ptr::null_mut()) };
 }
@@ -111,14 +111,14 @@ pub(crate) fn is_blocked(signal: c_int) -> bool {
 pub(crate) fn attach() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        for flavor in 0..6 {
+        for flavor in 0..5 {
             attach_as(flavor, &GP[flavor as usize]);
         }
     });
 }
 
 pub(crate) fn attach_as(flavor: u32, gp: &'static Words) {
-    let readers = [reader::<0>, reader::<1>, reader::<2>, bp_reader, reader::<4>, reader::<5>];
+    let readers = [reader::<0>, reader::<1>, reader::<2>, bp_reader, reader::<4>];
     let has_sys_membarrier = match flavor {
         MEMB => HAS_SYS_MEMBARRIER[0].as_ptr(),
         BP => HAS_SYS_MEMBARRIER[1].as_ptr(),
@@ -147,8 +147,7 @@ fn record(flavor: u32) -> *mut c_void {
             }
             bp_pointer()
         }
-        SIGNAL => reader::<4>(),
-        _ => reader::<5>(),
+        _ => reader::<4>(),
     }
 }
 
@@ -156,6 +155,14 @@ fn record(flavor: u32) -> *mut c_void {
 pub(crate) fn word(flavor: u32) -> &'static AtomicU64 {
     // SAFETY: the first word of the thread's record; of as long a life as the tests give it.
     unsafe { &*record(flavor).cast::<AtomicU64>() }
+}
+
+/// Whether the record says that it is registered, to the headers of C++ and to checks.
+pub(crate) fn is_marked(flavor: u32) -> bool {
+    // SAFETY: the int at 152 of a record of 256 bytes.
+    let place = unsafe { record(flavor).cast::<u8>().add(152) };
+    // SAFETY: as above.
+    unsafe { &*place.cast::<AtomicU32>() }.load(Relaxed) != 0
 }
 
 fn waiting() -> &'static AtomicI32 {

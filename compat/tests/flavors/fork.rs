@@ -57,7 +57,7 @@ fn beside_readers(f: impl FnOnce()) {
     updaters.into_iter().for_each(|updater| updater.join().unwrap());
 }
 
-const ALL: [u32; 6] = [MEMB, MB, QSBR, BP, SIGNAL, URCU];
+const ALL: [u32; 5] = [MEMB, MB, QSBR, BP, SIGNAL];
 
 #[test]
 fn readers_of_threads_that_are_gone_hold_nothing_up() {
