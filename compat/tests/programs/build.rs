@@ -72,7 +72,7 @@ pub(crate) fn compile(place: &Place, job: &Job) -> Result<Compiled, String> {
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", SECONDS_MAX]);
     command.args(if is_cpp { ["g++", "-std=gnu++17"] } else { ["gcc", "-std=gnu11"] });
-    command.args(["-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-MD", "-MF"]);
+    command.args(["-O1", "-pthread", "-Wall", "-Wextra", "-Werror", "-MD", "-MF"]);
     // Deprecated names are tested as well.
     command.arg(&dependencies).arg("-Wno-deprecated-declarations");
     command.args(job.variant.define());

@@ -163,33 +163,46 @@ static void a_child_forks(void)
 	rcu_unregister_thread();
 }
 
-static void hook_count(void *priv)
+static int told_before, told_parent, told_child;
+
+static void on_before_fork(void *priv)
 {
-	++*(int *)priv;
+	CHECK(priv == &told_before);
+	told_before++;
+}
+
+static void on_parent(void *priv)
+{
+	CHECK(priv == &told_before);
+	told_parent++;
+}
+
+static void on_child(void *priv)
+{
+	CHECK(priv == &told_before);
+	told_child++;
 }
 
 static void hooks_of_the_hash_table(void)
 {
-	static int before, parent, in_child;
-	static struct urcu_atfork hooks = { hook_count, hook_count, hook_count, &before };
+	static struct urcu_atfork hooks = { on_before_fork, on_parent, on_child, &told_before };
 
-	hooks.priv = &before;
 	rcu_register_thread();
 	urcu_register_rculfhash_atfork(&hooks);
 	before_fork();
-	CHECK_EQUAL(before, 1);
-	hooks.priv = &in_child;
+	CHECK_EQUAL(told_before, 1);
 	pid_t child = fork();
 	CHECK(child >= 0);
 	if (child == 0) {
 		after_fork_child();
-		CHECK_EQUAL(in_child, 1);
+		CHECK_EQUAL(told_child, 1);
+		CHECK_EQUAL(told_parent, 0);
 		everything();
 		_exit(0);
 	}
-	hooks.priv = &parent;
 	after_fork_parent();
-	CHECK_EQUAL(parent, 1);
+	CHECK_EQUAL(told_parent, 1);
+	CHECK_EQUAL(told_child, 0);
 	urcu_unregister_rculfhash_atfork(&hooks);
 	child_ended_well(child);
 	rcu_unregister_thread();

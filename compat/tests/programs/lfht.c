@@ -74,9 +74,16 @@ static struct cds_lfht *table_of(int flags)
 	return table;
 }
 
+/* Offline: in liburcu an online QSBR thread waits for the table's worker, which waits for the thread. */
 static void table_end(struct cds_lfht *table)
 {
+	int online = !!rcu_read_ongoing();
+
+	if (online)
+		idle_begin();
 	CHECK_EQUAL(cds_lfht_destroy(table, NULL), 0);
+	if (online)
+		idle_end();
 }
 
 static void add_find_delete(void)
@@ -327,13 +334,35 @@ static void back_end_chosen(void)
 {
 	with_back_end(NULL, 0);
 	with_back_end(NULL, 1 << 12);
-	/* Two back-ends are not the same functions. */
-	CHECK(cds_lfht_mm_order.bucket_at != cds_lfht_mm_chunk.bucket_at);
-	CHECK(cds_lfht_mm_mmap.bucket_at != NULL && cds_lfht_mm_mmap.alloc_cds_lfht != NULL);
 }
 
-/* Asked for by an online thread while the table's own worker is at it. */
-static void resized_while_online(void)
+/* Where a back-end keeps its buckets: found by the function in its structure, whoever calls it. */
+static void buckets_where_they_belong(void)
+{
+	static const struct cds_lfht_mm_type *const back_ends[] = {
+		&cds_lfht_mm_order, &cds_lfht_mm_chunk, &cds_lfht_mm_mmap,
+	};
+
+	for (int i = 0; i < 3; i++) {
+		struct cds_lfht *table = _cds_lfht_new(16, 16, 1 << 10, 0, back_ends[i], &rcu_flavor, NULL);
+
+		CHECK(table != NULL);
+		for (unsigned long index = 0; index < 16; index++) {
+			struct cds_lfht_node *bucket = back_ends[i]->bucket_at(table, index);
+			unsigned long reversed = 0;
+
+			for (unsigned int bit = 0; bit < CAA_BITS_PER_LONG; bit++)
+				if (index >> bit & 1)
+					reversed |= 1UL << (CAA_BITS_PER_LONG - 1 - bit);
+			CHECK(bucket->reverse_hash == reversed);
+			CHECK(bucket->next != NULL);
+		}
+		table_end(table);
+	}
+}
+
+/* Asked for, or ended, by an online thread while the table's own worker is at it. */
+static void resized_and_destroyed_while_online(void)
 {
 	enum { COUNT = 3000 };
 	static struct item items[COUNT];
@@ -346,7 +375,7 @@ static void resized_while_online(void)
 		cds_lfht_resize(table, 1024);
 		check_all(table, items, COUNT);
 		empty(table, items, COUNT);
-		table_end(table);
+		CHECK_EQUAL(cds_lfht_destroy(table, NULL), 0);
 	}
 	rcu_unregister_thread();
 }
@@ -776,7 +805,8 @@ CASES(
 	CASE(back_end_chunk),
 	CASE(back_end_mmap),
 	CASE(back_end_chosen),
-	CASE(resized_while_online),
+	CASE(buckets_where_they_belong),
+	CASE(resized_and_destroyed_while_online),
 	CASE(refused),
 	CASE(attributes_come_back),
 	CASE(accounting),

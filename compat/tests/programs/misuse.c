@@ -162,7 +162,7 @@ static const struct mistake mistakes[] = {
 	  !IS_QSBR && !IS_BP },
 	{ "synchronize_in_a_section", synchronize_in_a_section, "inside a read-side critical section", !IS_QSBR },
 	{ "ends_in_a_section", ends_in_a_section, "ends inside a read-side critical section", !IS_QSBR },
-	{ "head_queued_twice", head_queued_twice, "twice", 1 },
+	{ "head_queued_twice", head_queued_twice, "queued while it waits", 1 },
 	{ "barrier_in_a_callback", barrier_in_a_callback, "callback", 1 },
 	{ "barrier_in_a_section", barrier_in_a_section, "section", !IS_QSBR },
 	{ "defer_barrier_in_a_deferred_function", defer_barrier_in_a_deferred_function, "deferred function", 1 },

@@ -171,10 +171,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         source: "lfht.c",
-        case: "resized_while_online",
+        case: "resized_and_destroyed_while_online",
         variants: &[Qsbr],
         always: false,
-        why: "cds_lfht_resize by an online thread waits for the mutex of a worker that waits for the thread",
+        why: "cds_lfht_resize and cds_lfht_destroy by an online thread wait for a worker that waits for the thread",
     },
     Fault {
         source: "fork.c",
@@ -200,7 +200,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         source: "faults.c",
         case: "no_grace_period_waits_for_a_timer",
-        variants: &[Bp],
+        variants: &[Signal, Bp],
         always: true,
         why: "an updater that finds a reader looks again every 10 ms",
     },
