@@ -17,6 +17,7 @@ use loom::thread;
 use crate::core::foreign::{Links, Readers, Surroundings, Words};
 use crate::core::{Core, Me};
 use crate::engine::Settings;
+use crate::inbox::{Chain, Found, Inbox, Link};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
 use crate::queue::{Queue, Wants};
@@ -705,6 +706,55 @@ fn an_orphan_is_forgotten_when_it_is_empty() {
     });
 }
 
+/// A lane's inbox: two threads push what they have written, one of them twice; the one who takes it sleeps where there is
+/// nothing. All of it is taken, what was written is seen, and each one's come in order.
+#[test]
+fn an_inbox_wakes_whoever_sleeps() {
+    bounded(2, || {
+        let shared = Arc::new((Inbox::new(), [const { () }; 3].map(|()| UnsafeCell::new(0_u32))));
+        let links: [Box<Link>; 3] = std::array::from_fn(|_| Box::new(Link::new()));
+        let links = links.map(|link| Box::into_raw(link).expose_provenance());
+        let push = |numbers: &'static [usize]| {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                for &number in numbers {
+                    // SAFETY: a write; that whoever takes comes after it is what is tested.
+                    shared.1[number].with_mut(|cell| unsafe { *cell = 7 });
+                    let link = std::ptr::with_exposed_provenance_mut(links[number]);
+                    // SAFETY: a box that is freed at the end; each is pushed once.
+                    if unsafe { shared.0.push(link, false) } == Found::Asleep {
+                        shared.0.ring();
+                    }
+                }
+            })
+        };
+        assert!(shared.0.take().is_null());
+        let pushers = [push(&[0, 1]), push(&[2])];
+        let (mut chain, mut taken) = (Chain::EMPTY, Vec::new());
+        while taken.len() < 3 {
+            let heard = shared.0.heard();
+            // SAFETY: taken just now.
+            unsafe { chain.append(shared.0.take()) }.unwrap();
+            if chain.is_empty() {
+                shared.0.sleep(heard, None);
+            }
+            while let Some((link, _)) = chain.pop() {
+                let number = links.iter().position(|known| *known == link.addr()).unwrap();
+                // SAFETY: a read; that it comes after the write is what is tested.
+                shared.1[number].with(|cell| assert_eq!(unsafe { *cell }, 7));
+                taken.push(number);
+            }
+        }
+        pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
+        taken.retain(|number| *number != 2);
+        assert_eq!(taken, [0, 1]);
+        for link in links {
+            // SAFETY: from a box, and in no chain any more.
+            drop(unsafe { Box::from_raw(std::ptr::with_exposed_provenance_mut::<Link>(link)) });
+        }
+    });
+}
+
 /// Removes one step at a time, in a process of its own, and expects some model to fail.
 #[cfg(feature = "chaos")]
 #[test]
@@ -729,6 +779,7 @@ fn mutants() {
         .chain(Mutant::RELAY)
         .chain(Mutant::FOREIGN)
         .chain(Mutant::QUEUES)
+        .chain(Mutant::INBOX)
         .collect();
     if let Ok(name) = std::env::var("QUIESCENCE_LOOM_MUTANT") {
         let mutant = caught_here.into_iter().find(|&mutant| format!("{mutant:?}") == name);
@@ -743,6 +794,10 @@ fn mutants() {
         }
         if Mutant::FOREIGN.contains(&mutant) {
             a_driver_sleeps_beside_a_foreign_reader();
+            return;
+        }
+        if Mutant::INBOX.contains(&mutant) {
+            an_inbox_wakes_whoever_sleeps();
             return;
         }
         if Mutant::QUEUES.contains(&mutant) {

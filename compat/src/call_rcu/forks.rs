@@ -14,13 +14,16 @@ use super::{choose, cpus};
 use crate::fatal::fatal;
 use crate::flavor::{FLAVORS, Flavor};
 
+/// A function of a [`struct urcu_atfork`](Atfork).
+type Hook = unsafe extern "C" fn(*mut c_void);
+
 /// `struct urcu_atfork`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Atfork {
-    before: unsafe extern "C" fn(*mut c_void),
-    after_parent: unsafe extern "C" fn(*mut c_void),
-    after_child: unsafe extern "C" fn(*mut c_void),
+    before: Hook,
+    after_parent: Hook,
+    after_child: Hook,
     private: *mut c_void,
 }
 
@@ -43,8 +46,8 @@ fn registered(flavor: Flavor) -> MutexGuard<'static, Option<Registered>> {
 struct Paused {
     flavor: Flavor,
     workers: Vec<Arc<Worker>>,
-    /// Read before the fork: in the child the lock may be another thread's.
-    atfork: Option<Atfork>,
+    /// The one that was registered before: the others that are called go with it. It stays registered meanwhile.
+    atfork: Option<*const Atfork>,
 }
 
 thread_local! {
@@ -91,13 +94,9 @@ pub(crate) extern "C" fn quiescence_urcu_call_rcu_before_fork(flavor: c_uint) {
         return;
     }
     let registered = registered(flavor);
-    // SAFETY: valid while it is registered.
-    let atfork = registered.as_ref().map(|registered| unsafe { *registered.atfork });
+    let atfork = registered.as_ref().map(|registered| registered.atfork);
     drop(registered);
-    if let Some(atfork) = atfork {
-        // SAFETY: what it was registered for.
-        unsafe { (atfork.before)(atfork.private) };
-    }
+    call(atfork, |atfork| atfork.before);
     let workers = workers::all(flavor);
     workers.iter().for_each(|worker| worker.lane.pause());
     PAUSED.with_borrow_mut(|paused| paused.push(Paused { flavor, workers, atfork }));
@@ -111,10 +110,7 @@ pub(crate) extern "C" fn quiescence_urcu_call_rcu_after_fork_parent(flavor: c_ui
         return;
     }
     let atfork = resume(flavor, "parent");
-    if let Some(atfork) = atfork {
-        // SAFETY: what it was registered for.
-        unsafe { (atfork.after_parent)(atfork.private) };
-    }
+    call(atfork, |atfork| atfork.after_parent);
 }
 
 /// `call_rcu_after_fork_child`: the default worker is the only one, and has what the others had; they are freed.
@@ -125,17 +121,23 @@ pub(crate) extern "C" fn quiescence_urcu_call_rcu_after_fork_child(flavor: c_uin
         return;
     }
     let atfork = resume(flavor, "child");
-    if let Some(atfork) = atfork {
-        // SAFETY: what it was registered for.
-        unsafe { (atfork.after_child)(atfork.private) };
-    }
+    call(atfork, |atfork| atfork.after_child);
     choose(flavor, std::ptr::null());
     cpus::take_all(flavor);
     workers::keep_default_only(flavor);
 }
 
+/// Calls one of the functions that a hash table has registered, if one has.
+fn call(atfork: Option<*const Atfork>, which: impl FnOnce(&Atfork) -> Hook) {
+    let Some(atfork) = atfork else { return };
+    // SAFETY: valid while it is registered.
+    let atfork = unsafe { &*atfork };
+    // SAFETY: what it was registered for.
+    unsafe { which(atfork)(atfork.private) };
+}
+
 /// Ends what `before_fork` began on this thread.
-fn resume(flavor: Flavor, side: &str) -> Option<Atfork> {
+fn resume(flavor: Flavor, side: &str) -> Option<*const Atfork> {
     let paused = PAUSED.with_borrow_mut(|paused| {
         let index = paused.iter().rposition(|paused| paused.flavor == flavor)?;
         Some(paused.remove(index))
