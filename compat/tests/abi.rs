@@ -162,6 +162,45 @@ fn data_that_an_executable_has_copied_is_the_data() {
     }
 }
 
+/// The tests above and below see what they are there for: with a step left out, they fail.
+mod mutants {
+    use super::*;
+    use xtask::compat::{Step, build_without};
+
+    #[test]
+    fn a_library_that_looks_at_its_own_data() {
+        let directory = scratch("without-table");
+        let libraries =
+            build_without(Step::DataThroughTheTable, &directory).expect("it can be built");
+        let program = compile(&directory, "copied.c", Whose::Ours, &["-lurcu-memb"]);
+        let said = run_and_abort(&program, Whose::In(&libraries), &[], &[]);
+        assert!(said.contains("copied.c"), "{said}");
+    }
+
+    #[test]
+    fn two_copies_of_one_flavour() {
+        let directory = scratch("without-auxiliary");
+        let libraries = build_without(Step::OneOfTwo, &directory).expect("it can be built");
+        let program = compile(&directory, "dlopened.c", Whose::Ours, &["-ldl"]);
+        let pair = ["--one", "liburcu.so.8", "liburcu-memb.so.8"];
+        let said = run_and_abort(&program, Whose::In(&libraries), &pair, &[]);
+        // The core names it, where it would otherwise have readers that nobody waits for.
+        assert!(said.contains("two copies of this flavour in one process"), "{said}");
+    }
+
+    #[test]
+    fn thread_local_storage_that_must_be_there_at_the_start() {
+        let libraries = build_without(Step::Descriptors, &scratch("without-descriptors"));
+        let library = libraries.expect("it can be built").join("liburcu-memb.so.8");
+        assert!(
+            values(&dynamic(&library), "FLAGS").iter().any(|flags| flags.contains("STATIC_TLS"))
+        );
+        let reader =
+            relocations(&library).into_iter().find(|(_, symbol)| symbol == "urcu_memb_reader");
+        assert!(reader.is_some_and(|(kind, _)| !kind.contains("TLSDESC")));
+    }
+}
+
 /// Trap 2. By a program that is linked with none of them, from threads that are older.
 #[test]
 fn each_library_can_be_loaded_while_a_program_runs() {

@@ -24,6 +24,17 @@ pub enum Mode {
     Debug,
 }
 
+/// A step in which the thin libraries are made as they must be; for tests that show what goes wrong without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Their own data is reached through the global offset table: executables have copies of it.
+    DataThroughTheTable,
+    /// `liburcu`'s symbols are `liburcu-memb`'s where both are loaded.
+    OneOfTwo,
+    /// Thread-local storage is reached by descriptors, so that it need not be there when the program starts.
+    Descriptors,
+}
+
 /// What all is linked with: no lazy binding, for a reader's first call is no place for the linker's locks; never
 /// unloaded, for threads and readers' records outlive any `dlclose`.
 const LINK: &[&str] = &[
@@ -51,6 +62,25 @@ pub fn built() -> PathBuf {
         .clone()
 }
 
+/// Builds the thin libraries, around the core as it is, into `directory/lib`, with one step left out.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_without(step: Step, directory: &Path) -> Result<PathBuf> {
+    let tree = build(Mode::Release)?;
+    let variant = Build {
+        mode: Mode::Release,
+        root: root(),
+        archive: PathBuf::new(),
+        stage: directory.to_path_buf(),
+        without: Some(step),
+    };
+    fs::create_dir_all(variant.library(""))?;
+    fs::copy(tree.join("lib").join(CORE), variant.library(CORE))?;
+    variant.make_thin()?;
+    Ok(variant.library(""))
+}
+
 /// Builds what has changed, and returns the directory. One process at a time does; others wait for it.
 ///
 /// # Errors
@@ -62,8 +92,8 @@ pub fn build(mode: Mode) -> Result<PathBuf> {
     let lock = File::create(work.join("lock"))?;
     lock.lock().context("waiting for another build")?;
 
-    let build =
-        Build { mode, archive: core_archive(&root, &work, mode)?, stage: work.join("stage"), root };
+    let archive = core_archive(&root, &work, mode)?;
+    let build = Build { mode, root, archive, stage: work.join("stage"), without: None };
     let tree = build.root.join("target/compat");
     let stamp_file = work.join("stamp");
     let stamp = build.stamp()?;
@@ -116,6 +146,8 @@ struct Build {
     archive: PathBuf,
     /// Where all is made, before it is brought to where others look.
     stage: PathBuf,
+    /// What is left out.
+    without: Option<Step>,
 }
 
 impl Build {
@@ -144,20 +176,24 @@ impl Build {
 
     fn make(&self) -> Result<()> {
         fs::create_dir_all(self.library("pkgconfig"))?;
-        fs::create_dir_all(self.stage.join("objects"))?;
-        let objects =
-            LIBRARIES.iter().map(|library| self.compile(library)).collect::<Result<Vec<_>>>()?;
         self.link_core()?;
-        for (library, objects) in LIBRARIES.iter().zip(&objects) {
-            self.link(library, objects)?;
-        }
+        self.make_thin()?;
         copy_tree(&self.folder("include"), &self.stage.join("include"))?;
         for (name, text) in
             pkgconfig::files("${pcfiledir}/../..", "${prefix}/lib", "${prefix}/include")
         {
             fs::write(self.library("pkgconfig").join(name), text)?;
         }
-        fs::remove_dir_all(self.stage.join("objects"))?;
+        Ok(())
+    }
+
+    fn make_thin(&self) -> Result<()> {
+        let objects = self.stage.join("objects");
+        fs::create_dir_all(&objects)?;
+        for library in LIBRARIES {
+            self.link(library, &self.compile(library)?)?;
+        }
+        fs::remove_dir_all(objects)?;
         Ok(())
     }
 
@@ -200,16 +236,22 @@ impl Build {
         if cfg!(target_arch = "x86_64") {
             options.push("-mtls-dialect=gnu2");
         }
+        if self.without == Some(Step::Descriptors) {
+            options.push("-ftls-model=initial-exec");
+        }
         options.into_iter().map(str::to_owned).collect()
     }
 
     fn link(&self, library: &Library, objects: &[PathBuf]) -> Result<()> {
         let soname = library.soname();
+        let auxiliary = library.auxiliary.filter(|_| self.without != Some(Step::OneOfTwo));
+        let bind_here = self.without == Some(Step::DataThroughTheTable);
         run(c_compiler()
             .args(LINK)
+            .args(bind_here.then_some("-Wl,-Bsymbolic"))
             .arg(format!("-Wl,-soname,{soname}"))
             .arg(version_script(&self.folder("link").join(library.script)))
-            .args(library.auxiliary.map(|name| format!("-Wl,--auxiliary,{name}")))
+            .args(auxiliary.map(|name| format!("-Wl,--auxiliary,{name}")))
             .args(["-Wl,--enable-new-dtags", "-Wl,-rpath,$ORIGIN"])
             .args(objects)
             .arg(self.library(CORE))

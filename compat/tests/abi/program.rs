@@ -1,15 +1,16 @@
 //! C programs, compiled against our headers or Debian's, and run on our libraries or Debian's.
 
-use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Whose headers, or whose libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum Whose<'l> {
     Ours,
     Debians,
+    /// Libraries only: those of a directory.
+    In(&'l Path),
 }
 
 /// A directory of this test, empty.
@@ -21,7 +22,12 @@ pub(crate) fn scratch(name: &str) -> PathBuf {
 }
 
 /// Compiles one of the programs of `tests/abi`.
-pub(crate) fn compile(directory: &Path, source: &str, headers: Whose, options: &[&str]) -> PathBuf {
+pub(crate) fn compile(
+    directory: &Path,
+    source: &str,
+    headers: Whose<'_>,
+    options: &[&str],
+) -> PathBuf {
     let tree = xtask::compat::built();
     let program = directory.join(source.trim_end_matches(".c"));
     let mut compiler = Command::new("cc");
@@ -54,7 +60,7 @@ pub(crate) fn compile(directory: &Path, source: &str, headers: Whose, options: &
 
 /// Runs a program on one or the other libraries; ours are told where they are, Debian's are found anyway. A program
 /// that hangs is ended, and fails.
-pub(crate) fn run(program: &Path, libraries: Whose, arguments: &[&str]) -> String {
+pub(crate) fn run(program: &Path, libraries: Whose<'_>, arguments: &[&str]) -> String {
     let output = run_to_end(program, libraries, arguments, &[]);
     let (out, err) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -70,7 +76,7 @@ pub(crate) fn run(program: &Path, libraries: Whose, arguments: &[&str]) -> Strin
 
 fn run_to_end(
     program: &Path,
-    libraries: Whose,
+    libraries: Whose<'_>,
     arguments: &[&str],
     environment: &[(&str, &str)],
 ) -> Output {
@@ -81,16 +87,19 @@ fn run_to_end(
         .args(arguments)
         .env_remove("LD_LIBRARY_PATH")
         .envs(environment.iter().copied());
-    if libraries == Whose::Ours {
-        command.env("LD_LIBRARY_PATH", OsString::from(xtask::compat::built().join("lib")));
-    }
+    let directory = match libraries {
+        Whose::Ours => Some(xtask::compat::built().join("lib")),
+        Whose::In(directory) => Some(directory.to_path_buf()),
+        Whose::Debians => None,
+    };
+    command.envs(directory.map(|directory| ("LD_LIBRARY_PATH", directory)));
     command.output().expect("timeout, of coreutils, runs")
 }
 
 /// Runs a program that must abort; what it said.
 pub(crate) fn run_and_abort(
     program: &Path,
-    libraries: Whose,
+    libraries: Whose<'_>,
     arguments: &[&str],
     environment: &[(&str, &str)],
 ) -> String {
