@@ -150,6 +150,22 @@ unsafe fn table(raw: &Raw) -> &Table {
     unsafe { Table::borrow_raw(raw) }
 }
 
+/// The table that is passed to a function of this memory type.
+///
+/// # Safety
+/// As [`table`].
+unsafe fn table_of(raw: &Raw, memory: TableMemory) -> &Table {
+    // SAFETY: by the contract.
+    let table = unsafe { table(raw) };
+    if table.memory() != memory {
+        let is = table.memory();
+        fatal(format_args!(
+            "a function of one struct cds_lfht_mm_type ({memory:?}) is called with a table of another one ({is:?})"
+        ));
+    }
+    table
+}
+
 /// What asks C whether a node is meant.
 ///
 /// # Safety
@@ -190,21 +206,31 @@ macro_rules! memory_type {
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $allocate(ht: Raw, order: c_ulong) {
             // SAFETY: by C's contract.
-            let table = unsafe { table(&ht) };
-            if !1_usize.checked_shl(order as u32).is_some_and(|count| table.allocate(count)) {
+            let table = unsafe { table_of(&ht, TableMemory::$memory) };
+            let count = u32::try_from(order).ok().and_then(|order| 1_usize.checked_shl(order));
+            if !count.is_some_and(|count| table.allocate(count)) {
                 fatal(format_args!("no memory for the buckets of a hash table of order {order}"));
             }
         }
 
-        /// Nothing: a table frees its buckets itself, when it shrinks, and when it is destroyed.
+        /// Frees the buckets of this order and greater ones, but for those that are in use: these the table frees when
+        /// it shrinks.
         #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $free(_ht: Raw, _order: c_ulong) {}
+        pub(crate) unsafe extern "C" fn $free(ht: Raw, order: c_ulong) {
+            // SAFETY: by C's contract.
+            let table = unsafe { table_of(&ht, TableMemory::$memory) };
+            let below = u32::try_from(order).ok().and_then(|order| order.checked_sub(1));
+            // Order 0 is never freed alone.
+            if let Some(count) = below.and_then(|below| 1_usize.checked_shl(below)) {
+                table.free_unused(count);
+            }
+        }
 
         /// The node of a bucket; NULL if it has no memory.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $at(ht: Raw, index: c_ulong) -> *mut Node {
             // SAFETY: by C's contract.
-            let table = unsafe { table(&ht) };
+            let table = unsafe { table_of(&ht, TableMemory::$memory) };
             // SAFETY: as above.
             let bucket = unsafe { table.bucket_at(index as usize) };
             bucket.map_or(ptr::null_mut(), NonNull::as_ptr)

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `node` | what an object carries |
 //! | `list` | the list and its five changes |
+//! | `split` | how buckets come into the list and out of it |
 //! | `buckets` | where the buckets' nodes are |
 //! | `table` | the size |
 //! | `worker` | the thread that resizes |
@@ -22,6 +23,7 @@ mod loom_tests;
 mod node;
 #[cfg(not(loom))]
 mod protection;
+mod split;
 #[cfg(not(loom))]
 mod table;
 #[cfg(not(loom))]

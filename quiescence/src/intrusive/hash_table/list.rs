@@ -6,13 +6,12 @@
 //! mark and leads to the new node, which stands behind it.
 //!
 //! Every bucket has a node of its own in the list, before all nodes whose reversed hash is as great or greater. A bucket
-//! is *linked* once: whoever needs it first claims it ([`claim`]), puts it in its place, and says so ([`LINKED`]). Until
-//! then everybody begins at an earlier bucket.
+//! is *linked* once (`split`), and says so itself ([`LINKED`]). Until then everybody begins at an earlier bucket.
 //!
 //! It touches nodes only. Everything here is lock-free.
 
 use std::ptr::{self, NonNull};
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 
 use super::node::Node;
 use crate::chaos::{self, Mutant};
@@ -68,7 +67,7 @@ pub(super) fn is_linked(link: usize) -> bool {
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     before: &'a Node,
-    pub(super) link: usize,
+    link: usize,
 }
 
 /// Goes along the list until `stop` says so of a node, unlinking what is deleted, and gives the place before that node.
@@ -107,6 +106,86 @@ pub(super) unsafe fn seek<'a>(
             }
         }
         return place;
+    }
+}
+
+/// How many different hashes an update has passed: what is to be done about the size goes by it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Chain {
+    last: usize,
+    pub(super) hashes: usize,
+}
+
+impl Chain {
+    /// A node was passed.
+    #[inline(always)]
+    fn pass(&mut self, node: &Node, link: usize) {
+        let reverse_hash = node.reverse_hash();
+        if link & BUCKET == 0 && (self.last != reverse_hash || self.hashes == 0) {
+            self.hashes += 1;
+            self.last = reverse_hash;
+        }
+    }
+}
+
+/// Adds a node behind those of its reversed hash. `start` gives the bucket to begin at.
+///
+/// # Safety
+/// As [`seek`]. The node is in no list, and nobody else's.
+#[inline(always)]
+pub(super) unsafe fn add<'a>(start: impl Fn() -> &'a Node, node: &Node) -> Chain {
+    let reverse_hash = node.reverse_hash();
+    loop {
+        let mut chain = Chain::default();
+        let stop = |node: &Node, link| {
+            chain.pass(node, link);
+            node.reverse_hash() > reverse_hash
+        };
+        // SAFETY: by the contract.
+        let place = unsafe { seek(start(), stop, |_| false) };
+        // SAFETY: by the contract.
+        if unsafe { place.put(node, 0) } {
+            return chain;
+        }
+    }
+}
+
+/// Adds a node *before* those of its reversed hash, unless one matches: then `found` says what is the end of it, or that
+/// it is to be tried again.
+///
+/// A place before them all is the same for all who add, so that one of two fails; and a traversal that has met a node of
+/// this key is past it, and does not meet another one.
+///
+/// # Safety
+/// As [`add`].
+#[inline(always)]
+pub(super) unsafe fn add_or<'a, T>(
+    start: impl Fn() -> &'a Node,
+    node: &Node,
+    mut matches: impl FnMut(&Node) -> bool,
+    mut found: impl FnMut(&'a Node) -> Option<T>,
+) -> Result<Chain, T> {
+    let reverse_hash = node.reverse_hash();
+    loop {
+        let mut chain = Chain::default();
+        let stop = |node: &Node, link: usize| {
+            chain.pass(node, link);
+            let here = node.reverse_hash();
+            here > reverse_hash || here == reverse_hash && link & BUCKET == 0
+        };
+        // SAFETY: by the contract.
+        let place = unsafe { seek(start(), stop, |_| false) };
+        // SAFETY: by the contract.
+        if let Some((other, _)) = unsafe { find(place.link, reverse_hash, &mut matches) } {
+            if let Some(end) = found(other) {
+                return Err(end);
+            }
+            continue;
+        }
+        // SAFETY: by the contract.
+        if unsafe { place.put(node, 0) } {
+            return Ok(chain);
+        }
     }
 }
 
@@ -209,32 +288,4 @@ pub(super) unsafe fn replace(old: &Node, new: &Node) -> bool {
         }
     }
     false
-}
-
-/// Takes it upon the caller to link a bucket, if nobody else has.
-pub(super) fn claim(bucket: &Node) -> bool {
-    if chaos::mutant(Mutant::NoClaim) {
-        return bucket.next.load(Acquire) & LINKED == 0;
-    }
-    // Relaxed: it is published by `put`.
-    bucket.next.compare_exchange(0, BUCKET, Relaxed, Relaxed).is_ok()
-}
-
-/// Links a bucket that the caller has claimed.
-///
-/// # Safety
-/// As [`seek`]; `start` is an earlier bucket.
-pub(super) unsafe fn link_bucket(start: &Node, bucket: &Node, reverse_hash: usize) {
-    bucket.set_reverse_hash(reverse_hash);
-    loop {
-        // SAFETY: by the contract.
-        let place =
-            unsafe { seek(start, |node, _| node.reverse_hash() >= reverse_hash, |_| false) };
-        // SAFETY: claimed, so that nobody else puts it anywhere.
-        if unsafe { place.put(bucket, BUCKET) } {
-            break;
-        }
-    }
-    // Release: whoever begins here finds it in the list.
-    bucket.next.fetch_or(LINKED, Release);
 }

@@ -6,10 +6,10 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::Acquire;
 
 use super::buckets::Memory;
-use super::list::{self, BUCKET, REMOVED};
+use super::list::{self, REMOVED};
 use super::node::{Cursor, Node, reverse};
 use super::protection::Protection;
-use super::table::{self, Chain, Table, committed};
+use super::table::{self, Table, committed};
 
 /// How a table is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,25 +245,14 @@ impl<R: Protection> HashTable<R> {
     /// As the [type](Self) says.
     #[inline]
     pub unsafe fn add(&self, hash: usize, node: NonNull<Node>) {
-        let reverse_hash = reverse(hash);
         // SAFETY: by the contract the node is the caller's.
-        let node = unsafe { prepare(node, reverse_hash) };
-        loop {
-            let mut chain = Chain::default();
-            // SAFETY: by the contract.
-            let start = unsafe { self.table().start(hash) };
-            let stop = |node: &Node, link| {
-                chain.pass(node, link);
-                node.reverse_hash() > reverse_hash
-            };
-            // SAFETY: by the contract.
-            let place = unsafe { list::seek(start, stop, |_| false) };
-            // SAFETY: by the contract.
-            if unsafe { place.put(node, 0) } {
-                committed();
-                return self.table().added(chain);
-            }
-        }
+        let node = unsafe { prepare(node, reverse(hash)) };
+        // SAFETY: by the contract.
+        let start = || unsafe { self.table().start(hash) };
+        // SAFETY: by the contract.
+        let chain = unsafe { list::add(start, node) };
+        committed();
+        self.table().added(chain);
     }
 
     /// Adds a node, unless there is one of which `matches` says yes: then that one is given.
@@ -278,8 +267,8 @@ impl<R: Protection> HashTable<R> {
         matches: impl FnMut(NonNull<Node>) -> bool,
     ) -> Result<(), NonNull<Node>> {
         // SAFETY: by the contract.
-        unsafe { self.add_or(hash, node, matches, |found, _| Some(list::pointer(found))) }
-            .map_or(Ok(()), Err)
+        let found = unsafe { self.add_or(hash, node, matches, |found, _| Some(found)) };
+        found.map_or(Ok(()), |found| Err(list::pointer(found)))
     }
 
     /// Adds a node, in the place of the one of which `matches` says yes, if there is one: then that one is given.
@@ -293,56 +282,39 @@ impl<R: Protection> HashTable<R> {
         node: NonNull<Node>,
         matches: impl FnMut(NonNull<Node>) -> bool,
     ) -> Option<NonNull<Node>> {
-        let replace = |found: &Node, new: &Node| {
+        let replace = |found, new: &Node| {
             // SAFETY: by the contract.
-            unsafe { self.replace_node(found, new, hash) }.then_some(list::pointer(found))
+            unsafe { self.replace_node(found, new, hash) }.then_some(found)
         };
         // SAFETY: by the contract.
-        unsafe { self.add_or(hash, node, matches, replace) }
+        unsafe { self.add_or(hash, node, matches, replace) }.map(list::pointer)
     }
 
-    /// Adds a node *before* those of its hash, unless one matches: then `found` says what is the end of it, or that
-    /// it is to be tried again. A place before them all is the same for all who add, so that one of two fails; and a
-    /// traversal that has met a node of this key is past it, and does not meet another one.
+    /// Adds a node unless one matches: see [`list::add_or`].
     ///
     /// # Safety
     /// As the [type](Self) says.
     #[inline(always)]
-    unsafe fn add_or(
-        &self,
+    unsafe fn add_or<'a>(
+        &'a self,
         hash: usize,
         node: NonNull<Node>,
         mut matches: impl FnMut(NonNull<Node>) -> bool,
-        mut found: impl FnMut(&Node, &Node) -> Option<NonNull<Node>>,
-    ) -> Option<NonNull<Node>> {
-        let reverse_hash = reverse(hash);
+        mut found: impl FnMut(&'a Node, &Node) -> Option<&'a Node>,
+    ) -> Option<&'a Node> {
         // SAFETY: by the contract the node is the caller's.
-        let node = unsafe { prepare(node, reverse_hash) };
-        loop {
-            let mut chain = Chain::default();
-            // SAFETY: by the contract.
-            let start = unsafe { self.table().start(hash) };
-            let stop = |node: &Node, link: usize| {
-                chain.pass(node, link);
-                let here = node.reverse_hash();
-                here > reverse_hash || here == reverse_hash && link & BUCKET == 0
-            };
-            // SAFETY: by the contract.
-            let place = unsafe { list::seek(start, stop, |_| false) };
-            let is_it = |node: &Node| matches(list::pointer(node));
-            // SAFETY: by the contract.
-            if let Some((other, _)) = unsafe { list::find(place.link, reverse_hash, is_it) } {
-                if let Some(end) = found(other, node) {
-                    return Some(end);
-                }
-                continue;
-            }
-            // SAFETY: by the contract.
-            if unsafe { place.put(node, 0) } {
+        let node = unsafe { prepare(node, reverse(hash)) };
+        // SAFETY: by the contract.
+        let start = || unsafe { self.table().start(hash) };
+        let is_it = |node: &Node| matches(list::pointer(node));
+        // SAFETY: by the contract.
+        match unsafe { list::add_or(start, node, is_it, |other| found(other, node)) } {
+            Ok(chain) => {
                 committed();
                 self.table().added(chain);
-                return None;
+                None
             }
+            Err(other) => Some(other),
         }
     }
 
@@ -443,6 +415,16 @@ impl<R: Protection> HashTable<R> {
     /// is none.
     pub fn allocate(&self, buckets: usize) -> bool {
         self.table().allocate(buckets)
+    }
+
+    /// Frees what [`allocate`](Self::allocate) has allocated from bucket `buckets` on, as far as it has not been used.
+    pub fn free_unused(&self, buckets: usize) {
+        self.table().free_unused(buckets);
+    }
+
+    /// Where its buckets are kept.
+    pub fn memory(&self) -> Memory {
+        self.table().memory
     }
 
     /// Buckets for which there is memory.

@@ -10,9 +10,10 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-use super::buckets::Buckets;
-use super::list::{self, BUCKET, LINKED, REMOVED};
-use super::node::{Node, reverse};
+use super::buckets::{Buckets, Memory};
+use super::list::{BUCKET, Chain, LINKED};
+use super::node::Node;
+use super::split;
 use super::worker::{self, Locked, Work};
 use super::{Options, Protection};
 use crate::sync::Counter;
@@ -35,12 +36,15 @@ pub(super) struct Table<R> {
     resizes: bool,
     shrinks: bool,
     pub(super) reports_counts: bool,
+    pub(super) memory: Memory,
     buckets: Buckets,
     pub(super) count: Counter,
     /// Long chains that are still to be passed over before nodes are counted again: there cannot be enough before.
     passes: AtomicUsize,
     /// The size that is wanted. Written under the board's lock.
     target: AtomicUsize,
+    /// The greatest size since buckets were last taken away: what is above nobody has heard of.
+    published: AtomicUsize,
     /// Buckets below this number are in the list. Written by who works on the table, or under the board's lock.
     linked: AtomicUsize,
     /// Buckets are being taken out: no grown size may have them again. Written under the board's lock.
@@ -48,29 +52,11 @@ pub(super) struct Table<R> {
     pub(super) readers: R,
 }
 
-/// What an update is to do about the size when it is done.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Chain {
-    last: usize,
-    hashes: usize,
-}
-
-impl Chain {
-    /// A node was passed.
-    #[inline(always)]
-    pub(super) fn pass(&mut self, node: &Node, link: usize) {
-        let reverse_hash = node.reverse_hash();
-        if link & BUCKET == 0 && (self.last != reverse_hash || self.hashes == 0) {
-            self.hashes += 1;
-            self.last = reverse_hash;
-        }
-    }
-}
-
 impl<R: Protection> Table<R> {
     pub(super) fn new(options: &Options, readers: R) -> Option<Box<Self>> {
         let max = if options.buckets_max == 0 { 1 << 63 } else { options.buckets_max };
-        let buckets = Buckets::new(options.memory_for(max), options.buckets_min, max)?;
+        let memory = options.memory_for(max);
+        let buckets = Buckets::new(memory, options.buckets_min, max)?;
         let size = options.buckets.clamp(1, max);
         let table = Box::new(Self {
             size: AtomicUsize::new(1),
@@ -78,10 +64,12 @@ impl<R: Protection> Table<R> {
             resizes: options.auto_resize,
             shrinks: options.auto_resize && options.accounting,
             reports_counts: options.accounting,
+            memory,
             buckets,
             count: Counter::new(),
             passes: AtomicUsize::new(0),
             target: AtomicUsize::new(1),
+            published: AtomicUsize::new(1),
             linked: AtomicUsize::new(1),
             is_shrinking: AtomicBool::new(false),
             readers,
@@ -94,6 +82,7 @@ impl<R: Protection> Table<R> {
         }
         table.size.store(size, Relaxed);
         table.target.store(size, Relaxed);
+        table.published.store(size, Relaxed);
         // SAFETY: nobody else has the table; sections are about others.
         unsafe { table.link_range(1, size) };
         table.linked.store(size, Relaxed);
@@ -115,6 +104,17 @@ impl<R: Protection> Table<R> {
         !self.is_shrinking.load(Relaxed) && self.buckets.grow(count.min(self.buckets.max))
     }
 
+    /// Frees what `allocate` has allocated from bucket `buckets` on, as far as it is not used.
+    pub(super) fn free_unused(&self, buckets: usize) {
+        let _board = worker::lock();
+        let from = buckets.checked_next_power_of_two().unwrap_or(usize::MAX);
+        let from = from.max(self.published.load(Relaxed));
+        if !self.is_shrinking.load(Relaxed) && from < self.buckets.allocated() {
+            // SAFETY: nobody has heard of them.
+            unsafe { self.buckets.shrink(from) };
+        }
+    }
+
     pub(super) fn allocated(&self) -> usize {
         self.buckets.allocated()
     }
@@ -128,23 +128,28 @@ impl<R: Protection> Table<R> {
         (index < self.buckets.allocated()).then(|| unsafe { self.buckets.at(index) })
     }
 
+    /// What gives the nodes of buckets.
+    ///
+    /// # Safety
+    /// It is called for buckets that are allocated and not freed as long as `'a`.
+    #[inline(always)]
+    unsafe fn at<'a>(&self) -> impl Fn(usize) -> &'a Node {
+        // SAFETY: by the contract.
+        |index| unsafe { self.buckets.at(index) }
+    }
+
     /// The link of the bucket to begin at for a hash.
     ///
     /// # Safety
     /// In a section.
     #[inline(always)]
     pub(super) unsafe fn start_link(&self, hash: usize) -> usize {
-        // Acquire: pairs with `publish`; the bucket's memory is seen.
+        // Acquire: pairs with `grow`; the bucket's memory is seen.
         let index = hash & (self.size.load(Acquire) - 1);
         // SAFETY: below the size, so allocated, and freed only after this section.
-        let bucket = unsafe { self.buckets.at(index) };
-        // Acquire: as in `list`.
-        let link = bucket.next.load(Acquire);
-        if list::is_linked(link) {
-            return link;
-        }
+        let at = unsafe { self.at() };
         // SAFETY: as this function.
-        unsafe { self.linked_ancestor(index) }.1.next.load(Acquire)
+        unsafe { split::start_link(at, index) }
     }
 
     /// The link of the first bucket.
@@ -165,59 +170,9 @@ impl<R: Protection> Table<R> {
     pub(super) unsafe fn start<'a>(&self, hash: usize) -> &'a Node {
         let index = hash & (self.size.load(Acquire) - 1);
         // SAFETY: as in `start_link`.
-        let bucket = unsafe { self.buckets.at(index) };
-        // Acquire: pairs with the end of `link_bucket`.
-        if list::is_linked(bucket.next.load(Acquire)) {
-            return bucket;
-        }
+        let at = unsafe { self.at() };
         // SAFETY: as this function.
-        unsafe { self.link(index) }
-    }
-
-    /// The next bucket in the list among those that a bucket was split from, with its number.
-    ///
-    /// # Safety
-    /// In a section.
-    #[cold]
-    unsafe fn linked_ancestor<'a>(&self, mut index: usize) -> (usize, &'a Node) {
-        while index != 0 {
-            index &= !(1 << index.ilog2());
-            // SAFETY: allocated, as it was split from it, or comes before one that is.
-            let bucket = unsafe { self.buckets.at(index) };
-            let link = bucket.next.load(Acquire);
-            if list::is_linked(link) && link & REMOVED == 0 {
-                return (index, bucket);
-            }
-        }
-        // SAFETY: always allocated, and in the list.
-        (0, unsafe { self.buckets.at(0) })
-    }
-
-    /// Puts a bucket into the list, and those before it that it was split from. Gives the last one of them that is in
-    /// the list: where another thread is about to put one there, that is an earlier one.
-    ///
-    /// # Safety
-    /// In a section.
-    #[cold]
-    #[inline(never)]
-    unsafe fn link<'a>(&self, index: usize) -> &'a Node {
-        // SAFETY: as this function.
-        let (mut at, mut start) = unsafe { self.linked_ancestor(index) };
-        while at != index {
-            let missing = index ^ at;
-            at |= missing & missing.wrapping_neg();
-            // SAFETY: allocated.
-            let bucket = unsafe { self.buckets.at(at) };
-            if !list::is_linked(bucket.next.load(Acquire)) {
-                if !list::claim(bucket) {
-                    return start;
-                }
-                // SAFETY: claimed; `start` is in the list, before it.
-                unsafe { list::link_bucket(start, bucket, reverse(at)) };
-            }
-            start = bucket;
-        }
-        start
+        unsafe { split::start(at, index) }
     }
 
     /// Puts buckets into the list.
@@ -227,11 +182,9 @@ impl<R: Protection> Table<R> {
     unsafe fn link_range(&self, from: usize, to: usize) {
         for index in from..to {
             // SAFETY: allocated.
-            let bucket: &Node = unsafe { self.buckets.at(index) };
-            if !list::is_linked(bucket.next.load(Acquire)) {
-                // SAFETY: as this function.
-                unsafe { self.link(index) };
-            }
+            let at = unsafe { self.at() };
+            // SAFETY: as this function.
+            unsafe { split::start(at, index) };
         }
     }
 
@@ -334,6 +287,7 @@ impl<R: Protection> Table<R> {
         }
         // Release: whoever goes by the size finds the buckets' memory.
         self.size.store(grown, Release);
+        self.published.fetch_max(grown, Relaxed);
         if grown - size <= LINKED_AT_ONCE && self.linked.load(Relaxed) == size {
             // SAFETY: the caller is in a section; nothing shrinks.
             unsafe { self.link_range(size, grown) };
@@ -381,6 +335,7 @@ impl<R: Protection> Table<R> {
         let linked = self.linked.load(Relaxed).min(size);
         self.linked.store(linked, Relaxed);
         let _board = worker::lock();
+        self.published.store(size, Relaxed);
         self.is_shrinking.store(false, Relaxed);
     }
 
@@ -388,17 +343,9 @@ impl<R: Protection> Table<R> {
     fn unlink_range(&self, from: usize, to: usize) {
         for index in from..to {
             // SAFETY: allocated, as nobody else frees.
-            let bucket: &Node = unsafe { self.buckets.at(index) };
-            // Nobody claims one any more: whoever knew of it has ended its section.
-            if bucket.next.load(Acquire) == 0 {
-                continue;
-            }
-            list::mark(bucket);
-            // SAFETY: in a section; the ancestor is below the half.
-            let (_, start) = unsafe { self.linked_ancestor(index) };
-            // SAFETY: as above. (A bucket that was claimed and not put there, by a thread that a fork has left out,
-            // is not found.)
-            unsafe { list::unlink(start, bucket) };
+            let at = unsafe { self.at() };
+            // SAFETY: in a section, after a grace period of the smaller size.
+            unsafe { split::unlink(at, index) };
         }
     }
 
