@@ -232,6 +232,19 @@ fn all_libraries_can_be_loaded_into_one_program() {
     assert_eq!(run(&program, Whose::Ours, &backward), "6 used\nok\n");
 }
 
+#[test]
+fn a_library_that_is_unloaded_stays() {
+    let program = compile(&scratch("closed"), "dlopened.c", Whose::Ours, &["-ldl"]);
+    for flavor in FLAVORS {
+        let library = soname(&format!("-{flavor}"));
+        assert_eq!(
+            run(&program, Whose::Ours, &["--closed", &library, flavor]),
+            "ok\n",
+            "{library}"
+        );
+    }
+}
+
 /// liburcu and liburcu-memb have the same symbols. Two plugins may bring one each; the core has one domain for both.
 #[test]
 fn liburcu_and_liburcu_memb_are_one_in_a_process() {

@@ -191,3 +191,16 @@ fn set_modes(stage: &Path) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(leading_version("2.34  Flags: none  Version: 4"), Some((2, 34)));
+        assert_eq!(leading_version("2.2.5 Flags"), Some((2, 2)));
+        assert_eq!(leading_version("PRIVATE  Flags"), None);
+        assert!(leading_version("2.34") > leading_version("2.4"));
+    }
+}

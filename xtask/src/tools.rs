@@ -62,3 +62,26 @@ pub(crate) fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
     files.sort();
     Ok(files)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_tool_is_named_with_its_package() {
+        let error = run(&mut Command::new("no-such-compiler")).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "no-such-compiler is not on this machine (on Debian: apt-get install gcc)"
+        );
+        assert_eq!(package_of("readelf"), "binutils");
+    }
+
+    #[test]
+    fn a_failure_names_the_command_and_what_it_said() {
+        let error =
+            run(Command::new("sh").args(["-c", "echo why >&2; exit 3"])).unwrap_err().to_string();
+        assert_eq!(error, "sh -c echo why >&2; exit 3: exit status: 3\nwhy\n");
+        assert_eq!(run(Command::new("sh").args(["-c", "echo out"])).unwrap(), "out\n");
+    }
+}

@@ -5,6 +5,7 @@
  *
  * dlopened LIBRARY FLAVOR ...	loads all, and uses each flavour (memb, mb, qsbr, bp, signal; - for none) in two threads
  * dlopened --one LIBRARY LIBRARY	loads both, which have the same symbols: there is one of each
+ * dlopened --closed LIBRARY FLAVOR	unloads it while a worker of its own runs, and uses it on
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -150,10 +151,26 @@ static void one(const char *first_name, const char *second_name)
 	use(&uses[0]);
 }
 
+/* A plugin that is unloaded leaves readers and workers behind; their code and records must stay. */
+static void closed(const char *name, const char *flavor)
+{
+	void *library = open_library(name);
+
+	uses[0].flavor = symbol(library, "urcu_%s_flavor", flavor);
+	uses[0].is_qsbr = strcmp(flavor, "qsbr") == 0;
+	use(&uses[0]);
+	CHECK(dlclose(library) == 0);
+	use(&uses[0]);
+	library = open_library(name);
+	CHECK(symbol(library, "urcu_%s_flavor", flavor) == (const void *)uses[0].flavor);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && strcmp(argv[1], "--one") == 0)
 		one(argv[2], argv[3]);
+	else if (argc == 4 && strcmp(argv[1], "--closed") == 0)
+		closed(argv[2], argv[3]);
 	else
 		printf("%d used\n", use_all(argc - 1, argv + 1));
 	puts("ok");
