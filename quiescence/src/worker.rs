@@ -48,17 +48,21 @@ struct Task<H = WeakHandle> {
     due: Instant,
     /// When what has been queued has waited for company long enough.
     close_at: Instant,
+    /// More was ready than one turn may run.
+    has_more: bool,
 }
 
 impl Task {
     fn upgrade(self) -> Option<Task<Handle>> {
-        Some(Task { domain: self.domain.upgrade()?, due: self.due, close_at: self.close_at })
+        let Task { domain, due, close_at, has_more } = self;
+        Some(Task { domain: domain.upgrade()?, due, close_at, has_more })
     }
 }
 
 impl Task<Handle> {
     fn downgrade(&self) -> Task {
-        Task { domain: self.domain.downgrade(), due: self.due, close_at: self.close_at }
+        let Task { domain, due, close_at, has_more } = self;
+        Task { domain: domain.downgrade(), due: *due, close_at: *close_at, has_more: *has_more }
     }
 }
 
@@ -81,7 +85,7 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     let due = if wanted { now + sync::TICK } else { close_at };
     // Those that have ended may be due much later.
     state.domains.retain(|task| task.domain.is_alive());
-    state.domains.push(Task { domain: handle.downgrade(), due, close_at });
+    state.domains.push(Task { domain: handle.downgrade(), due, close_at, has_more: false });
     let refused = if state.started {
         WORK.notify_one();
         Vec::new()
@@ -204,7 +208,7 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     task.due = match (asked, wants) {
         (Attention::AtOnce, _) => now,
         (Attention::Within(ns), _) => after(now, ns),
-        _ if hurried => now,
+        _ if hurried || task.has_more => now,
         (Attention::AtTick, _) | (_, Wants::Looks) => now + sync::TICK,
         _ => task.close_at.max(now),
     };
@@ -232,16 +236,20 @@ fn tend(task: &mut Task<Handle>) {
     }
     let began_ns = clock::thread_cpu_ns();
     let mut ran = 0;
+    task.has_more = false;
     for queue in &queues {
         if queue.is_tended() && !hurried {
             continue;
         }
-        for _ in 0..RUNS_PER_TURN {
+        let mut turns = RUNS_PER_TURN;
+        while turns != 0 {
             match queue.run_some(core, local::token(), core.tuning.run_min()) {
                 0 => break,
                 some => ran += some,
             }
+            turns -= 1;
         }
+        task.has_more |= turns == 0;
     }
     if ran != 0 {
         trace::worker_ran_callbacks(core, clock::thread_cpu_ns().saturating_sub(began_ns));
@@ -284,6 +292,8 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::kind::AnyKind;
     use crate::retire::{Boxed, Closure};
@@ -304,7 +314,7 @@ mod tests {
     }
 
     fn task(domain: &Domain, close_at: Instant) -> Task<Handle> {
-        Task { domain: domain.kind().handle(), due: Instant::now(), close_at }
+        Task { domain: domain.kind().handle(), due: Instant::now(), close_at, has_more: false }
     }
 
     /// Looks after the domain when its callbacks have waited for company long enough.
@@ -327,6 +337,23 @@ mod tests {
         tend(&mut task);
         assert_eq!(domain.statistics().grace_periods, 1);
         assert_eq!(domain.statistics().callbacks_run, 1);
+        assert_eq!(attention_or_forget(&mut task), Attention::None);
+    }
+
+    /// What is ready waits for no tick: a flood is run at the speed of the worker.
+    #[test]
+    fn a_turn_that_leaves_something_ready_is_followed_by_another() {
+        let domain = with_callback(Domain::builder());
+        let core = domain.kind().core();
+        let queue = Arc::clone(&core.queues.all()[0]);
+        let turn = RUNS_PER_TURN as u64 * u64::from(domain.tuning().run_min);
+        (0..turn).for_each(|_| add(&queue, || ()));
+        let mut task = task(&domain, Instant::now());
+        tend(&mut task);
+        assert_eq!(domain.statistics().callbacks_run, turn);
+        assert_eq!(attention_or_forget(&mut task), Attention::AtTick);
+        assert!(task.due <= Instant::now());
+        tend(&mut task);
         assert_eq!(attention_or_forget(&mut task), Attention::None);
     }
 
