@@ -174,7 +174,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         case: "resized_and_destroyed_while_online",
         variants: &[Qsbr],
         always: false,
-        why: "cds_lfht_resize and cds_lfht_destroy by an online thread wait for a worker that waits for the thread",
+        why: "cds_lfht_resize and cds_lfht_destroy wait for a worker, online, that waits for their thread",
     },
     Fault {
         source: "fork.c",
