@@ -1,4 +1,4 @@
-//! `fork`: the child finds registrations, records and deferred calls whole.
+//! `fork`: the child finds registrations, records and workers whole.
 //!
 //! quiescence's own handlers see to its domains: no lock is held by a thread that the child does not have, its readers
 //! are gone, and the forking thread stays registered. Ours come around those. They block signals meanwhile, since a
@@ -20,7 +20,6 @@ use crate::signals::{self, Before};
 /// What is held while the memory is copied.
 struct Held {
     pool: MutexGuard<'static, Pool>,
-    deferrers: defer::Held,
     workers: workers::Held,
     signals: Before,
 }
@@ -47,7 +46,7 @@ extern "C" fn prepare() {
     flavor::finish_beginning();
     let signals = signals::block();
     let workers = workers::hold();
-    let held = Held { deferrers: defer::hold(), workers, pool: reader::pool(), signals };
+    let held = Held { workers, pool: reader::pool(), signals };
     // SAFETY: the locks are ours, see `Place`.
     unsafe { *HELD.0.get() = Some(held) };
 }
@@ -58,17 +57,17 @@ fn take() -> Option<Held> {
 }
 
 extern "C" fn parent() {
-    let Some(Held { pool, deferrers, workers, signals }) = take() else { return };
-    drop((pool, deferrers, workers));
+    let Some(Held { pool, workers, signals }) = take() else { return };
+    drop((pool, workers));
     signals.restore();
 }
 
 extern "C" fn child() {
-    let Some(Held { mut pool, mut deferrers, mut workers, signals }) = take() else { return };
+    let Some(Held { mut pool, mut workers, signals }) = take() else { return };
     pool.after_fork();
-    deferrers.after_fork();
+    defer::after_fork();
     workers.after_fork();
-    drop((pool, deferrers, workers));
+    drop((pool, workers));
     signals.restore();
 }
 

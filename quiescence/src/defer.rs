@@ -19,6 +19,7 @@ mod closures;
 
 pub(crate) use closures::{Patience, call, call_over};
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;
@@ -447,13 +448,17 @@ pub(crate) fn barrier(core: &Core, me: impl Fn() -> Me) {
         return;
     }
     let lanes = core.lanes.begin_barrier();
-    let queues = core.queues.all();
+    drain(core, &core.queues.all(), &me);
+    lanes.finish(core, &me);
+    trace::deliver();
+}
+
+/// Waits until all that has been added to these queues has run.
+pub(crate) fn drain(core: &Core, queues: &[Arc<Queue>], me: &impl Fn() -> Me) {
     // All batches first, so that one grace period serves them all.
     queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
-    queues.iter().for_each(|queue| queue.drain(core, &me, local::token()));
-    lanes.finish(core, &me);
+    queues.iter().for_each(|queue| queue.drain(core, me, local::token()));
     core.queues.forget_orphans();
-    trace::deliver();
 }
 
 /// At the orderly end of the process: runs what waits in a domain, as far as others let it in so short a time.

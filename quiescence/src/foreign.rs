@@ -17,6 +17,7 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
@@ -24,11 +25,14 @@ pub use crate::core::foreign::{Readers, Surroundings, Words};
 
 use crate::core::Core;
 use crate::core::foreign::Links;
+use crate::defer;
 use crate::domain::Domain;
 use crate::guard::Guard;
 use crate::kind::{AnyKind, Handle, Kind};
-use crate::local;
+use crate::local::{self, Own};
+use crate::queue::Queue;
 use crate::slot::{Slot, Sort};
+use crate::trace;
 
 /// One thread's place as a reader: liburcu's `struct urcu_reader`, of 256 bytes. All zeroes is one that is not
 /// registered. Its first word is the reader's own: what its program calls `ctr`.
@@ -127,6 +131,31 @@ impl ForeignDomain {
     /// The domain: grace periods, callbacks, statistics. Sections by [`Domain::read`] are possible as well.
     pub const fn domain(&'static self) -> Domain<Foreign> {
         Domain::of(Foreign(self))
+    }
+
+    /// Whether closures and objects wait in the domain's queues: those of the calling thread, or of all.
+    pub fn is_waiting(&'static self, own_only: bool) -> bool {
+        self.queues(own_only).iter().any(|queue| !queue.is_empty())
+    }
+
+    /// Waits until the closures and objects that wait in the domain's queues, the calling thread's or all, have run;
+    /// runs them itself where nobody else does. As [`Domain::barrier`], but lanes are not waited for, and their
+    /// callbacks may call it.
+    ///
+    /// It would wait for ever in a section of the domain, and where a queue's closure calls it: the caller sees to it
+    /// that neither is so.
+    pub fn wait_for_queues(&'static self, own_only: bool) {
+        defer::drain(&self.core, &self.queues(own_only), &|| Own::in_domain(&self.core).me());
+        trace::deliver();
+    }
+
+    fn queues(&self, own_only: bool) -> Vec<Arc<Queue>> {
+        // A thread that ends adds to a queue that all share.
+        if !own_only || !local::is_noticed_at_end() {
+            return self.core.queues.all();
+        }
+        let own = [local::existing_objects(&self.core), local::existing_closures(&self.core)];
+        own.into_iter().flatten().collect()
     }
 
     /// Enters the calling thread as a reader. For QSBR: offline, its word 0; it comes online by itself.

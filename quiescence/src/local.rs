@@ -443,6 +443,12 @@ pub(crate) fn existing_objects(core: &Core) -> Option<Arc<Queue>> {
     locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core))?.objects.clone()
 }
 
+/// The thread's queue of closures in a domain, if it ever queued one there.
+pub(crate) fn existing_closures(core: &Core) -> Option<Arc<Queue>> {
+    let locals = Table::existing()?.locals.borrow();
+    locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core))?.closures.clone()
+}
+
 /// Has the sections that the thread is in, of whatever domains, see to what waits when they end; a QSBR
 /// reader at its next quiescent state.
 pub(crate) fn make_overdue() {
