@@ -376,6 +376,37 @@ fn two_pop_of_a_lock_free_stack() {
     });
 }
 
+/// What a grace period, or a lock, is for: a node that comes back at once is taken for the one that was there before, and
+/// with it what was below it then.
+#[test]
+#[should_panic]
+fn a_node_that_is_put_on_again_at_once_is_mistaken() {
+    model(3, || {
+        let world = World::new(LockFreeStack::new(), 2, StackNode::new);
+        for number in 0..2 {
+            // SAFETY: an object that lives as long as the model, put on once.
+            unsafe { world.structure.push(world.objects.filled(number)) };
+        }
+        let other = spawn(&world, |world| {
+            // SAFETY: nothing is freed while the model lasts.
+            let popped = [unsafe { world.structure.pop() }, unsafe { world.structure.pop() }];
+            let numbers = popped.map(|node| node.map(|node| world.objects.emptied(node)));
+            if let [Some(again), _] = numbers {
+                // SAFETY: none: the other thread may be about to take it off.
+                unsafe { world.structure.push(world.objects.filled(again)) };
+            }
+        });
+        // SAFETY: as above.
+        if let Some(node) = unsafe { world.structure.pop() } {
+            world.objects.emptied(node);
+        }
+        other.join().unwrap();
+        for node in world.structure.pop_all() {
+            world.objects.emptied(node);
+        }
+    });
+}
+
 /// Dummies that wait for the end of the model. Loom runs one model's threads one at a time, on one of the system's.
 static PASSED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 

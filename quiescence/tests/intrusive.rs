@@ -1,0 +1,586 @@
+//! The queues and stacks of nodes that callers bring along, with real threads: everything comes out once, whole, and in
+//! order; what an insertion that is half done does to consumers.
+
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
+use std::sync::{Barrier, Mutex};
+use std::thread;
+
+use quiescence::intrusive::{
+    Chain, Consumer, Ends, LockFreeQueue, LockFreeStack, QueueHead, QueueNode, QueueTail,
+    SentinelQueue, SharedNode, StackNode, Stacked, WaitFreeQueue, WaitFreeStack, WouldBlock,
+};
+
+const PRODUCERS: usize = 3;
+const EACH: usize = 5_000;
+
+/// An object with a node in it. Its fields are plain: that they are seen whole is what is tested.
+#[repr(C)]
+struct Object<N> {
+    node: N,
+    producer: usize,
+    number: usize,
+    /// Not of the producer and the number, once the object has been taken out.
+    check: usize,
+}
+
+fn check_of(producer: usize, number: usize) -> usize {
+    (producer << 32 | number) ^ 0x5eed
+}
+
+impl<N: Default> Object<N> {
+    fn make(producer: usize, number: usize) -> *mut N {
+        let check = check_of(producer, number);
+        Box::into_raw(Box::new(Self { node: N::default(), producer, number, check })).cast()
+    }
+
+    /// Looks at the object of a node that has come out, and marks it as such.
+    fn look(node: NonNull<N>) -> (usize, usize) {
+        // SAFETY: of `make`, and it is this thread's since it has come out.
+        let object = unsafe { &mut *node.as_ptr().cast::<Self>() };
+        let (producer, number) = (object.producer, object.number);
+        assert_eq!(object.check, check_of(producer, number), "not whole, or taken out twice");
+        object.check = 0;
+        (producer, number)
+    }
+
+    /// Frees the object of a node.
+    fn free(node: NonNull<N>) {
+        // SAFETY: of `make`, and nobody else's by now.
+        drop(unsafe { Box::from_raw(node.as_ptr().cast::<Self>()) });
+    }
+
+    fn take(node: NonNull<N>) -> (usize, usize) {
+        let seen = Self::look(node);
+        Self::free(node);
+        seen
+    }
+}
+
+/// What has come out so far of what each producer put in.
+#[derive(Default)]
+struct Order([usize; PRODUCERS]);
+
+impl Order {
+    /// The next of its producer, by one consumer.
+    fn next(&mut self, (producer, number): (usize, usize)) {
+        assert_eq!(number, self.0[producer], "of producer {producer}");
+        self.0[producer] += 1;
+    }
+
+    fn is_all(&self) -> bool {
+        self.0 == [EACH; PRODUCERS]
+    }
+}
+
+/// Producers that call `put(producer, number)` with each number in order, beside `consume`.
+fn beside_producers(put: impl Fn(usize, usize) + Sync, consume: impl FnOnce()) {
+    let start = Barrier::new(PRODUCERS + 1);
+    thread::scope(|scope| {
+        for producer in 0..PRODUCERS {
+            let (put, start) = (&put, &start);
+            scope.spawn(move || {
+                start.wait();
+                (0..EACH).for_each(|number| put(producer, number));
+            });
+        }
+        start.wait();
+        consume();
+    });
+}
+
+#[test]
+fn what_each_producer_enqueues_is_dequeued_once_and_in_order() {
+    let queue = WaitFreeQueue::new();
+    let found_empty = AtomicUsize::new(0);
+    let put = |producer, number| {
+        // SAFETY: an object that is given away.
+        if !unsafe { queue.enqueue(Object::<QueueNode>::make(producer, number)) } {
+            found_empty.fetch_add(1, Relaxed);
+        }
+    };
+    let mut last = 0;
+    beside_producers(put, || {
+        let mut order = Order::default();
+        let mut consumer = queue.consumer();
+        while !order.is_all() {
+            match consumer.dequeue() {
+                Some(dequeued) => {
+                    order.next(Object::take(dequeued.node));
+                    last += usize::from(dequeued.last);
+                }
+                None => thread::yield_now(),
+            }
+        }
+    });
+    assert!(queue.is_empty());
+    assert_eq!(found_empty.into_inner(), last, "as often as it was emptied, it was found empty");
+}
+
+#[test]
+fn chains_and_single_nodes_come_out_in_one_order() {
+    let queue = WaitFreeQueue::new();
+    let put = |producer, number| {
+        // SAFETY: an object that is given away.
+        unsafe { queue.enqueue(Object::<QueueNode>::make(producer, number)) };
+    };
+    beside_producers(put, || {
+        let mut order = Order::default();
+        let mut turns = 0_usize;
+        while !order.is_all() {
+            let mut consumer = queue.consumer();
+            turns += 1;
+            match turns % 4 {
+                0 => consumer.take_all().for_each(|node| order.next(Object::take(node))),
+                1 => {
+                    let chain: Option<Chain> = consumer.try_take_all().ok();
+                    chain.into_iter().flatten().for_each(|node| order.next(Object::take(node)));
+                }
+                2 => {
+                    if let Ok(Some(dequeued)) = consumer.try_dequeue() {
+                        order.next(Object::take(dequeued.node));
+                    }
+                }
+                _ => {
+                    // What is seen in the queue is what comes out next.
+                    let seen: Vec<NonNull<QueueNode>> = consumer.iter().take(5).collect();
+                    for node in seen {
+                        let dequeued = consumer.dequeue().map(|dequeued| dequeued.node);
+                        assert_eq!(dequeued, Some(node));
+                        order.next(Object::take(node));
+                    }
+                }
+            }
+            drop(consumer);
+            thread::yield_now();
+        }
+    });
+}
+
+#[test]
+fn consumers_exclude_each_other_and_lose_nothing() {
+    let queue = WaitFreeQueue::new();
+    let taken = AtomicUsize::new(0);
+    let consume = || {
+        // Of one producer a consumer sees a part, in order.
+        let mut latest = [None; PRODUCERS];
+        while taken.load(Relaxed) < PRODUCERS * EACH {
+            let Some(dequeued) = queue.consumer().dequeue() else {
+                thread::yield_now();
+                continue;
+            };
+            let (producer, number) = Object::take(dequeued.node);
+            assert!(latest[producer] < Some(number));
+            latest[producer] = Some(number);
+            taken.fetch_add(1, Relaxed);
+        }
+    };
+    let put = |producer, number| {
+        // SAFETY: an object that is given away.
+        unsafe { queue.enqueue(Object::<QueueNode>::make(producer, number)) };
+    };
+    beside_producers(put, || {
+        thread::scope(|scope| {
+            scope.spawn(consume);
+            scope.spawn(consume);
+        });
+    });
+    assert_eq!(taken.into_inner(), PRODUCERS * EACH);
+    assert!(queue.is_empty());
+}
+
+/// Chains go from one queue to the next while both are put into.
+#[test]
+fn chains_move_from_queue_to_queue() {
+    let (first, second) = (WaitFreeQueue::new(), WaitFreeQueue::new());
+    let put = |producer, number| {
+        let node = Object::<QueueNode>::make(producer, number);
+        // SAFETY: an object that is given away. The last producer goes to the second queue.
+        unsafe { if producer + 1 < PRODUCERS { &first } else { &second }.enqueue(node) };
+    };
+    beside_producers(put, || {
+        let mut order = Order::default();
+        while !order.is_all() {
+            second.append(first.consumer().take_all());
+            second.consumer().take_all().for_each(|node| order.next(Object::take(node)));
+            thread::yield_now();
+        }
+    });
+    assert!(first.is_empty() && second.is_empty());
+}
+
+/// A queue may move while nobody uses it, with what is in it.
+#[test]
+fn a_queue_moves() {
+    let queue = WaitFreeQueue::new();
+    // SAFETY: an object that is given away.
+    unsafe { queue.enqueue(Object::<QueueNode>::make(0, 0)) };
+    let moved = Box::new(queue);
+    // SAFETY: as above.
+    assert!(unsafe { moved.enqueue(Object::<QueueNode>::make(0, 1)) });
+    let mut order = Order::default();
+    moved.consumer().take_all().for_each(|node| order.next(Object::take(node)));
+    assert_eq!(order.0[0], 2);
+    let moved = *moved;
+    // SAFETY: as above.
+    assert!(!unsafe { moved.enqueue(Object::<QueueNode>::make(0, 2)) });
+    moved.consumer().take_all().for_each(|node| order.next(Object::take(node)));
+    assert_eq!(order.0[0], 3);
+}
+
+/// A word of a structure that lies there as C has it.
+fn word<T, N>(structure: &T) -> &AtomicPtr<N> {
+    // SAFETY: the first word, which is an atomic pointer.
+    unsafe { &*std::ptr::from_ref(structure).cast::<AtomicPtr<N>>() }
+}
+
+/// A producer that was stopped between its exchange and its store, and then goes on.
+#[test]
+fn a_half_done_enqueue_holds_up_consumers_and_nobody_else() {
+    let (mut head, mut tail) = (QueueHead::new(), QueueTail::new());
+    // SAFETY: two of this thread's.
+    unsafe { Ends::write(&raw mut head, &raw mut tail) };
+    let ends = Ends::new(&head, &tail);
+    // SAFETY: this thread is the only consumer.
+    let mut consumer = unsafe { Consumer::of(ends) };
+    assert_eq!(consumer.try_dequeue(), Ok(None));
+
+    // The first half, by hand.
+    let first = Object::<QueueNode>::make(0, 0);
+    let before = word::<_, QueueNode>(&tail).swap(first, Release);
+    assert!(!ends.is_empty());
+    assert_eq!(consumer.try_dequeue(), Err(WouldBlock));
+    assert_eq!(consumer.try_first(), Err(WouldBlock));
+    assert!(consumer.try_take_all().is_err());
+    // Others are not held up.
+    // SAFETY: an object that is given away.
+    assert!(unsafe { ends.enqueue(Object::<QueueNode>::make(0, 1)) });
+    assert_eq!(consumer.try_dequeue(), Err(WouldBlock));
+
+    // SAFETY: the node that the tail named: the head.
+    let link = unsafe { &*before.cast::<AtomicPtr<QueueNode>>() };
+    thread::scope(|scope| {
+        let last_step = AtomicPtr::new(first);
+        scope.spawn(move || link.store(last_step.into_inner(), Release));
+        let waited = consumer.dequeue().expect("waited for");
+        assert_eq!((Object::take(waited.node), waited.last), ((0, 0), false));
+    });
+
+    // And behind another node: that one cannot be had, and the chain waits inside.
+    let third = Object::<QueueNode>::make(0, 2);
+    let before = word::<_, QueueNode>(&tail).swap(third, Release);
+    let second = consumer.try_first().ok().flatten().expect("it is there");
+    // SAFETY: it is in the queue.
+    assert_eq!(unsafe { consumer.try_next(second) }, Err(WouldBlock));
+    assert_eq!(consumer.try_dequeue(), Err(WouldBlock));
+    assert_eq!(consumer.try_first(), Ok(Some(second)), "as it was");
+    let mut chain = consumer.try_take_all().expect("its first node is there");
+    assert!(ends.is_empty());
+    // SAFETY: the node that the tail named.
+    let link = unsafe { &*before.cast::<AtomicPtr<QueueNode>>() };
+    thread::scope(|scope| {
+        let last_step = AtomicPtr::new(third);
+        scope.spawn(move || link.store(last_step.into_inner(), Release));
+        assert_eq!(chain.next().map(Object::take), Some((0, 1)));
+        assert_eq!(chain.next().map(Object::take), Some((0, 2)));
+        assert_eq!(chain.next(), None);
+    });
+}
+
+#[test]
+fn a_half_done_push_holds_up_consumers_and_nobody_else() {
+    let stack = WaitFreeStack::new();
+    // SAFETY: an object that is given away.
+    assert!(!unsafe { stack.push(Object::<StackNode>::make(0, 0)) });
+    let second = Object::<StackNode>::make(0, 1);
+    let below = word::<_, StackNode>(&stack).swap(second, Release);
+    // SAFETY: this thread alone takes nodes off.
+    assert_eq!(unsafe { stack.try_pop() }, Err(WouldBlock));
+    // SAFETY: an object that is given away.
+    assert!(unsafe { stack.push(Object::<StackNode>::make(0, 2)) });
+    // SAFETY: as above.
+    let popped = unsafe { stack.try_pop() }.ok().flatten().expect("it is whole");
+    assert_eq!((Object::take(popped.node), popped.last), ((0, 2), false));
+    // SAFETY: as above.
+    assert_eq!(unsafe { stack.try_pop() }, Err(WouldBlock));
+
+    let mut stacked = stack.pop_all();
+    let top = stacked.first().expect("it is the topmost");
+    assert!(stack.is_empty());
+    // SAFETY: it has come off.
+    assert_eq!(unsafe { Stacked::try_below(top) }, Err(WouldBlock));
+    // SAFETY: its link.
+    let link = unsafe { &*second.cast::<AtomicPtr<StackNode>>() };
+    thread::scope(|scope| {
+        let last_step = AtomicPtr::new(below);
+        scope.spawn(move || link.store(last_step.into_inner(), Release));
+        assert_eq!(stacked.next().map(Object::take), Some((0, 1)));
+        assert_eq!(stacked.next().map(Object::take), Some((0, 0)));
+        assert_eq!(stacked.next(), None);
+    });
+}
+
+#[test]
+fn the_queue_with_a_sentinel_keeps_the_order_of_each_producer() {
+    let mut memory = Box::new(std::mem::MaybeUninit::<SentinelQueue>::uninit());
+    // SAFETY: the box's memory, which stays where it is.
+    unsafe { SentinelQueue::write(memory.as_mut_ptr()) };
+    // SAFETY: written above.
+    let queue = unsafe { memory.assume_init() };
+    let put = |producer, number| {
+        // SAFETY: an object that is given away.
+        unsafe { queue.enqueue(Object::<QueueNode>::make(producer, number)) };
+    };
+    beside_producers(put, || {
+        let mut order = Order::default();
+        while !order.is_all() {
+            // SAFETY: this thread is the only consumer.
+            match unsafe { queue.dequeue() } {
+                Some(node) => order.next(Object::take(node)),
+                None => thread::yield_now(),
+            }
+        }
+    });
+    // SAFETY: as above.
+    assert_eq!(unsafe { queue.dequeue() }, None);
+}
+
+/// One that pops, one that takes all, by turns: what each takes all of comes last first.
+#[test]
+fn a_wait_free_stack_gives_everything_once() {
+    let stack = WaitFreeStack::new();
+    let put = |producer, number| {
+        // SAFETY: an object that is given away.
+        unsafe { stack.push(Object::<StackNode>::make(producer, number)) };
+    };
+    let taken = AtomicUsize::new(0);
+    let turns = Mutex::new(());
+    let pop = || {
+        while taken.load(Relaxed) < PRODUCERS * EACH {
+            let turn = turns.lock().unwrap();
+            // SAFETY: who takes nodes off has the lock.
+            let popped = unsafe { stack.pop() };
+            drop(turn);
+            match popped {
+                Some(popped) => {
+                    Object::take(popped.node);
+                    taken.fetch_add(1, Relaxed);
+                }
+                None => thread::yield_now(),
+            }
+        }
+    };
+    let pop_all = || {
+        while taken.load(Relaxed) < PRODUCERS * EACH {
+            let turn = turns.lock().unwrap();
+            let stacked = stack.pop_all();
+            drop(turn);
+            let mut earlier = [usize::MAX; PRODUCERS];
+            for node in stacked {
+                let (producer, number) = Object::take(node);
+                assert!(number < earlier[producer], "what came later lies on top");
+                earlier[producer] = number;
+                taken.fetch_add(1, Relaxed);
+            }
+            thread::yield_now();
+        }
+    };
+    beside_producers(put, || {
+        thread::scope(|scope| {
+            scope.spawn(pop);
+            scope.spawn(pop_all);
+        });
+    });
+    assert_eq!(taken.into_inner(), PRODUCERS * EACH);
+    assert!(stack.is_empty());
+}
+
+/// Nodes go round: whoever pops one, in a section, puts it on again a grace period later. Without the grace period, a pop
+/// that was interrupted would take the node's second stay for its first, and lose what lies below.
+#[test]
+fn nodes_of_a_lock_free_stack_go_round_a_grace_period_later() {
+    const NODES: usize = 40;
+    const ROUNDS: usize = 2_000;
+    static STACK: LockFreeStack = LockFreeStack::new();
+    static ON_ITS_WAY: AtomicUsize = AtomicUsize::new(0);
+    static OFF: [AtomicBool; NODES] = [const { AtomicBool::new(false) }; NODES];
+
+    fn number_of(node: NonNull<StackNode>) -> usize {
+        // SAFETY: of `make`; nobody writes the number, and the others look at the link at most.
+        unsafe { (*node.as_ptr().cast::<Object<StackNode>>()).number }
+    }
+
+    /// A node that has come off and will be put on again.
+    struct Resting(NonNull<StackNode>);
+    // SAFETY: nobody else has it.
+    unsafe impl Send for Resting {}
+
+    impl Resting {
+        fn put(self) {
+            OFF[number_of(self.0)].store(false, Release);
+            // SAFETY: an object that is given away.
+            unsafe { STACK.push(self.0.as_ptr()) };
+            ON_ITS_WAY.fetch_sub(1, Release);
+        }
+    }
+
+    for number in 0..NODES {
+        // SAFETY: an object that is given away.
+        unsafe { STACK.push(Object::<StackNode>::make(0, number)) };
+    }
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    let section = quiescence::read();
+                    // SAFETY: in a section; a node comes back a grace period later.
+                    let popped = unsafe { STACK.pop() };
+                    drop(section);
+                    let Some(node) = popped else {
+                        thread::yield_now();
+                        continue;
+                    };
+                    let number = number_of(node);
+                    assert!(!OFF[number].swap(true, Acquire), "{number} has come off twice");
+                    ON_ITS_WAY.fetch_add(1, Relaxed);
+                    let resting = Resting(node);
+                    quiescence::call(move || resting.put()).expect("not in a section");
+                }
+            });
+        }
+    });
+    quiescence::barrier();
+    assert_eq!(ON_ITS_WAY.load(Acquire), 0);
+    let mut numbers: Vec<usize> = STACK.pop_all().map(|node| Object::take(node).1).collect();
+    numbers.sort_unstable();
+    assert!(numbers.into_iter().eq(0..NODES), "each is there once");
+}
+
+/// Two that take, in sections, and free a grace period later; the queue becomes empty again and again.
+#[test]
+fn a_lock_free_queue_keeps_the_order_of_each_producer() {
+    let queue = LockFreeQueue::new();
+    let put = |producer, number| {
+        let _section = quiescence::read();
+        // SAFETY: in a section; an object that is given away.
+        unsafe { queue.enqueue(Object::<SharedNode>::make(producer, number)) };
+    };
+
+    struct Passed(NonNull<SharedNode>);
+    // SAFETY: nobody else has it.
+    unsafe impl Send for Passed {}
+    impl Passed {
+        fn free(self) {
+            Object::free(self.0);
+        }
+    }
+
+    let taken = AtomicUsize::new(0);
+    let consume = || {
+        let mut latest = [None; PRODUCERS];
+        while taken.load(Relaxed) < PRODUCERS * EACH {
+            let section = quiescence::read();
+            // SAFETY: in a section; it is freed a grace period later.
+            let node = unsafe { queue.dequeue() };
+            drop(section);
+            let Some(node) = node else {
+                thread::yield_now();
+                continue;
+            };
+            let (producer, number) = Object::look(node);
+            assert!(latest[producer] < Some(number));
+            latest[producer] = Some(number);
+            taken.fetch_add(1, Relaxed);
+            let passed = Passed(node);
+            quiescence::call(move || passed.free()).expect("not in a section");
+        }
+    };
+    beside_producers(put, || {
+        thread::scope(|scope| {
+            scope.spawn(consume);
+            scope.spawn(consume);
+        });
+    });
+    assert_eq!(taken.into_inner(), PRODUCERS * EACH);
+    quiescence::barrier();
+    // SAFETY: in no use any more, and not dropped after it has succeeded.
+    assert_eq!(unsafe { queue.destroy() }, Ok(()));
+    std::mem::forget(queue);
+}
+
+#[test]
+fn a_lock_free_queue_that_is_not_empty_is_not_destroyed() {
+    let queue = LockFreeQueue::new();
+    let section = quiescence::read();
+    // SAFETY: in a section; an object that is given away.
+    unsafe { queue.enqueue(Object::<SharedNode>::make(0, 0)) };
+    // SAFETY: in no other use; it does not succeed.
+    assert!(unsafe { queue.destroy() }.is_err());
+    // SAFETY: in a section; freed after the next grace period.
+    let node = unsafe { queue.dequeue() }.expect("it is there");
+    // SAFETY: in a section.
+    assert_eq!(unsafe { queue.dequeue() }, None);
+    drop(section);
+    quiescence::synchronize();
+    assert_eq!(Object::take(node), (0, 0));
+}
+
+/// Alone, each structure does what a list does, whatever is asked of it in whichever order.
+#[test]
+fn alone_they_are_lists() {
+    let queue = WaitFreeQueue::new();
+    let (stack, lock_free) = (WaitFreeStack::new(), LockFreeStack::new());
+    let (mut model, mut below) = (VecDeque::new(), Vec::new());
+    let mut state = 0x2545_f491_u32;
+    for number in 0..20_000 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        match (state >> 16) % 16 {
+            0..7 => {
+                // SAFETY: objects that are given away.
+                let was_there = unsafe { queue.enqueue(Object::<QueueNode>::make(0, number)) };
+                assert_eq!(was_there, !model.is_empty());
+                // SAFETY: as above.
+                let was_there = unsafe { stack.push(Object::<StackNode>::make(0, number)) };
+                assert_eq!(was_there, !below.is_empty());
+                // SAFETY: as above.
+                let was_there = unsafe { lock_free.push(Object::<StackNode>::make(0, number)) };
+                assert_eq!(was_there, !below.is_empty());
+                model.push_back(number);
+                below.push(number);
+            }
+            7..15 => {
+                let dequeued = queue.consumer().dequeue();
+                assert_eq!(dequeued.is_some_and(|dequeued| dequeued.last), model.len() == 1);
+                let taken = dequeued.map(|dequeued| Object::take(dequeued.node).1);
+                assert_eq!(taken, model.pop_front());
+                // SAFETY: this thread alone takes nodes off.
+                let popped = unsafe { stack.pop() };
+                assert_eq!(popped.is_some_and(|popped| popped.last), below.len() == 1);
+                let expected = below.pop();
+                assert_eq!(popped.map(|popped| Object::take(popped.node).1), expected);
+                // SAFETY: as above.
+                let popped = unsafe { lock_free.pop() };
+                assert_eq!(popped.map(|node| Object::take(node).1), expected);
+            }
+            _ => {
+                let consumer = queue.consumer();
+                assert_eq!(consumer.iter().count(), model.len());
+                drop(consumer);
+                let all = queue.consumer().take_all().map(|node| Object::take(node).1);
+                assert!(all.eq(model.drain(..)));
+                let expected: Vec<usize> = below.drain(..).rev().collect();
+                let all = stack.pop_all().map(|node| Object::take(node).1);
+                assert!(all.eq(expected.iter().copied()));
+                let all = lock_free.pop_all().map(|node| Object::take(node).1);
+                assert!(all.eq(expected));
+            }
+        }
+        assert_eq!(queue.is_empty(), model.is_empty());
+        assert_eq!(stack.is_empty() && lock_free.is_empty(), below.is_empty());
+    }
+    let rest: Vec<NonNull<QueueNode>> = queue.consumer().take_all().collect();
+    rest.into_iter().for_each(Object::free);
+    stack.pop_all().chain(lock_free.pop_all()).for_each(Object::free);
+}
