@@ -16,7 +16,7 @@ use quiescence::raw;
 
 use crate::fatal::{debugging, fatal};
 use crate::flavor::{FLAVORS, Flavor};
-use crate::reader;
+use crate::{reader, removed};
 
 type Function = unsafe extern "C" fn(*mut c_void);
 
@@ -127,6 +127,7 @@ fn defer_at_the_limit(flavor: Flavor, call: Call) {
     // A QSBR reader only: in another's section nothing is waited for. A function that is being called may not be
     // left offline either, nor waits.
     let may_wait = flavor == Flavor::Qsbr && flavor.is_registered() && RUNNING.get() == 0;
+    let may_wait = may_wait && !removed::is("limit");
     let away = may_wait.then(|| flavor.may_wait("defer_rcu"));
     let refused = flavor.domain().domain().call(move || call.run()).is_err();
     drop(away);
@@ -184,7 +185,7 @@ pub(crate) extern "C" fn quiescence_urcu_defer_barrier(flavor: c_uint) {
 /// as done, also in a section.
 fn barrier(flavor: Flavor, what: &str, own_only: bool) {
     let domain = flavor.domain();
-    if !domain.is_waiting(own_only) {
+    if !domain.is_waiting(own_only) || removed::is("barrier") {
         return;
     }
     if RUNNING.get() != 0 {

@@ -17,7 +17,7 @@ use quiescence::Fences;
 use quiescence::foreign::{ForeignDomain, Readers, Record, Words};
 
 use crate::fatal::fatal;
-use crate::{fork, reader};
+use crate::{fork, reader, removed};
 
 /// A flavour of liburcu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +168,9 @@ impl Flavor {
             ));
         }
         if self == Self::Qsbr {
-            reader::go_offline(self, record);
+            if !removed::is("away") {
+                reader::go_offline(self, record);
+            }
             return Away { online: Some(record) };
         }
         fatal(format_args!(
@@ -187,7 +189,9 @@ pub(crate) struct Away {
 
 impl Drop for Away {
     fn drop(&mut self) {
-        if let Some(record) = self.online {
+        if let Some(record) = self.online
+            && !removed::is("back")
+        {
             reader::come_online(Flavor::Qsbr, record);
         }
     }

@@ -11,11 +11,11 @@ use std::ffi::c_uint;
 use std::sync::MutexGuard;
 
 use crate::call_rcu::forks as workers;
-use crate::defer;
 use crate::fatal::fatal;
 use crate::flavor::{self, Flavor};
 use crate::reader::{self, Pool};
 use crate::signals::{self, Before};
+use crate::{defer, removed};
 
 /// What is held while the memory is copied.
 struct Held {
@@ -45,6 +45,9 @@ pub(crate) fn install() {
 extern "C" fn prepare() {
     flavor::finish_beginning();
     let signals = signals::block();
+    if removed::is("fork mask") {
+        signals.restore();
+    }
     let workers = workers::hold();
     let held = Held { workers, pool: reader::pool(), signals };
     // SAFETY: the locks are ours, see `Place`.

@@ -18,5 +18,6 @@ mod lfht;
 mod poll;
 mod queues;
 mod reader;
+mod removed;
 mod signals;
 mod workqueue;

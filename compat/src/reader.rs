@@ -21,7 +21,7 @@ use quiescence::foreign::{Record, Surroundings};
 
 use crate::fatal::{debugging, fatal};
 use crate::flavor::{FLAVORS, Flavor, word};
-use crate::{defer, signals};
+use crate::{defer, removed, signals};
 
 /// How often a thread's keys are destroyed, at most: glibc's `PTHREAD_DESTRUCTOR_ITERATIONS`.
 const ROUNDS: u32 = 4;
@@ -131,9 +131,11 @@ fn own_record(flavor: Flavor) -> &'static Record {
 
 /// Makes the calling thread a reader; a QSBR one online.
 fn enter(flavor: Flavor, record: &'static Record) {
-    // SAFETY: not registered, by the callers; a thread's record lives as long as the thread, which is unregistered
-    // before it ends; bp's live for ever. The thin library's headers follow the protocol.
-    unsafe { flavor.domain().register(record) };
+    if !removed::is("register") {
+        // SAFETY: not registered, by the callers; a thread's record lives as long as the thread, which is unregistered
+        // before it ends; bp's live for ever. The thin library's headers follow the protocol.
+        unsafe { flavor.domain().register(record) };
+    }
     if flavor == Flavor::Qsbr {
         come_online(flavor, record);
     }
@@ -175,7 +177,7 @@ pub(crate) fn go_offline(flavor: Flavor, record: &Record) {
         layout.waiting.store(0, Relaxed);
         fence(SeqCst);
     }
-    if words.futex.load(Relaxed) == ASLEEP {
+    if words.futex.load(Relaxed) == ASLEEP && !removed::is("wake") {
         words.futex.store(0, Relaxed);
         // Not private, as C's is not: both sides must agree.
         // SAFETY: a wake-up of whoever sleeps on that word.
@@ -223,7 +225,8 @@ unsafe extern "C" fn thread_ends(_any: *mut c_void) {
     ROUND.set(ROUND.get() + 1);
     // No handler finds bp's pointer half done; nor does it begin a section that nobody sees end.
     signals::blocked(|| {
-        Flavor::ALL.into_iter().filter(|flavor| is_registered(*flavor)).for_each(unregister_at_end);
+        let registered = Flavor::ALL.into_iter().filter(|flavor| is_registered(*flavor));
+        registered.filter(|_| !removed::is("end")).for_each(unregister_at_end);
     });
     defer::thread_ends();
 }
@@ -298,7 +301,9 @@ impl Pool {
     /// In a child process: the other threads are gone, and their records free.
     pub(crate) fn after_fork(&mut self) {
         let own = if Flavor::Bp.is_attached() { Flavor::Bp.record() } else { None };
-        let is_own = |record: &&Record| own.is_some_and(|own| ptr::eq(*record, own));
+        let is_own = |record: &&Record| {
+            own.is_some_and(|own| ptr::eq(*record, own)) && !removed::is("own record")
+        };
         self.free.clear();
         self.free.extend(self.all.iter().filter(|record| !is_own(record)));
     }
@@ -318,7 +323,7 @@ pub(crate) fn attached(flavor: Flavor) {
 
 /// Registers the calling thread for bp, if that is there, so that none of its signal handlers has to.
 pub(crate) fn register_ahead() {
-    if AHEAD.load(Relaxed) && !is_registered(Flavor::Bp) {
+    if AHEAD.load(Relaxed) && !is_registered(Flavor::Bp) && !removed::is("ahead") {
         quiescence_urcu_bp_register();
     }
 }
@@ -345,7 +350,9 @@ fn give_back(record: &'static Record) {
     // SAFETY: the thread's own pointer.
     unsafe { place.write(ptr::null()) };
     leave(Flavor::Bp, record);
-    pool().free.push(record);
+    if !removed::is("give back") {
+        pool().free.push(record);
+    }
 }
 
 // ---- callbacks ---------------------------------------------------------------------------------------
@@ -368,6 +375,9 @@ pub(crate) fn surroundings(flavor: Flavor) -> Surroundings {
 }
 
 fn begin(flavor: Flavor) -> usize {
+    if removed::is("surroundings") {
+        return 0;
+    }
     register_ahead();
     if flavor == Flavor::Bp {
         return 0;

@@ -268,8 +268,18 @@ pub(crate) fn until(is_so: impl Fn() -> bool) {
 
 /// Runs a test again, in a process of its own, with this role and environment; an end to it comes in time.
 pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
+    again_within("100", test, role, environment)
+}
+
+/// The same, for a process that may be one that never ends.
+pub(crate) fn again_within(
+    seconds: &str,
+    test: &str,
+    role: &str,
+    environment: &[(&str, &str)],
+) -> Output {
     let mut again = Command::new("timeout");
-    again.args(["--signal=KILL", "100"]).arg(std::env::current_exe().unwrap());
+    again.args(["--signal=KILL", seconds]).arg(std::env::current_exe().unwrap());
     again.args([test, "--exact", "--nocapture", "--test-threads=1"]).env("ROLE", role);
     again.envs(environment.iter().copied());
     again.output().expect("coreutils")
@@ -277,5 +287,5 @@ pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Out
 
 /// The role that the process was started for.
 pub(crate) fn role() -> Option<String> {
-    std::env::var("ROLE").ok()
+    std::env::var("ROLE").ok().filter(|role| !role.is_empty())
 }

@@ -119,12 +119,14 @@ fn a_section_goes_on_in_the_child() {
 #[test]
 fn the_child_has_all_records_of_bp() {
     attach();
+    read_lock(BP); // who forks keeps its own
+    read_unlock(BP);
     beside_readers(|| {
         let code = in_child(|| {
             read_lock(BP);
             let own = bp_pointer().addr();
             let (inside, is_inside) = mpsc::channel();
-            let readers: Vec<_> = (0..40)
+            let readers: Vec<_> = (0..70)
                 .map(|_| {
                     let (end, may_end) = mpsc::channel::<()>();
                     let inside = inside.clone();
@@ -138,7 +140,7 @@ fn the_child_has_all_records_of_bp() {
                 })
                 .collect();
             let mut records: std::collections::BTreeSet<usize> =
-                is_inside.iter().take(40).collect();
+                is_inside.iter().take(70).collect();
             records.insert(own);
             let state = quiescence_urcu_start_poll(BP);
             read_unlock(BP);
@@ -148,7 +150,7 @@ fn the_child_has_all_records_of_bp() {
                 reader.join().unwrap();
             }
             quiescence_urcu_synchronize(BP);
-            records.len() == 41
+            records.len() == 71
         });
         assert_eq!(code, 0);
     });
@@ -226,4 +228,39 @@ fn the_child_finds_no_lock_held() {
     }
     stop.store(true, Relaxed);
     busy.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+static COPIED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+
+extern "C" fn looks_before() {
+    COPIED[0].store(is_blocked(libc::SIGUSR1), SeqCst);
+}
+
+extern "C" fn looks_after_in_parent() {
+    COPIED[1].store(is_blocked(libc::SIGUSR1), SeqCst);
+}
+
+extern "C" fn looks_after_in_child() {
+    COPIED[2].store(is_blocked(libc::SIGUSR1), SeqCst);
+}
+
+/// A handler that reads for the first time would register its thread, for which it would wait for a lock that the fork
+/// holds. Ours are called before and after those handlers that were installed earlier, as quiescence's own are.
+#[test]
+fn no_handler_runs_while_the_memory_is_copied() {
+    const TEST: &str = "fork::no_handler_runs_while_the_memory_is_copied";
+    if role().is_none() {
+        let output = again(TEST, "alone", &[]);
+        return assert!(output.status.success(), "{output:?}");
+    }
+    let handlers: [unsafe extern "C" fn(); 3] =
+        [looks_before, looks_after_in_parent, looks_after_in_child];
+    let [before, parent, child] = handlers.map(Some);
+    // SAFETY: three functions that live for ever.
+    assert_eq!(unsafe { libc::pthread_atfork(before, parent, child) }, 0);
+    attach();
+    quiescence_urcu_synchronize(MEMB);
+    assert_eq!(in_child(|| COPIED[0].load(SeqCst) && COPIED[2].load(SeqCst)), 0);
+    assert!(COPIED[0].load(SeqCst) && COPIED[1].load(SeqCst));
+    assert!(!is_blocked(libc::SIGUSR1));
 }

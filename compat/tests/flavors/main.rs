@@ -9,3 +9,5 @@ mod fork;
 mod misuse;
 mod qsbr;
 mod readers;
+#[cfg(feature = "chaos")]
+mod removed;
