@@ -170,6 +170,8 @@ pub enum Mutant {
     NoUnlink,
     /// Hash tables: two may put the same bucket into the list.
     NoClaim,
+    /// Hash tables: who has shrunk a table does not look whether it is to grow again.
+    LostResize,
     /// Futures are not woken.
     LostWaker,
     /// Lanes: who pushes does not release what it has written.

@@ -12,6 +12,8 @@ use quiescence::intrusive::{
 };
 use quiescence::{Domain, Private};
 
+mod common;
+
 /// An object in a table.
 #[repr(C)]
 struct Item {
@@ -348,6 +350,75 @@ fn a_table_that_is_emptied_shrinks_and_grows_again() {
     // By hand, to the end.
     pair.table.resize(1);
     assert_eq!(pair.table.buckets(), 4);
+}
+
+/// What is wanted while buckets are being taken away is seen by whoever does that.
+#[test]
+fn what_is_asked_for_while_a_table_shrinks_is_done() {
+    let options = Options { buckets: 1 << 12, accounting: false, ..Options::default() };
+    let pair = Pair::new(options, HASHES[1]);
+    let section = pair.domain.read();
+    thread::scope(|scope| {
+        let resizing = scope.spawn(|| pair.table.resize(2));
+        wait_for(&pair.table, |buckets| buckets == 2); // it waits for our section now
+        for key in 0..4_096 {
+            // SAFETY: in a section; freed by `pair`.
+            unsafe { pair.table.add((pair.hash)(key), Item::leak(key, key)) };
+        }
+        assert_eq!(pair.table.buckets(), 2);
+        drop(section);
+        resizing.join().unwrap();
+    });
+    assert!(pair.table.buckets() >= 1_024, "{} buckets", pair.table.buckets());
+}
+
+#[cfg(feature = "chaos")]
+#[test]
+fn a_lost_request_is_noticed() {
+    if common::role().is_some() {
+        quiescence::chaos::remove_step(quiescence::chaos::Mutant::LostResize);
+        return what_is_asked_for_while_a_table_shrinks_is_done();
+    }
+    let output = common::again("a_lost_request_is_noticed", "lost", &[]);
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(!output.status.success() && said.contains("2 buckets"), "{said}");
+}
+
+/// In a child process nobody is at work on the table any more, whatever was begun.
+#[test]
+fn a_child_process_finds_its_tables_whole() {
+    let pair = Pair::new(Options::default(), HASHES[1]);
+    pair.table.resize(1 << 12);
+    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let section = pair.domain.read();
+            entered.wait();
+            leave.wait();
+            drop(section);
+        });
+        entered.wait();
+        let resizing = scope.spawn(|| pair.table.resize(2));
+        wait_for(&pair.table, |buckets| buckets == 2); // it waits for the section now
+        common::in_child(|| {
+            let table = &pair.table;
+            let section = pair.domain.read();
+            for key in 0..1_000 {
+                // SAFETY: in a section; the process ends before they are freed.
+                unsafe { table.add((pair.hash)(key), Item::leak(key, key)) };
+            }
+            drop(section);
+            table.resize(1 << 10);
+            assert_eq!(table.buckets(), 1 << 10);
+            table.resize(1 << 3);
+            assert_eq!(table.buckets(), 1 << 3);
+            (0..1_000).for_each(|key| assert_eq!(pair.values(key), [key]));
+        });
+        leave.wait();
+        resizing.join().unwrap();
+    });
+    assert_eq!(pair.table.buckets(), 2);
 }
 
 #[test]

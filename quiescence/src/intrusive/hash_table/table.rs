@@ -16,6 +16,7 @@ use super::node::Node;
 use super::split;
 use super::worker::{self, Locked, Work};
 use super::{Options, Protection};
+use crate::chaos::{self, Mutant};
 use crate::sync::Counter;
 
 /// New buckets that whoever grows the table puts into the list himself.
@@ -315,7 +316,7 @@ impl<R: Protection> Table<R> {
     fn shrink(&self) {
         self.readers.synchronize();
         let board = worker::lock();
-        let (size, target) = (self.size.load(Relaxed), self.target.load(Relaxed));
+        let (size, target) = (self.size.load(Relaxed), self.wanted(&board));
         if target > size {
             // Somebody wants more again, and nothing has been taken away yet.
             self.size.store(target.min(self.buckets.allocated()), Release);
@@ -359,12 +360,18 @@ impl<R: Protection> Table<R> {
         }
     }
 
+    /// The size that is wanted, for who works on the table. Nobody changes it while he holds the lock.
+    fn wanted(&self, _board: &Locked) -> usize {
+        let (size, target) = (self.size.load(Relaxed), self.target.load(Relaxed));
+        if chaos::mutant(Mutant::LostResize) { size.min(target) } else { target }
+    }
+
     /// What is to be done next, for who works on the table.
     fn next_step(&self, board: &mut Locked) -> Step {
         if board.is_dying(self.as_work()) {
             return Step::End;
         }
-        let (size, target) = (self.size.load(Relaxed), self.target.load(Relaxed));
+        let (size, target) = (self.size.load(Relaxed), self.wanted(board));
         // A child process may find that a thread that it does not have was at it.
         if self.is_shrinking.load(Relaxed) {
             return Step::Shrink;
