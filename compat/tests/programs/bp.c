@@ -150,7 +150,7 @@ static void child_of_a_reader(int with_section)
 		CHECK(rcu_read_ongoing());
 		rcu_read_unlock();
 		synchronize_rcu();
-		_exit(0);
+		child_leaves();
 	}
 	urcu_bp_after_fork_parent();
 	child_ended_well(child);
@@ -188,7 +188,7 @@ static void a_section_goes_on_in_the_child(void)
 		CHECK(!flag_is_set(&updater.done));
 		rcu_read_unlock();
 		thread_end(updater.thread);
-		_exit(0);
+		child_leaves();
 	}
 	urcu_bp_after_fork_parent();
 	rcu_read_unlock();

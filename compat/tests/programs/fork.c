@@ -73,7 +73,7 @@ static void fork_and_go_on(void (*in_child)(void))
 	if (child == 0) {
 		after_fork_child();
 		in_child();
-		_exit(0);
+		child_leaves();
 	}
 	after_fork_parent();
 	idle_begin();
@@ -139,7 +139,7 @@ static void with_callbacks_queued(void)
 	if (child == 0) {
 		after_fork_child();
 		queued_is_run();
-		_exit(0);
+		child_leaves();
 	}
 	after_fork_parent();
 	idle_begin();
@@ -198,7 +198,7 @@ static void hooks_of_the_hash_table(void)
 		CHECK_EQUAL(told_child, 1);
 		CHECK_EQUAL(told_parent, 0);
 		everything();
-		_exit(0);
+		child_leaves();
 	}
 	after_fork_parent();
 	CHECK_EQUAL(told_parent, 1);
@@ -224,7 +224,7 @@ static void beside_another_threads_section(void)
 	if (child == 0) {
 		after_fork_child();
 		everything();
-		_exit(0);
+		child_leaves();
 	}
 	after_fork_parent();
 	idle_begin();
@@ -248,7 +248,7 @@ static void without_hooks(void)
 		rcu_quiescent_state();
 		synchronize_rcu();
 		everything();
-		_exit(0);
+		child_leaves();
 	}
 	idle_begin();
 	child_ended_well(child);

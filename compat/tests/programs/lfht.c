@@ -777,7 +777,7 @@ static void in_a_child(void)
 		check_all(table, items, 2 * COUNT);
 		empty(table, items, 2 * COUNT);
 		table_end(table);
-		_exit(0);
+		child_leaves();
 	}
 	call_rcu_after_fork_parent();
 	idle_begin();

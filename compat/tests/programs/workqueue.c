@@ -287,7 +287,7 @@ static void across_a_fork(void)
 		WAIT_UNTIL(count_of(&ran) == 3);
 		urcu_workqueue_flush_queued_work(queue);
 		urcu_workqueue_destroy(queue);
-		_exit(0);
+		child_leaves();
 	}
 	urcu_workqueue_resume_worker(queue);
 	urcu_workqueue_flush_queued_work(queue);
