@@ -16,6 +16,7 @@ is_long=false
 which_libraries=(stock ours)
 libraries="$here/../../target/compat/lib"
 temporary=
+place=
 started=()
 # Put before the commands that run as another user, where a script has such.
 as_user=()
@@ -163,7 +164,7 @@ clean_up() {
         done
         kill -KILL "${all[@]}" 2>/dev/null
     fi
-    [ -n "$temporary" ] && rm -rf "$temporary"
+    [ -n "$temporary" ] && rm -rf "$temporary" "$place"
     exit $code
 }
 
@@ -231,6 +232,27 @@ memory() { awk '/^VmHWM:/ { printf "%.1f MiB", $2 / 1024 }' "/proc/$1/status"; }
 # quiet LOG: neither our library nor an assertion has said anything there.
 quiet() {
     ! grep -E 'liburcu|quiescence: |[Aa]ssert' "$temporary/$1.log" || fail "$1 has complaints"
+}
+
+# in_memory KIB: a directory in memory if there is so much room, else $temporary: a busy disk lets a rename wait for
+# seconds. Not for libraries: nothing may be executed there on some machines. To $place.
+in_memory() {
+    place=$temporary
+    if [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt "$1" ] 2>/dev/null; then
+        place=$(mktemp -d "/dev/shm/quiescence-$client_name.XXXXXX") || exit 1
+        chmod 755 "$place"
+    fi
+}
+
+# timed COMMAND...: runs it; how long the longest of all of them took is $longest_ms.
+longest_ms=0
+timed() {
+    local begin=${EPOCHREALTIME/./} code took_ms
+    "$@"
+    code=$?
+    took_ms=$(((${EPOCHREALTIME/./} - begin) / 1000))
+    [ "$took_ms" -le $longest_ms ] || longest_ms=$took_ms
+    return $code
 }
 
 # A port of the loopback that nobody has, neither UDP nor TCP.

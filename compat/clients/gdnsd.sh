@@ -12,7 +12,7 @@ need dnsperf dnsperf
 need kdig knot-dnsutils
 
 configuration() {
-    local which=$1 port=$2 place=$temporary/$1
+    local which=$1 port=$2 place=$place/$1
     mkdir -p "$place/zones"
     zone_text 1 1 >"$place/zones/one.test"
     zone_text 2 1 >"$place/zones/two.test"
@@ -29,20 +29,20 @@ TEXT
 }
 
 # control WHICH ACTION: waits until the daemon has done it.
-control() { gdnsdctl -c "$temporary/$1" -t 30 "$2"; }
+control() { gdnsdctl -c "$place/$1" -t 30 "$2"; }
 
 # A daemon that has replaced ours, and that we were not told of.
 clean_up_first() {
-    local place
-    for place in "$temporary"/*/config; do gdnsdctl -c "${place%/config}" -o -i -t 5 stop; done
+    local configuration
+    for configuration in "$place"/*/config; do gdnsdctl -c "${configuration%/config}" -o -i -t 5 stop; done
 }
 
 # run_server WHICH: gdnsd with these libraries; $port and $pid are its.
 run_server() {
     port=$(free_port)
     configuration "$1" "$port"
-    start "gdnsd-$1" "$1" gdnsd -c "$temporary/$1" start
-    until_true 20 "gdnsd is there" gdnsdctl -c "$temporary/$1" -o -t 5 status
+    start "gdnsd-$1" "$1" gdnsd -c "$place/$1" start
+    until_true 20 "gdnsd is there" gdnsdctl -c "$place/$1" -o -t 5 status
     uses "$1" "$pid" liburcu-qsbr
     generation_is "$port" one.test. 1
 }
@@ -52,23 +52,23 @@ reload() {
     local zone number=0
     for zone in one two; do
         number=$((number + 1))
-        zone_text $number "$2" >"$temporary/$1/new"
-        mv "$temporary/$1/new" "$temporary/$1/zones/$zone.test"
+        zone_text $number "$2" >"$place/$1/new"
+        mv "$place/$1/new" "$place/$1/zones/$zone.test"
     done
-    control "$1" reload-zones >>"$temporary/gdnsdctl.log" 2>&1 || fail "reload-zones"
+    timed control "$1" reload-zones >>"$temporary/gdnsdctl.log" 2>&1 || fail "reload-zones"
     generation_is "$port" one.test. "$2"
     generation_is "$port" two.test. "$2"
 }
 
 under_load() {
     local which=$1 load_s=$2
-    serial=1
+    serial=1 longest_ms=0
     load_start "$port" "$load_s"
     answers_start "$port" "$load" one.test two.test
     while kill -0 "$load" 2>/dev/null; do serial=$((serial + 1)); reload "$which" $serial; done
     load_end
     answers_end
-    say "$which: $load_sent queries and $answers_seen answers looked at, $((serial - 1)) reloads meanwhile," \
+    say "$which: $load_sent queries and $answers_seen answers looked at, $((serial - 1)) reloads meanwhile (the longest in $longest_ms ms)," \
         "none lost or wrong; memory at most $(memory "$pid")"
 }
 
@@ -95,6 +95,7 @@ shut_down() {
     quiet "gdnsd-$1"
 }
 
+in_memory 100000
 queries one.test two.test >"$temporary/queries"
 for which in "${which_libraries[@]}"; do
     run_server "$which"

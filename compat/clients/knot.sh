@@ -13,7 +13,7 @@ need kdig knot-dnsutils
 need knsupdate knot-dnsutils
 
 configuration() {
-    local which=$1 port=$2 place=$temporary/$1
+    local which=$1 port=$2 place=$place/$1
     mkdir -p "$place/db"
     zone_text 1 1 >"$place/reload.test.zone"
     zone_text 2 1 >"$place/update.test.zone"
@@ -55,23 +55,23 @@ TEXT
 control() {
     local which=$1
     shift
-    knotc -c "$temporary/$which/knot.conf" -b -t 30 "$@"
+    knotc -c "$place/$which/knot.conf" -b -t 30 "$@"
 }
 
 # run_server WHICH: knotd with these libraries; $port and $pid are its.
 run_server() {
     port=$(free_port)
     configuration "$1" "$port"
-    start "knotd-$1" "$1" knotd -c "$temporary/$1/knot.conf"
+    start "knotd-$1" "$1" knotd -c "$place/$1/knot.conf"
     until_true 20 "knotd is there" control "$1" status
     uses "$1" "$pid" liburcu
     generation_is "$port" reload.test. 1
 }
 
 reload() {
-    zone_text 1 "$2" >"$temporary/$1/new.zone"
-    mv "$temporary/$1/new.zone" "$temporary/$1/reload.test.zone"
-    control "$1" zone-reload reload.test >>"$temporary/knotc.log" 2>&1 || fail "zone-reload"
+    zone_text 1 "$2" >"$place/$1/new.zone"
+    mv "$place/$1/new.zone" "$place/$1/reload.test.zone"
+    timed control "$1" zone-reload reload.test >>"$temporary/knotc.log" 2>&1 || fail "zone-reload"
     generation_is "$port" reload.test. "$2"
 }
 
@@ -95,6 +95,7 @@ update() {
 # under_load WHICH SECONDS: everything at once.
 under_load() {
     local which=$1 load_s=$2 churn serial=1
+    longest_ms=0
     load_start "$port" "$load_s"
     answers_start "$port" "$load" reload.test update.test
     transfers_start "$port" "$load" 1 reload.test
@@ -114,7 +115,7 @@ under_load() {
     updates=$((2 * $(cat "$temporary/updates")))
     # knotd frees what each has replaced by a callback.
     needed=$((updates + serial - 1))
-    say "$which: $load_sent queries, $answers_seen answers and $transfers_seen transfers looked at, $((serial - 1)) reloads and" \
+    say "$which: $load_sent queries, $answers_seen answers and $transfers_seen transfers looked at, $((serial - 1)) reloads (the longest in $longest_ms ms) and" \
         "$updates updates meanwhile, none lost or wrong; memory at most $(memory "$pid")"
 }
 
@@ -127,6 +128,7 @@ shut_down() {
     quiet "knotd-$1"
 }
 
+in_memory 1000000
 queries reload.test update.test >"$temporary/queries"
 for which in "${which_libraries[@]}"; do
     run_server "$which"

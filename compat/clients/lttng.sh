@@ -29,9 +29,9 @@ shared=/dev/shm/lttng-ust-wait-8-$user
 [ -e "$shared" ] && shared=
 clean_up_first() { [ -z "$shared" ] || rm -f "$shared"; }
 
-# place WHICH: the directory of everything of this session daemon; $home is it.
-place() {
-    home=$temporary/$1
+# make_home WHICH: the directory of everything of this session daemon; $home is it.
+make_home() {
+    home=$place/$1
     mkdir -p "$home/run/quiescence" "$home/output"
     chmod 700 "$home/run" "$home/run/quiescence"
     [ ${#as_user[@]} = 0 ] || chown -R "$user" "$home"
@@ -43,7 +43,7 @@ control() { in_place timeout 60 "${as_user[@]}" lttng --quiet "$@" >>"$temporary
 # run_daemons WHICH: the session daemon, whose consumer has a library path of its own; and a relay daemon.
 run_daemons() {
     local which=$1 consumer_libraries=()
-    place "$which"
+    make_home "$which"
     [ "$which" = stock ] || consumer_libraries=("--consumerd64-libdir=$libraries")
     control_port=$(free_port)
     local variables=(HOME="$home" LTTNG_HOME="$home")
@@ -161,6 +161,7 @@ shut_down() {
     done
 }
 
+in_memory 300000
 cc -O2 -I"$here" -o "$temporary/traced" "$here/traced.c" -llttng-ust -ldl -lpthread >"$temporary/cc.log" 2>&1 ||
     fail "cannot compile traced.c"
 for which in "${which_libraries[@]}"; do

@@ -9,12 +9,9 @@ for program in mkfs.xfs xfs_repair xfs_db xfs_copy; do need $program xfsprogs; d
 
 directories=40
 
-# Images in memory if there is room: the tools wait for the disk again and again.
-images=$temporary
-if [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 3000000 ] 2>/dev/null; then
-    images=$(mktemp -d /dev/shm/quiescence-xfs.XXXXXX) || exit 1
-    clean_up_first() { rm -rf "$images"; }
-fi
+# The tools wait for the disk again and again.
+in_memory 3000000
+images=$place
 
 # Directories of 40 files and 3 symbolic links, for mkfs.xfs -p.
 prototype() {
