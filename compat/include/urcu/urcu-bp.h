@@ -35,10 +35,10 @@ extern void urcu_bp_read_unlock(void);
 extern int urcu_bp_read_ongoing(void);
 #endif
 
-#define urcu_bp_dereference		rcu_dereference
-#define urcu_bp_cmpxchg_pointer		rcu_cmpxchg_pointer
-#define urcu_bp_xchg_pointer		rcu_xchg_pointer
-#define urcu_bp_set_pointer		rcu_set_pointer
+#define urcu_bp_dereference(p)			rcu_dereference(p)
+#define urcu_bp_cmpxchg_pointer(p, old, _new)	rcu_cmpxchg_pointer((p), (old), (_new))
+#define urcu_bp_xchg_pointer(p, v)		rcu_xchg_pointer((p), (v))
+#define urcu_bp_set_pointer(p, v)		rcu_set_pointer((p), (v))
 
 extern void *urcu_bp_dereference_sym(void *p);
 extern void *urcu_bp_cmpxchg_pointer_sym(void **p, void *old, void *_new);

@@ -90,7 +90,7 @@ typedef uint16_t __attribute__((__may_alias__)) _uatomic_2;
 typedef uint32_t __attribute__((__may_alias__)) _uatomic_4;
 typedef unsigned long __attribute__((__may_alias__)) _uatomic_long;
 
-_URCU_ALWAYS_INLINE void _uatomic_and(volatile void *addr, unsigned long val, int len)
+static __inline__ void _uatomic_and(volatile void *addr, unsigned long val, int len)
 {
 	if (len == 1)
 		__atomic_fetch_and((volatile _uatomic_1 *) addr, (uint8_t) val, _UATOMIC_UNORDERED);
@@ -102,7 +102,7 @@ _URCU_ALWAYS_INLINE void _uatomic_and(volatile void *addr, unsigned long val, in
 		__atomic_fetch_and((volatile _uatomic_long *) addr, val, _UATOMIC_UNORDERED);
 }
 
-_URCU_ALWAYS_INLINE void _uatomic_or(volatile void *addr, unsigned long val, int len)
+static __inline__ void _uatomic_or(volatile void *addr, unsigned long val, int len)
 {
 	if (len == 1)
 		__atomic_fetch_or((volatile _uatomic_1 *) addr, (uint8_t) val, _UATOMIC_UNORDERED);

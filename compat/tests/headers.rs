@@ -1,0 +1,348 @@
+//! Our headers beside Debian's: that each compiles alone, in every C and C++; that every name which programs find in
+//! liburcu's is in ours, with the same parameters and the same layout; what the macros answer; and what the compiler
+//! makes of the inlined readers. None of it needs a library, ours or theirs.
+//!
+//! Each comparison is also made with a header of ours that has a fault put in, and must find it.
+
+#[path = "headers/exceptions.rs"]
+mod exceptions;
+#[path = "headers/offered.rs"]
+mod offered;
+#[path = "headers/readers.rs"]
+mod readers;
+#[path = "headers/tree.rs"]
+mod tree;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use exceptions::{EXCEPTIONS, OTHER_PROCESSORS};
+use offered::offered;
+use tree::{Tree, run, scratch};
+
+const DIALECTS: [&str; 7] = [
+    "gcc -std=c89 -x c",
+    "gcc -std=c99 -x c",
+    "gcc -std=c11 -x c",
+    "gcc -std=gnu17 -x c",
+    "g++ -std=c++11 -x c++",
+    "g++ -std=c++17 -x c++",
+    "g++ -std=c++20 -x c++",
+];
+
+/// What programs ask of the headers.
+const SWITCHES: [&[&str]; 4] = [
+    &[],
+    &["-D_LGPL_SOURCE"],
+    &["-DURCU_INLINE_SMALL_FUNCTIONS", "-DURCU_API_MAP"],
+    &["-D_LGPL_SOURCE", "-DURCU_API_MAP", "-DDEBUG_RCU"],
+];
+
+/// The way of processors that have no header of their own.
+const OTHER_PROCESSOR: [&str; 6] = [
+    "-D_URCU_ARCH_H",
+    "-D_URCU_UATOMIC_H",
+    "-include",
+    "urcu/arch/gcc.h",
+    "-include",
+    "urcu/uatomic/gcc.h",
+];
+
+/// `<urcu/map/urcu.h>` is for programs that have chosen.
+fn needs(header: &str) -> &'static [&'static str] {
+    if header == "urcu/map/urcu.h" { &["-DRCU_MEMBARRIER"] } else { &[] }
+}
+
+#[test]
+fn every_header_compiles_alone() {
+    let ours = Tree::ours();
+    let headers = ours.headers();
+    assert!(headers.len() > 70, "{headers:?}");
+    for header in &headers {
+        for dialect in DIALECTS {
+            for switches in [SWITCHES[0], SWITCHES[2], SWITCHES[3]] {
+                let mut options =
+                    vec!["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"];
+                options.extend(switches.iter().chain(needs(header)));
+                // A header of macros alone is an empty program to a pedant.
+                let source = format!("#include <{header}>\nextern int program;\n");
+                let compiled = ours.compile(dialect, &options, &source);
+                assert!(compiled.ok, "<{header}>, {dialect} {switches:?}:\n{}", compiled.err);
+            }
+        }
+    }
+}
+
+/// Otherwise what is missing in ours would be found in Debian's, on machines that have both.
+#[test]
+fn our_headers_include_none_of_debians() {
+    let (ours, debians) = (Tree::ours(), Tree::debians());
+    let debians = format!("{}/urcu", debians.root.display());
+    for header in ours.headers() {
+        for switches in SWITCHES {
+            let mut options = vec!["-M"];
+            options.extend(switches.iter().chain(needs(&header)));
+            let compiled = ours.compile("gcc -x c", &options, &format!("#include <{header}>\n"));
+            assert!(compiled.ok && compiled.out.contains("include/urcu"), "{header}");
+            assert!(!compiled.out.contains(&debians), "<{header}>: {}", compiled.out);
+        }
+    }
+}
+
+#[test]
+fn every_header_of_debians_is_there() {
+    let ours: BTreeSet<String> = Tree::ours().headers().into_iter().collect();
+    for header in Tree::debians().headers() {
+        let foreign = OTHER_PROCESSORS.iter().any(|name| header.ends_with(&format!("/{name}.h")));
+        assert_eq!(ours.contains(&header), !foreign, "{header}");
+    }
+}
+
+/// What Debian's headers offer and those of `tree` do not, with the header that it was missed in first. Of those headers
+/// that begin like `which`.
+fn missing(tree: &Tree, which: &str) -> BTreeMap<String, String> {
+    let debians = Tree::debians();
+    let mut missing = BTreeMap::new();
+    for header in debians.headers() {
+        if !header.starts_with(which) {
+            continue;
+        }
+        // Those of other processors do not compile here.
+        if !tree.root.join(&header).exists() || header.ends_with("aarch64.h") {
+            continue;
+        }
+        for switches in SWITCHES {
+            let mut options = switches.to_vec();
+            options.extend(needs(&header));
+            let theirs = offered(&debians, &header, &options);
+            let ours = offered(tree, &header, &options);
+            for (name, parameters) in &theirs.macros {
+                let kept = ours.names.contains(name)
+                    || ours.macros.get(name).is_some_and(|ours| {
+                        ours == parameters || *parameters == -1 || *parameters == -2
+                    });
+                // Guards against being included twice are each header's own; a switch is the program's.
+                let is_guard = name.starts_with('_') && name.ends_with("_H");
+                let is_switch = switches.contains(&format!("-D{name}").as_str());
+                if !kept && !is_guard && !is_switch {
+                    missing.entry(name.clone()).or_insert_with(|| header.clone());
+                }
+            }
+            for name in &theirs.names {
+                if !ours.names.contains(name) && !ours.macros.contains_key(name) {
+                    missing.entry(name.clone()).or_insert_with(|| header.clone());
+                }
+            }
+        }
+    }
+    missing
+}
+
+#[test]
+fn every_name_of_debians_is_there() {
+    let missing = missing(&Tree::ours(), "urcu");
+    let excepted: BTreeSet<&str> =
+        EXCEPTIONS.iter().flat_map(|(_, names)| *names).copied().collect();
+    let unknown: Vec<_> =
+        missing.iter().filter(|(name, _)| !excepted.contains(name.as_str())).collect();
+    assert!(unknown.is_empty(), "in Debian's headers and not in ours: {unknown:#?}");
+    // An exception that is none is a mistake in the table.
+    let needless: Vec<_> = excepted.iter().filter(|name| !missing.contains_key(**name)).collect();
+    assert!(needless.is_empty(), "excepted, and there: {needless:?}");
+}
+
+/// Declares every function of Debian's headers again after those of `tree`: the compiler says which are others.
+fn conflicts(tree: &Tree, name: &str) -> Result<usize, String> {
+    let debians = Tree::debians();
+    let mut count = 0;
+    for flavor in ["memb", "mb", "qsbr", "bp", "signal"] {
+        for switches in [&["-DURCU_API_MAP"][..], &["-DURCU_API_MAP", "-D_LGPL_SOURCE"]] {
+            let headers: String =
+                [format!("urcu-{flavor}"), "cds".into(), "ref".into(), "futex".into()]
+                    .iter()
+                    .map(|header| format!("#include <urcu/{header}.h>\n"))
+                    .collect();
+            let list = scratch(name).join("prototypes");
+            let place = list.to_str().expect("a path in ASCII");
+            let mut options = vec!["-fsyntax-only", "-aux-info", place];
+            options.extend(switches);
+            let compiled = debians.compile("gcc -x c", &options, &headers);
+            assert!(compiled.ok, "{}", compiled.err);
+            let mut again = headers.clone();
+            let prototypes = std::fs::read_to_string(&list).expect("what -aux-info has written");
+            let of_debians = format!("/* {}/urcu", debians.root.display());
+            for line in prototypes.lines().filter(|line| line.starts_with(&of_debians)) {
+                let prototype = line.split("*/").nth(1).unwrap_or("").trim();
+                let prototype = prototype.split_inclusive(';').next().unwrap_or("");
+                let plain = prototype.trim_start_matches("extern ").trim_start_matches("static ");
+                let name = function_name(plain);
+                // By a macro it is another name of something that is declared, too.
+                again.push_str(&format!("#undef {name}\n{plain}\n"));
+                count += 1;
+            }
+            let mut options = vec!["-fsyntax-only", "-w"];
+            options.extend(switches);
+            let compiled = tree.compile("gcc -x c", &options, &again);
+            if !compiled.ok {
+                return Err(compiled.err);
+            }
+        }
+    }
+    Ok(count)
+}
+
+fn function_name(prototype: &str) -> &str {
+    let end = prototype.find(" (").expect("a function's prototype");
+    prototype[..end].rsplit([' ', '*']).next().expect("a name")
+}
+
+#[test]
+fn every_function_is_declared_as_debians() {
+    let count = conflicts(&Tree::ours(), "signatures");
+    assert!(count.as_ref().is_ok_and(|count| *count > 1_000), "{count:?}");
+}
+
+#[test]
+fn layouts_and_constants_are_debians() {
+    let theirs = run(&Tree::debians(), "layouts.c", "layouts-debians", &["-w"]);
+    let ours = run(&Tree::ours(), "layouts.c", "layouts-ours", &[]);
+    assert!(theirs.as_ref().is_ok_and(|text| text.lines().count() > 100), "{theirs:?}");
+    assert_eq!(ours, theirs);
+}
+
+/// So that a structure which the comparison leaves out is noticed.
+#[test]
+fn the_comparison_of_layouts_has_every_structure() {
+    let program = include_str!("headers/layouts.c");
+    let debians = Tree::debians();
+    for header in debians.headers() {
+        if OTHER_PROCESSORS.iter().any(|name| header.ends_with(&format!("/{name}.h"))) {
+            continue;
+        }
+        let mut options = vec!["-E", "-P", "-D_LGPL_SOURCE"];
+        options.extend(needs(&header));
+        let source = format!("#include <{header}>\n");
+        let text = debians.compile("gcc -x c", &options, &source).out;
+        for (at, _) in text.match_indices("struct ") {
+            let mut words = text[at + 7..].split_whitespace();
+            let (name, next) = (words.next().unwrap_or(""), words.next());
+            let ours =
+                ["cds_", "__cds_", "urcu_", "rcu_"].iter().any(|start| name.starts_with(start));
+            let inside = name == "cds_lfq_node_rcu_dummy"; // the queue's own, in our library as well
+            if next == Some("{") && ours && !inside {
+                assert!(program.contains(&format!("TYPE(struct {name});")), "struct {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_macro_is_used_without_a_warning() {
+    let ours = Tree::ours();
+    let source = include_str!("headers/usage.c");
+    for dialect in DIALECTS {
+        for more in
+            [&["-O2"][..], &["-O0", "-D_LGPL_SOURCE"], &["-O2", "-D_LGPL_SOURCE", "-DDEBUG_RCU"]]
+        {
+            for pedantic in [&["-Wpedantic", "-DPEDANTIC"][..], &[]] {
+                let mut options = vec!["-Wall", "-Wextra", "-Werror", "-c", "-o", "/dev/null"];
+                options.extend(more.iter().chain(pedantic));
+                let compiled = ours.compile(dialect, &options, source);
+                assert!(compiled.ok, "{dialect} {options:?}:\n{}", compiled.err);
+            }
+        }
+    }
+    let compiled = ours.compile(
+        "gcc -x c -c -o /dev/null -Wall -Wextra -Werror -O2 -D_LGPL_SOURCE",
+        &OTHER_PROCESSOR,
+        source,
+    );
+    assert!(compiled.ok, "for another processor:\n{}", compiled.err);
+}
+
+#[test]
+fn atomic_operations_answer_what_they_should() {
+    let ours = Tree::ours();
+    for (name, level) in
+        [("atomics-plain", "-O0"), ("atomics-small", "-Os"), ("atomics-fast", "-O3")]
+    {
+        assert_eq!(run(&ours, "atomics.c", name, &[level]), Ok(String::new()));
+    }
+    assert_eq!(run(&ours, "atomics.c", "atomics-other", &OTHER_PROCESSOR), Ok(String::new()));
+    // The program itself is right: liburcu's own headers pass it.
+    assert_eq!(run(&Tree::debians(), "atomics.c", "atomics-debians", &["-w"]), Ok(String::new()));
+}
+
+#[test]
+fn faults_of_names_are_found() {
+    let gone = Tree::mutant("name", "urcu/list.h", "cds_list_move", "cds_list_shift");
+    assert!(missing(&gone, "urcu/list.h").contains_key("cds_list_move"));
+    let fewer = Tree::mutant(
+        "parameters",
+        "urcu/hlist.h",
+        "cds_hlist_for_each_safe(pos, p, head)",
+        "cds_hlist_for_each_safe(pos, head)",
+    );
+    assert!(missing(&fewer, "urcu/hlist.h").contains_key("cds_hlist_for_each_safe"));
+    let constant =
+        Tree::mutant("constant", "urcu/wfcqueue.h", "CDS_WFCQ_RET_SRC_EMPTY", "SRC_EMPTY");
+    assert!(missing(&constant, "urcu/wfcqueue.h").contains_key("CDS_WFCQ_RET_SRC_EMPTY"));
+}
+
+#[test]
+fn faults_of_signatures_are_found() {
+    let swapped = Tree::mutant(
+        "signature",
+        "urcu/rculfhash.h",
+        "cds_lfht_del(struct cds_lfht *ht, struct cds_lfht_node *node)",
+        "cds_lfht_del(struct cds_lfht_node *node, struct cds_lfht *ht)",
+    );
+    let found = conflicts(&swapped, "signature-fault");
+    assert!(found.as_ref().is_err_and(|text| text.contains("cds_lfht_del")), "{found:?}");
+    let narrower =
+        Tree::mutant("answer", "urcu/call-rcu.h", "extern int set_cpu", "extern short set_cpu");
+    let found = conflicts(&narrower, "answer-fault");
+    assert!(found.as_ref().is_err_and(|text| text.contains("set_cpu_call_rcu_data")), "{found:?}");
+}
+
+#[test]
+fn faults_of_layouts_are_found() {
+    let theirs = run(&Tree::debians(), "layouts.c", "layouts-faults", &["-w"]);
+    for (name, header, from, to) in [
+        ("futex", "urcu/static/urcu-common.h", "int32_t futex;", "int64_t futex;"),
+        ("waiting", "urcu/static/urcu-qsbr.h", "int waiting;", "long waiting;"),
+        ("order", "urcu/list.h", "*next, *prev;\n};", "*prev, *next;\n};"),
+        ("phase", "urcu/static/urcu-common.h", "(unsigned long) << 2)", "(unsigned long) << 1)"),
+        (
+            "state",
+            "urcu/wfcqueue.h",
+            "CDS_WFCQ_STATE_LAST = (1U << 0)",
+            "CDS_WFCQ_STATE_LAST = (1U << 1)",
+        ),
+    ] {
+        let ours = run(
+            &Tree::mutant(name, header, from, to),
+            "layouts.c",
+            &format!("layouts-{name}"),
+            &["-w"],
+        );
+        assert!(ours.is_ok() && ours != theirs, "{name}: {ours:?}");
+    }
+}
+
+#[test]
+fn faults_of_atomic_operations_are_found() {
+    for (name, from, to) in [
+        ("sub", "-caa_cast_long_keep_sign(v))", "caa_cast_long_keep_sign(v))"),
+        (
+            "size",
+            "if (len == 2)\n\t\t__atomic_fetch_or((volatile _uatomic_2",
+            "if (len == 2)\n\t\t__atomic_fetch_or((volatile _uatomic_1",
+        ),
+        ("and", "__atomic_fetch_and", "__atomic_fetch_or"),
+        ("cmpxchg", "&__uatomic_found,\t", "&(_uatomic_type(addr)){0},\t"),
+    ] {
+        let mutant = Tree::mutant(name, "urcu/uatomic/generic.h", from, to);
+        let ran = run(&mutant, "atomics.c", &format!("atomics-{name}"), &["-w"]);
+        assert!(ran.as_ref().is_err_and(|text| text.contains("atomics.c:")), "{name}: {ran:?}");
+    }
+}
