@@ -7,8 +7,9 @@
 //! Threads of workers are joinable, and nobody here joins them: who has asked for one by `get_call_rcu_thread` may
 //! (`multipathd` does, after `call_rcu_data_free`). One that nobody has asked for detaches itself when it ends, so nothing leaks.
 //!
-//! The default worker's thread ends when it has had nothing to do for [`workers::IDLE_AFTER`], and starts again with the next
-//! callback; not once it has been asked for, since its number would be another thread's some day.
+//! The default worker's thread ends when it has had nothing to do for ten seconds (`QUIESCENCE_CALL_RCU_IDLE_MS` in the
+//! environment says otherwise), and starts again with the next callback; not once it has been asked for, since its
+//! number would be another thread's some day.
 
 mod cpus;
 pub(crate) mod forks;

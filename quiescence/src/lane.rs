@@ -75,6 +75,8 @@ pub enum Left {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct QueuedTwice {
     head: *const Head,
+    /// Or one that was queued near it.
+    about: bool,
 }
 
 // SAFETY: an address to be told.
@@ -90,11 +92,8 @@ impl fmt::Debug for QueuedTwice {
 
 impl fmt::Display for QueuedTwice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the head at {:p}, or one queued near it, is queued while it waits already",
-            self.head
-        )
+        let about = if self.about { ", or one that was queued near it," } else { "" };
+        write!(f, "the head at {:p}{about} is queued while it waits already", self.head)
     }
 }
 
@@ -224,6 +223,11 @@ impl Lane {
     /// Ends a [`pause`](Self::pause); in a child process also.
     pub fn resume(&self) {
         self.shared.resume();
+    }
+
+    /// Says that a thread is about to attend to the lane: a barrier leaves it to that one, and runs nothing here itself.
+    pub fn expect(&self) {
+        self.shared.expect();
     }
 
     /// Says that whoever was to attend to the lane could not: the next push is told again that nobody does.

@@ -158,6 +158,23 @@ fn a_barrier_attends_where_nobody_does() {
     waits_nothing(&domain);
 }
 
+/// A barrier leaves the lane to a runner that is to come.
+#[test]
+fn a_barrier_waits_for_a_runner_that_is_expected() {
+    let domain = Domain::new();
+    let lane = Arc::new(Lane::new(&domain, Wakes::Runner));
+    let (on, was_on) = mpsc::channel();
+    assert!(push(&lane, move || on.send(thread::current().id()).unwrap()).unattended);
+    lane.expect();
+    thread::scope(|scope| {
+        scope.spawn(|| domain.barrier());
+        let runner = spawn(&lane, None);
+        assert_eq!(was_on.recv().unwrap(), runner.thread().id());
+        lane.stop();
+        runner.join().unwrap();
+    });
+}
+
 #[test]
 fn one_runner_at_a_time() {
     let domain = Domain::new();

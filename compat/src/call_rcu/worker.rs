@@ -2,7 +2,6 @@
 
 use std::ffi::{c_int, c_ulong};
 use std::sync::Arc;
-use std::time::Duration;
 
 use quiescence::lane::{Lane, Left, QueuedTwice, Wakes};
 use quiescence::raw::{Function, Head};
@@ -66,14 +65,16 @@ impl Worker {
     pub(super) fn run(self: Arc<Self>) {
         // SAFETY: the thread's own name, a C string of less than 16 bytes.
         unsafe { libc::pthread_setname_np(libc::pthread_self(), c"call_rcu".as_ptr()) };
-        self.go_to_cpu();
+        self.bind();
         let mut idle_after = workers::idle_after(&self);
         let mut batches = 0_u32;
         loop {
             let after_batch = || {
                 batches = batches.wrapping_add(1);
-                if batches.is_multiple_of(LOOK_EVERY) {
-                    self.go_to_cpu();
+                // SAFETY: asks where the thread is.
+                if batches.is_multiple_of(LOOK_EVERY) && unsafe { libc::sched_getcpu() } != self.cpu
+                {
+                    self.bind();
                 }
             };
             let left = self.lane.attend_and(idle_after, after_batch);
@@ -94,10 +95,9 @@ impl Worker {
     }
 
     /// Has the calling thread run on the worker's processor. If that is not there now, later.
-    fn go_to_cpu(&self) {
+    fn bind(&self) {
         let Ok(cpu) = usize::try_from(self.cpu) else { return };
-        // SAFETY: asks where the thread is.
-        if unsafe { libc::sched_getcpu() } == self.cpu || cpu >= libc::CPU_SETSIZE as usize {
+        if cpu >= libc::CPU_SETSIZE as usize {
             return;
         }
         // SAFETY: a set of bits, for which zeroes are right.
@@ -108,6 +108,3 @@ impl Worker {
         unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
     }
 }
-
-/// How long the default worker has nothing to do before its thread ends.
-pub(super) const IDLE_AFTER: Duration = Duration::from_secs(10);

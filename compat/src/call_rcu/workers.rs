@@ -7,16 +7,25 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{Acquire, Release};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use super::worker::{self, Worker};
+use super::worker::Worker;
 use crate::fatal::fatal;
 use crate::flavor::{FLAVORS, Flavor};
 use crate::signals;
 
-/// How long the default worker has nothing to do before its thread ends.
-pub(crate) const IDLE_AFTER: Duration = worker::IDLE_AFTER;
+/// How long a default worker has nothing to do before its thread ends, unless `QUIESCENCE_CALL_RCU_IDLE_MS` says otherwise.
+const IDLE_AFTER_MS: u64 = 10_000;
+
+/// The same, as it is in this process.
+fn idle_after_ms() -> u64 {
+    static IDLE_MS: OnceLock<u64> = OnceLock::new();
+    *IDLE_MS.get_or_init(|| {
+        let said = std::env::var("QUIESCENCE_CALL_RCU_IDLE_MS").ok();
+        said.and_then(|said| said.parse().ok()).unwrap_or(IDLE_AFTER_MS)
+    })
+}
 
 /// A worker, and what is known of its thread.
 pub(super) struct Entry {
@@ -86,6 +95,8 @@ impl Entry {
 
     /// Starts its thread. If the system gives none, callbacks wait for the next one that is queued, or a barrier.
     fn start(&mut self) -> bool {
+        // The thread may take a while to come; callbacks are not a barrier's caller's business.
+        self.worker.lane.expect();
         if self.thread.is_none() {
             self.thread = spawn(Arc::clone(&self.worker));
         }
@@ -210,7 +221,7 @@ pub(super) unsafe fn thread_of(flavor: Flavor, crdp: *const Worker) -> libc::pth
 /// How long the worker's thread stays with nothing to do; for ever, if there is no answer.
 pub(super) fn idle_after(worker: &Worker) -> Option<Duration> {
     let handed_out = find(&mut lock(), worker).is_none_or(|entry| entry.handed_out);
-    (is_default(worker) && !handed_out).then_some(IDLE_AFTER)
+    (is_default(worker) && !handed_out).then(|| Duration::from_millis(idle_after_ms()))
 }
 
 /// What a worker's thread does next.

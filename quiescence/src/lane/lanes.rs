@@ -133,10 +133,11 @@ impl Lanes {
         }
     }
 
-    /// Some callbacks are about to run, so there may be room.
-    pub(super) fn made_room(&self) {
-        // Relaxed: whoever is overlooked finds the room himself, a tick later at most.
-        if self.is_short.load(Relaxed) != 0 {
+    /// Some callbacks are about to run. Where there is room for many again those who wait are told; not for each few, which
+    /// would have them wait anew at once.
+    pub(super) fn made_room(&self, core: &Core) {
+        // Relaxed: whoever is overlooked finds the room by himself, a tick later at most.
+        if self.is_short.load(Relaxed) != 0 && core.zone() == Zone::Free {
             drop(sync::lock(&self.short));
             self.room.notify_all();
         }

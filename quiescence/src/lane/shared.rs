@@ -80,6 +80,8 @@ pub(super) struct Inner {
     /// The thread that attends, as [`local::token`]; else 0.
     runner: usize,
     part: Part,
+    /// A runner is about to come: visitors leave the lane to it.
+    expected: bool,
     /// Pauses that have not ended.
     paused: u32,
     stopped: bool,
@@ -106,7 +108,7 @@ impl Inner {
     fn give_up(&mut self, Ring(link): Ring) -> QueuedTwice {
         self.runner = 0;
         self.waiting = Chain::EMPTY;
-        QueuedTwice { head: link.cast() }
+        QueuedTwice { head: link.cast(), about: true }
     }
 }
 
@@ -125,6 +127,7 @@ impl Shared {
                 runs: false,
                 runner: 0,
                 part: Part::Runner,
+                expected: false,
                 paused: 0,
                 stopped: false,
                 waiters: 0,
@@ -149,7 +152,7 @@ impl Shared {
         function: Function,
     ) -> Result<Pushed, QueuedTwice> {
         if twice::is_on() && !twice::note(head) {
-            return Err(QueuedTwice { head });
+            return Err(QueuedTwice { head, about: false });
         }
         // SAFETY: by the contract.
         let link = unsafe { Head::set(head, function) };
@@ -165,7 +168,7 @@ impl Shared {
         }
         if found == Found::Itself {
             front.pushed.fetch_sub(1, Relaxed);
-            return Err(QueuedTwice { head });
+            return Err(QueuedTwice { head, about: false });
         }
         Ok(Pushed { unattended: found == Found::Unattended, crowded })
     }
@@ -199,7 +202,7 @@ impl Shared {
         };
         front.granted.fetch_add(kept, Relaxed);
         core.charge.0.give_back(amount(count - kept));
-        core.lanes.made_room();
+        core.lanes.made_room(core);
     }
 
     /// Has the runner wait for nothing but the grace period.
@@ -280,12 +283,13 @@ impl Shared {
         while part == Part::Runner && inner.runner != 0 && inner.part == Part::Visitor {
             inner = self.wait(inner);
         }
-        if inner.runner != 0 {
+        if inner.runner != 0 || inner.expected && part == Part::Visitor {
             return Ok(false);
         }
         self.take(&mut inner)?;
         inner.runner = local::token();
         inner.part = part;
+        inner.expected = false;
         Ok(true)
     }
 
@@ -326,6 +330,7 @@ impl Shared {
     /// [`Lane::neglect`](super::Lane::neglect).
     pub(super) fn neglect(&self) -> Result<(), QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
+        inner.expected = false;
         if inner.runner == 0 { self.abandon(&mut inner) } else { Ok(()) }
     }
 
@@ -352,7 +357,7 @@ impl Shared {
         me: impl Fn() -> Me,
     ) -> Result<u64, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
-        self.take(&mut inner)?;
+        self.take(&mut inner)?; // before the request [LN-3]
         if inner.waiting.is_empty() {
             return Ok(0);
         }
@@ -422,6 +427,11 @@ impl Shared {
             unsafe { Head::run(link.cast()) };
         }
         Ok(ran)
+    }
+
+    /// [`Lane::expect`](super::Lane::expect).
+    pub(super) fn expect(&self) {
+        sync::lock(&self.inner).expected = true;
     }
 
     // ---- everybody ------------------------------------------------------------------------------
@@ -538,6 +548,7 @@ impl Shared {
             // A ring that the parent would have complained of is given up here.
             let _ = self.abandon(inner);
             inner.runner = 0;
+            inner.expected = false;
         } else {
             let _ = self.take(inner);
         }

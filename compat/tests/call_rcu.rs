@@ -1,0 +1,367 @@
+//! `call_rcu` and its workers, driven as the thin libraries drive them: threads that end and start again, workers that are
+//! freed, processors, forks without hooks, misuse. (What programs see with Debian's library too is in `programs/call_rcu.c`.)
+
+#[allow(dead_code)]
+#[path = "flavors/c.rs"]
+mod c;
+
+use std::ffi::{c_int, c_uint, c_ulong, c_void};
+use std::ptr;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc;
+use std::thread;
+
+use crate::c::*;
+
+/// `struct call_rcu_data`.
+#[repr(C)]
+struct Worker([u8; 0]);
+
+/// `struct rcu_head`, and what its function is to do.
+#[repr(C)]
+struct Callback {
+    head: [usize; 2],
+    run: Option<Box<dyn FnOnce() + Send>>,
+}
+
+unsafe extern "C" {
+    fn quiescence_urcu_call_rcu(
+        flavor: c_uint,
+        head: *mut c_void,
+        function: unsafe extern "C" fn(*mut c_void),
+    );
+    safe fn quiescence_urcu_barrier(flavor: c_uint);
+    safe fn quiescence_urcu_create_call_rcu_data(
+        flavor: c_uint,
+        flags: c_ulong,
+        cpu: c_int,
+    ) -> *const Worker;
+    fn quiescence_urcu_call_rcu_data_free(flavor: c_uint, worker: *const Worker);
+    safe fn quiescence_urcu_get_default_call_rcu_data(flavor: c_uint) -> *const Worker;
+    safe fn quiescence_urcu_get_cpu_call_rcu_data(flavor: c_uint, cpu: c_int) -> *const Worker;
+    safe fn quiescence_urcu_get_call_rcu_data(flavor: c_uint) -> *const Worker;
+    fn quiescence_urcu_get_call_rcu_thread(
+        flavor: c_uint,
+        worker: *const Worker,
+    ) -> libc::pthread_t;
+    fn quiescence_urcu_set_thread_call_rcu_data(flavor: c_uint, worker: *const Worker);
+    fn quiescence_urcu_set_cpu_call_rcu_data(
+        flavor: c_uint,
+        cpu: c_int,
+        worker: *const Worker,
+    ) -> c_int;
+    safe fn quiescence_urcu_create_all_cpu_call_rcu_data(flavor: c_uint, flags: c_ulong) -> c_int;
+    safe fn quiescence_urcu_free_all_cpu_call_rcu_data(flavor: c_uint);
+}
+
+const ALL: [u32; 5] = [MEMB, MB, QSBR, BP, SIGNAL];
+
+unsafe extern "C" fn run(callback: *mut c_void) {
+    // SAFETY: from a box, in `call`.
+    let callback = unsafe { Box::from_raw(callback.cast::<Callback>()) };
+    callback.run.unwrap()();
+}
+
+/// Queues a callback, whose head is garbage as C's are.
+fn call(flavor: u32, f: impl FnOnce() + Send + 'static) {
+    let callback = Box::new(Callback { head: [0x5a5a_5a5a_5a5a_5a5a; 2], run: Some(Box::new(f)) });
+    // SAFETY: a box, which `run` frees.
+    unsafe { quiescence_urcu_call_rcu(flavor, Box::into_raw(callback).cast(), run) };
+}
+
+fn choose(flavor: u32, worker: *const Worker) {
+    // SAFETY: null, or a worker that lives until another one is chosen.
+    unsafe { quiescence_urcu_set_thread_call_rcu_data(flavor, worker) };
+}
+
+fn free(flavor: u32, worker: *const Worker) {
+    // SAFETY: the tests free each once, or want to see what is said.
+    unsafe { quiescence_urcu_call_rcu_data_free(flavor, worker) };
+}
+
+/// How many threads of this process are workers.
+fn workers() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "call_rcu").count()
+}
+
+/// Runs a test of this file in a process of its own, with more in its environment.
+fn alone(test: &str, environment: &[(&str, &str)]) {
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    again.args([test, "--exact", "--nocapture", "--test-threads=1"]);
+    let output = again.env("ALONE", test).envs(environment.iter().copied()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// Whether this process runs one test only.
+fn is_alone(test: &str) -> bool {
+    std::env::var("ALONE").is_ok_and(|alone| alone == test)
+}
+
+#[test]
+fn callbacks_run_on_each_flavours_worker() {
+    attach();
+    for flavor in ALL {
+        let here = thread::current().id();
+        let (ran, has_run) = mpsc::channel();
+        for number in 0..1_000 {
+            let ran = ran.clone();
+            call(flavor, move || {
+                // A reader of its flavour: registered, and online.
+                assert!(flavor == BP || is_marked(flavor));
+                assert!(flavor != QSBR || word(QSBR).load(SeqCst) != 0);
+                ran.send((number, thread::current().id())).unwrap();
+            });
+        }
+        quiescence_urcu_barrier(flavor);
+        drop(ran);
+        let all: Vec<_> = has_run.iter().collect();
+        assert!(all.iter().map(|(number, _)| *number).eq(0..1_000));
+        assert!(all.iter().all(|(_, thread)| *thread != here && *thread == all[0].1));
+    }
+}
+
+/// The default worker's thread ends when there is nothing to do, and starts again.
+#[test]
+fn an_idle_default_worker_ends() {
+    const TEST: &str = "an_idle_default_worker_ends";
+    if !is_alone(TEST) {
+        return alone(TEST, &[("QUIESCENCE_CALL_RCU_IDLE_MS", "0")]);
+    }
+    attach();
+    let (ran, has_run) = mpsc::channel();
+    for _ in 0..50 {
+        let ran = ran.clone();
+        call(MEMB, move || ran.send(()).unwrap());
+        has_run.recv().unwrap();
+        until(|| workers() == 0);
+    }
+    // Callbacks that come while it ends.
+    for _ in 0..2_000 {
+        let ran = ran.clone();
+        call(MEMB, move || ran.send(()).unwrap());
+        has_run.recv().unwrap();
+    }
+    // Once it has been asked for, it is the one for ever.
+    let worker = quiescence_urcu_get_default_call_rcu_data(MEMB);
+    // SAFETY: the default worker.
+    let thread = unsafe { quiescence_urcu_get_call_rcu_thread(MEMB, worker) };
+    let (on, was_on) = mpsc::channel();
+    for _ in 0..100 {
+        let on = on.clone();
+        // SAFETY: asks for a number.
+        call(MEMB, move || on.send(unsafe { libc::pthread_self() }).unwrap());
+        assert_eq!(was_on.recv().unwrap(), thread);
+    }
+    free(MEMB, worker); // ignored
+    call(MEMB, move || ran.send(()).unwrap());
+    quiescence_urcu_barrier(MEMB);
+    assert_eq!(has_run.iter().count(), 1);
+}
+
+/// Who has asked for a worker's thread joins it after the worker was freed; what was left is run by the default one. The
+/// thread of one that nobody has asked for goes by itself.
+#[test]
+fn freed_workers_leave_nothing() {
+    const TEST: &str = "freed_workers_leave_nothing";
+    if !is_alone(TEST) {
+        return alone(TEST, &[]);
+    }
+    attach();
+    static RAN: AtomicU64 = AtomicU64::new(0);
+    for number in 0..200 {
+        let worker = quiescence_urcu_create_call_rcu_data(MEMB, number % 2, -1);
+        // SAFETY: made just now.
+        let thread =
+            (number % 3 == 0).then(|| unsafe { quiescence_urcu_get_call_rcu_thread(MEMB, worker) });
+        choose(MEMB, worker);
+        assert_eq!(quiescence_urcu_get_call_rcu_data(MEMB), worker);
+        for _ in 0..10 {
+            call(MEMB, || _ = RAN.fetch_add(1, SeqCst));
+        }
+        choose(MEMB, ptr::null());
+        free(MEMB, worker);
+        if let Some(thread) = thread {
+            // SAFETY: a joinable thread that nobody else joins.
+            assert_eq!(unsafe { libc::pthread_join(thread, ptr::null_mut()) }, 0);
+        }
+    }
+    quiescence_urcu_barrier(MEMB);
+    assert_eq!(RAN.load(SeqCst), 2_000);
+    until(|| workers() <= 1);
+}
+
+/// A worker that one of its own callbacks frees.
+#[test]
+fn a_callback_frees_its_worker() {
+    attach();
+    let worker = quiescence_urcu_create_call_rcu_data(MB, 0, -1);
+    // SAFETY: made just now.
+    let thread = unsafe { quiescence_urcu_get_call_rcu_thread(MB, worker) };
+    choose(MB, worker);
+    let address = worker.expose_provenance();
+    call(MB, move || free(MB, ptr::with_exposed_provenance(address)));
+    choose(MB, ptr::null());
+    // SAFETY: a joinable thread that nobody else joins.
+    assert_eq!(unsafe { libc::pthread_join(thread, ptr::null_mut()) }, 0);
+}
+
+#[test]
+fn processors_have_workers() {
+    const TEST: &str = "processors_have_workers";
+    if !is_alone(TEST) {
+        return alone(TEST, &[]);
+    }
+    attach();
+    let set = |cpu, worker| {
+        // SAFETY: null, or a worker that lives until it is taken out.
+        let answer = unsafe { quiescence_urcu_set_cpu_call_rcu_data(QSBR, cpu, worker) };
+        // SAFETY: the thread's own.
+        (answer, if answer == 0 { 0 } else { unsafe { *libc::__errno_location() } })
+    };
+    assert!(quiescence_urcu_get_cpu_call_rcu_data(QSBR, 0).is_null());
+    let worker = quiescence_urcu_create_call_rcu_data(QSBR, 0, 0);
+    assert_eq!(set(0, worker), (0, 0));
+    assert_eq!(set(0, worker), (-libc::EEXIST, libc::EEXIST));
+    for cpu in [-1, 1 << 20] {
+        assert_eq!(set(cpu, worker), (-libc::EINVAL, libc::EINVAL));
+        assert!(quiescence_urcu_get_cpu_call_rcu_data(QSBR, cpu).is_null());
+    }
+    assert_eq!(quiescence_urcu_get_cpu_call_rcu_data(QSBR, 0), worker);
+    assert_eq!(quiescence_urcu_create_all_cpu_call_rcu_data(QSBR, 0), 0);
+    assert_eq!(quiescence_urcu_get_cpu_call_rcu_data(QSBR, 0), worker, "it had one");
+    // SAFETY: asks for a number.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) } as c_int;
+    let all: Vec<_> =
+        (0..cpus).map(|cpu| quiescence_urcu_get_cpu_call_rcu_data(QSBR, cpu)).collect();
+    assert!(all.iter().all(|worker| !worker.is_null()));
+    static RAN: AtomicU64 = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    call(QSBR, || _ = RAN.fetch_add(1, SeqCst));
+                }
+            });
+        }
+        quiescence_urcu_free_all_cpu_call_rcu_data(QSBR);
+    });
+    assert!(quiescence_urcu_get_cpu_call_rcu_data(QSBR, 0).is_null());
+    assert_eq!(set(0, ptr::null()), (0, 0));
+    quiescence_urcu_barrier(QSBR);
+    assert_eq!(RAN.load(SeqCst), 1_500);
+    let default = quiescence_urcu_get_default_call_rcu_data(QSBR);
+    assert_eq!(quiescence_urcu_get_call_rcu_data(QSBR), default);
+}
+
+static RAN_BESIDE_A_FORK: AtomicU64 = AtomicU64::new(0);
+
+fn goes_on_in_the_child(worker: usize) {
+    let ran = || RAN_BESIDE_A_FORK.load(SeqCst);
+    let add = || call(MEMB, || _ = RAN_BESIDE_A_FORK.fetch_add(1, SeqCst));
+    // SAFETY: a signal that ends the process: a child that hangs is a failure.
+    unsafe { libc::alarm(60) };
+    assert_eq!((ran(), workers()), (0, 0));
+    quiescence_urcu_barrier(MEMB);
+    assert_eq!((ran(), workers()), (2, 2));
+    add();
+    choose(MEMB, ptr::null());
+    add();
+    quiescence_urcu_barrier(MEMB);
+    assert_eq!(ran(), 4);
+    free(MEMB, ptr::with_exposed_provenance(worker));
+    until(|| workers() == 1);
+}
+
+/// Without hooks: the child finds what waited, and its workers start again.
+#[test]
+fn a_child_without_hooks_goes_on() {
+    const TEST: &str = "a_child_without_hooks_goes_on";
+    if !is_alone(TEST) {
+        return alone(TEST, &[]);
+    }
+    attach();
+    let worker = quiescence_urcu_create_call_rcu_data(MEMB, 0, -1);
+    register(MEMB);
+    read_lock(MEMB); // so that nothing runs before the fork
+    call(MEMB, || _ = RAN_BESIDE_A_FORK.fetch_add(1, SeqCst));
+    choose(MEMB, worker);
+    call(MEMB, || _ = RAN_BESIDE_A_FORK.fetch_add(1, SeqCst));
+    // SAFETY: the child calls what is made for it, and the allocator, which glibc makes whole.
+    let child = unsafe { libc::fork() };
+    read_unlock(MEMB);
+    if child == 0 {
+        let right = std::panic::catch_unwind(|| goes_on_in_the_child(worker.expose_provenance()));
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(i32::from(right.is_err())) };
+    }
+    let mut status = 0;
+    // SAFETY: a child of ours, and a place for its status.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0, "the child failed");
+    quiescence_urcu_barrier(MEMB);
+    assert_eq!(RAN_BESIDE_A_FORK.load(SeqCst), 2);
+    unregister(MEMB);
+    choose(MEMB, ptr::null());
+    free(MEMB, worker);
+}
+
+/// What is wrong is named, and ends the process.
+#[test]
+fn misuse_is_named() {
+    let cases: [(&str, fn(), &str); 5] = [
+        ("freed twice", freed_twice, "was it freed before?"),
+        ("no worker", || free(MEMB, ptr::without_provenance(64)), "there is no such worker"),
+        ("barrier", barrier_in_a_callback, "urcu_mb_barrier() is called by a callback"),
+        ("queued twice", queued_twice, "is queued while it waits already"),
+        ("inside", barrier_in_a_section, "urcu_memb_barrier() inside a read-side critical section"),
+    ];
+    if let Ok(role) = std::env::var("ALONE") {
+        attach();
+        let case = cases.iter().find(|(name, ..)| *name == role).unwrap();
+        return case.1();
+    }
+    for (name, _, said) in cases {
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        again.args(["misuse_is_named", "--exact", "--nocapture"]).env("ALONE", name);
+        let output = again.output().unwrap();
+        let heard = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && heard.contains("liburcu (quiescence): "),
+            "{name}: {output:?}"
+        );
+        assert!(heard.contains(said), "{name}: {heard}");
+    }
+}
+
+fn freed_twice() {
+    let worker = quiescence_urcu_create_call_rcu_data(MEMB, 0, -1);
+    free(MEMB, worker);
+    free(MEMB, worker);
+}
+
+fn barrier_in_a_callback() {
+    call(MB, || quiescence_urcu_barrier(MB));
+    quiescence_urcu_barrier(MB);
+}
+
+fn barrier_in_a_section() {
+    register(MEMB);
+    read_lock(MEMB);
+    quiescence_urcu_barrier(MEMB);
+}
+
+fn queued_twice() {
+    let callback = Box::new(Callback { head: [7; 2], run: Some(Box::new(|| ())) });
+    let callback = Box::into_raw(callback);
+    register(MEMB);
+    read_lock(MEMB);
+    for _ in 0..2 {
+        call(MEMB, || ());
+        // SAFETY: not at all, the second time; that it is named is what is tested.
+        unsafe { quiescence_urcu_call_rcu(MEMB, callback.cast(), run) };
+    }
+}
