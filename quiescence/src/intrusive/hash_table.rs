@@ -14,6 +14,8 @@
 //! | `buckets` | where the buckets' nodes are |
 //! | `table` | the size |
 //! | `worker` | the thread that resizes |
+//! | `protection` | what a table needs to know of its readers |
+//! | `public` | what its users see |
 
 #[cfg(not(loom))]
 mod buckets;
@@ -23,6 +25,8 @@ mod loom_tests;
 mod node;
 #[cfg(not(loom))]
 mod protection;
+#[cfg(not(loom))]
+mod public;
 mod split;
 #[cfg(not(loom))]
 mod table;
@@ -38,7 +42,3 @@ pub use self::protection::Protection;
 pub use self::public::*;
 #[cfg(not(loom))]
 pub use self::worker::resume;
-
-#[cfg(not(loom))]
-#[path = "hash_table/public.rs"]
-mod public;

@@ -26,15 +26,16 @@ pub enum Memory {
 /// Pieces of a table of chunks, at most.
 const CHUNKS_MAX: usize = 1 << 16;
 
-/// The nodes of all buckets.
+/// The nodes of all buckets. What a lookup reads comes first.
+#[repr(C)]
 pub(super) struct Buckets {
     /// Mmap: of bucket 0. Else null.
     flat: *mut Node,
     /// Chunk: the logarithm of buckets in one; else 0.
     chunk_shift: u32,
+    chunks: Box<[AtomicPtr<Node>]>,
     /// Order: by the logarithm of a bucket's number, where bucket 0 would be if its piece began there.
     pieces: [AtomicPtr<Node>; usize::BITS as usize],
-    chunks: Box<[AtomicPtr<Node>]>,
     reserved: Option<Reserved>,
     /// Buckets that stay allocated as long as the table; a power of two.
     pub(super) min: usize,

@@ -40,6 +40,13 @@ pub(super) struct Table<R> {
     pub(super) memory: Memory,
     buckets: Buckets,
     pub(super) count: Counter,
+    pub(super) readers: R,
+    changing: Changing,
+}
+
+/// What changes now and then, in a cache line that no lookup reads.
+#[repr(align(128))]
+struct Changing {
     /// Long chains that are still to be passed over before nodes are counted again: there cannot be enough before.
     passes: AtomicUsize,
     /// The size that is wanted. Written under the board's lock.
@@ -50,7 +57,6 @@ pub(super) struct Table<R> {
     linked: AtomicUsize,
     /// Buckets are being taken out: no grown size may have them again. Written under the board's lock.
     is_shrinking: AtomicBool,
-    pub(super) readers: R,
 }
 
 impl<R: Protection> Table<R> {
@@ -68,12 +74,14 @@ impl<R: Protection> Table<R> {
             memory,
             buckets,
             count: Counter::new(),
-            passes: AtomicUsize::new(0),
-            target: AtomicUsize::new(1),
-            published: AtomicUsize::new(1),
-            linked: AtomicUsize::new(1),
-            is_shrinking: AtomicBool::new(false),
             readers,
+            changing: Changing {
+                passes: AtomicUsize::new(0),
+                target: AtomicUsize::new(size),
+                published: AtomicUsize::new(size),
+                linked: AtomicUsize::new(1),
+                is_shrinking: AtomicBool::new(false),
+            },
         });
         // SAFETY: allocated, and nobody else's.
         let first: &Node = unsafe { table.buckets.at(0) };
@@ -82,11 +90,9 @@ impl<R: Protection> Table<R> {
             return None;
         }
         table.size.store(size, Relaxed);
-        table.target.store(size, Relaxed);
-        table.published.store(size, Relaxed);
         // SAFETY: nobody else has the table; sections are about others.
         unsafe { table.link_range(1, size) };
-        table.linked.store(size, Relaxed);
+        table.changing.linked.store(size, Relaxed);
         Some(table)
     }
 
@@ -102,15 +108,15 @@ impl<R: Protection> Table<R> {
             return false;
         };
         // What is being taken away is not given at the same time.
-        !self.is_shrinking.load(Relaxed) && self.buckets.grow(count.min(self.buckets.max))
+        !self.changing.is_shrinking.load(Relaxed) && self.buckets.grow(count.min(self.buckets.max))
     }
 
     /// Frees what `allocate` has allocated from bucket `buckets` on, as far as it is not used.
     pub(super) fn free_unused(&self, buckets: usize) {
         let _board = worker::lock();
         let from = buckets.checked_next_power_of_two().unwrap_or(usize::MAX);
-        let from = from.max(self.published.load(Relaxed));
-        if !self.is_shrinking.load(Relaxed) && from < self.buckets.allocated() {
+        let from = from.max(self.changing.published.load(Relaxed));
+        if !self.changing.is_shrinking.load(Relaxed) && from < self.buckets.allocated() {
             // SAFETY: nobody has heard of them.
             unsafe { self.buckets.shrink(from) };
         }
@@ -217,16 +223,16 @@ impl<R: Protection> Table<R> {
     #[inline(never)]
     fn look_whether_too_small(&self) {
         // Relaxed: a hint. Losing some of it makes a look earlier or later.
-        let passes = self.passes.load(Relaxed);
+        let passes = self.changing.passes.load(Relaxed);
         if passes != 0 {
-            return self.passes.store(passes - 1, Relaxed);
+            return self.changing.passes.store(passes - 1, Relaxed);
         }
         let (nodes, size) = (self.nodes(), self.size.load(Relaxed));
         if nodes <= size {
-            return self.passes.store((size - nodes) / 32, Relaxed);
+            return self.changing.passes.store((size - nodes) / 32, Relaxed);
         }
         let wanted = nodes.next_power_of_two().min(self.buckets.max);
-        if wanted > size && wanted > self.target.load(Relaxed) {
+        if wanted > size && wanted > self.changing.target.load(Relaxed) {
             self.ask_to_grow(wanted);
         }
     }
@@ -240,10 +246,10 @@ impl<R: Protection> Table<R> {
         }
         let wanted = nodes.next_power_of_two().max(self.buckets.min);
         let mut board = worker::lock();
-        let target = self.target.load(Relaxed);
+        let target = self.changing.target.load(Relaxed);
         // Whoever wants it bigger meanwhile knows better; and what is asked for may be too much by now.
         if wanted < target && target <= size {
-            self.target.store(wanted, Relaxed);
+            self.changing.target.store(wanted, Relaxed);
             board.ask(self.as_work());
         }
     }
@@ -259,15 +265,17 @@ impl<R: Protection> Table<R> {
 
     fn ask_to_grow(&self, wanted: usize) {
         let mut board = worker::lock();
-        if wanted <= self.target.load(Relaxed) {
+        if wanted <= self.changing.target.load(Relaxed) {
             return;
         }
-        self.target.store(wanted, Relaxed);
-        if !self.is_shrinking.load(Relaxed) {
+        self.changing.target.store(wanted, Relaxed);
+        if !self.changing.is_shrinking.load(Relaxed) {
             self.grow(&board);
         }
         // Whoever is at work on the table sees the target before he ends.
-        if self.is_shrinking.load(Relaxed) || self.linked.load(Relaxed) < self.size.load(Relaxed) {
+        if self.changing.is_shrinking.load(Relaxed)
+            || self.changing.linked.load(Relaxed) < self.size.load(Relaxed)
+        {
             board.ask(self.as_work());
         }
     }
@@ -276,23 +284,23 @@ impl<R: Protection> Table<R> {
     ///
     /// The caller is in a section, or the table is nobody else's. Nothing shrinks.
     fn grow(&self, _board: &Locked) {
-        let (size, target) = (self.size.load(Relaxed), self.target.load(Relaxed));
+        let (size, target) = (self.size.load(Relaxed), self.changing.target.load(Relaxed));
         self.buckets.grow(target);
         let grown = target.min(self.buckets.allocated());
         if grown < target {
             // No memory: the next long chain asks again.
-            self.target.store(grown, Relaxed);
+            self.changing.target.store(grown, Relaxed);
         }
         if grown <= size {
             return;
         }
         // Release: whoever goes by the size finds the buckets' memory.
         self.size.store(grown, Release);
-        self.published.fetch_max(grown, Relaxed);
-        if grown - size <= LINKED_AT_ONCE && self.linked.load(Relaxed) == size {
+        self.changing.published.fetch_max(grown, Relaxed);
+        if grown - size <= LINKED_AT_ONCE && self.changing.linked.load(Relaxed) == size {
             // SAFETY: the caller is in a section; nothing shrinks.
             unsafe { self.link_range(size, grown) };
-            self.linked.store(grown, Relaxed);
+            self.changing.linked.store(grown, Relaxed);
         }
     }
 
@@ -300,7 +308,7 @@ impl<R: Protection> Table<R> {
     pub(super) fn resize(&self, size: usize) {
         let size = size.clamp(self.buckets.min, self.buckets.max).next_power_of_two();
         let mut board = worker::lock();
-        self.target.store(size, Relaxed);
+        self.changing.target.store(size, Relaxed);
         self.readers.offline();
         while board.is_busy(self.as_work()) {
             board = worker::wait(board);
@@ -320,7 +328,7 @@ impl<R: Protection> Table<R> {
         if target > size {
             // Somebody wants more again, and nothing has been taken away yet.
             self.size.store(target.min(self.buckets.allocated()), Release);
-            self.is_shrinking.store(false, Relaxed);
+            self.changing.is_shrinking.store(false, Relaxed);
             return;
         }
         drop(board);
@@ -333,11 +341,11 @@ impl<R: Protection> Table<R> {
         self.readers.synchronize();
         // SAFETY: every section that could come by a bucket above `size` has ended.
         unsafe { self.buckets.shrink(size) };
-        let linked = self.linked.load(Relaxed).min(size);
-        self.linked.store(linked, Relaxed);
+        let linked = self.changing.linked.load(Relaxed).min(size);
+        self.changing.linked.store(linked, Relaxed);
         let _board = worker::lock();
-        self.published.store(size, Relaxed);
-        self.is_shrinking.store(false, Relaxed);
+        self.changing.published.store(size, Relaxed);
+        self.changing.is_shrinking.store(false, Relaxed);
     }
 
     /// Takes buckets of the upper half out of the list.
@@ -362,7 +370,7 @@ impl<R: Protection> Table<R> {
 
     /// The size that is wanted, for who works on the table. Nobody changes it while he holds the lock.
     fn wanted(&self, _board: &Locked) -> usize {
-        let (size, target) = (self.size.load(Relaxed), self.target.load(Relaxed));
+        let (size, target) = (self.size.load(Relaxed), self.changing.target.load(Relaxed));
         if chaos::mutant(Mutant::LostResize) { size.min(target) } else { target }
     }
 
@@ -373,7 +381,7 @@ impl<R: Protection> Table<R> {
         }
         let (size, target) = (self.size.load(Relaxed), self.wanted(board));
         // A child process may find that a thread that it does not have was at it.
-        if self.is_shrinking.load(Relaxed) {
+        if self.changing.is_shrinking.load(Relaxed) {
             return Step::Shrink;
         }
         if target > size {
@@ -382,10 +390,10 @@ impl<R: Protection> Table<R> {
         if target < size {
             // Release: whoever goes by it knows less than there is.
             self.size.store(target, Release);
-            self.is_shrinking.store(true, Relaxed);
+            self.changing.is_shrinking.store(true, Relaxed);
             return Step::Shrink;
         }
-        if self.linked.load(Relaxed) < size { Step::Link } else { Step::End }
+        if self.changing.linked.load(Relaxed) < size { Step::Link } else { Step::End }
     }
 }
 
@@ -421,11 +429,11 @@ unsafe impl<R: Protection> Work for Table<R> {
                 }
                 Step::Link => {
                     drop(board);
-                    let from = self.linked.load(Relaxed);
+                    let from = self.changing.linked.load(Relaxed);
                     let to = self.size().min(from + BUCKETS_A_SECTION);
                     // SAFETY: in a section; only who works on the table shrinks it.
                     self.in_sections(from, to, |from, to| unsafe { self.link_range(from, to) });
-                    self.linked.store(to, Relaxed);
+                    self.changing.linked.store(to, Relaxed);
                 }
                 Step::End => {
                     if board.end(self.as_work()) {
