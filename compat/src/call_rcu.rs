@@ -197,8 +197,10 @@ fn answer(result: Result<(), c_int>) -> c_int {
     match result {
         Ok(()) => 0,
         Err(error) => {
+            // SAFETY: asks for a place.
+            let place = unsafe { libc::__errno_location() };
             // SAFETY: the thread's own.
-            unsafe { *libc::__errno_location() = error };
+            unsafe { *place = error };
             -error
         }
     }

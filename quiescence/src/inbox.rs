@@ -390,15 +390,16 @@ mod tests {
     fn a_push_says_what_it_has_found() {
         let (inbox, mut links) = (Inbox::new(), [const { Link::new() }; 2]);
         let [first, second] = links.each_mut().map(ptr::from_mut);
-        // SAFETY, here and below: each link is pushed while it does not wait.
-        assert_eq!(unsafe { inbox.push(first, false) }, Found::Unattended);
-        assert_eq!(unsafe { inbox.push(first, false) }, Found::Itself);
-        assert_eq!(unsafe { inbox.push(second, false) }, Found::Awake);
+        // SAFETY: pushed while it does not wait; or refused.
+        let push = |link| unsafe { inbox.push(link, false) };
+        assert_eq!(push(first), Found::Unattended);
+        assert_eq!(push(first), Found::Itself);
+        assert_eq!(push(second), Found::Awake);
         assert!(!inbox.leave() && !inbox.is_empty());
         assert_eq!(inbox.take(), second);
-        assert_eq!(unsafe { inbox.push(first, false) }, Found::Awake);
+        assert_eq!(push(first), Found::Awake);
         assert_eq!(inbox.abandon(), first);
-        assert_eq!(unsafe { inbox.push(first, false) }, Found::Unattended);
+        assert_eq!(push(first), Found::Unattended);
         inbox.take();
         assert!(inbox.leave() && !inbox.leave() && inbox.is_empty());
     }

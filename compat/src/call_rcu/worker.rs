@@ -63,8 +63,10 @@ impl Worker {
     /// What its thread does: attends to the lane, until somebody frees the worker, or it has nothing to do for
     /// long.
     pub(super) fn run(self: Arc<Self>) {
+        // SAFETY: asks for a number.
+        let thread = unsafe { libc::pthread_self() };
         // SAFETY: the thread's own name, a C string of less than 16 bytes.
-        unsafe { libc::pthread_setname_np(libc::pthread_self(), c"call_rcu".as_ptr()) };
+        unsafe { libc::pthread_setname_np(thread, c"call_rcu".as_ptr()) };
         self.bind();
         let mut idle_after = workers::idle_after(&self);
         let mut batches = 0_u32;

@@ -50,7 +50,7 @@ pub(super) fn lock() -> MutexGuard<'static, Vec<Entry>> {
     ENTRIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn find<'a>(entries: &'a mut [Entry], worker: *const Worker) -> Option<&'a mut Entry> {
+fn find(entries: &mut [Entry], worker: *const Worker) -> Option<&mut Entry> {
     entries.iter_mut().find(|entry| ptr::eq(Arc::as_ptr(&entry.worker), worker))
 }
 
@@ -266,8 +266,10 @@ pub(super) fn ended(worker: &Worker) {
 
 /// Nobody can join the calling thread: its number was given to nobody.
 fn detach() {
+    // SAFETY: asks for a number.
+    let thread = unsafe { libc::pthread_self() };
     // SAFETY: the calling thread, which is joinable and joined by nobody.
-    unsafe { libc::pthread_detach(libc::pthread_self()) };
+    unsafe { libc::pthread_detach(thread) };
 }
 
 /// In a child process: workers have no threads.

@@ -35,6 +35,9 @@ pub(crate) struct Lanes {
     room: Condvar,
 }
 
+/// The list, locked.
+type List<'a> = MutexGuard<'a, Vec<Arc<Shared>>>;
+
 /// A head that a barrier sends through a lane.
 #[repr(C)]
 struct Mark {
@@ -58,7 +61,8 @@ unsafe extern "C" fn came_through(head: *mut Head) {
 #[must_use = "they are to be waited for"]
 pub(crate) struct Barrier {
     lanes: Vec<Arc<Shared>>,
-    marks: Vec<Box<Mark>>,
+    /// All there are before the first is pushed: they stay where they are.
+    marks: Vec<Mark>,
     left: Arc<Word>,
 }
 
@@ -121,7 +125,7 @@ impl Lanes {
         &'a self,
         lane: &Shared,
         mut f: impl FnMut(&mut Vec<Arc<Shared>>),
-    ) -> Result<(MutexGuard<'a, Vec<Arc<Shared>>>, Chain), QueuedTwice> {
+    ) -> Result<(List<'a>, Chain), QueuedTwice> {
         loop {
             let mut list = sync::lock(&self.list);
             f(&mut list);
@@ -155,12 +159,12 @@ impl Lanes {
         for lane in list.iter().filter(|lane| !lane.is_empty()) {
             barrier.lanes.push(Arc::clone(lane));
             let left = Arc::clone(&barrier.left);
-            barrier.marks.push(Box::new(Mark { head: Head::new(), left }));
+            barrier.marks.push(Mark { head: Head::new(), left });
         }
         // Relaxed: the pushes release it. Before any of them comes through.
         barrier.left.store(barrier.marks.len() as u32, Relaxed);
         for (lane, mark) in barrier.lanes.iter().zip(&mut barrier.marks) {
-            let mark = ptr::from_mut(&mut **mark);
+            let mark = ptr::from_mut(mark);
             // SAFETY: the barrier keeps it, and leaves it alone, until it has come through.
             let link = unsafe { Head::set(mark.cast(), came_through) };
             // SAFETY: as above.
@@ -264,7 +268,7 @@ pub(super) fn wait_for_room(core: &Core) {
 
 /// What is held across a `fork`.
 pub(crate) struct HeldLanes<'a> {
-    list: MutexGuard<'a, Vec<Arc<Shared>>>,
+    list: List<'a>,
     lanes: &'a Lanes,
 }
 
