@@ -219,8 +219,8 @@ fn processors_have_workers() {
     let set = |cpu, worker| {
         // SAFETY: null, or a worker that lives until it is taken out.
         let answer = unsafe { quiescence_urcu_set_cpu_call_rcu_data(QSBR, cpu, worker) };
-        // SAFETY: the thread's own.
-        (answer, if answer == 0 { 0 } else { unsafe { *libc::__errno_location() } })
+        let error = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        (answer, if answer == 0 { 0 } else { error })
     };
     assert!(quiescence_urcu_get_cpu_call_rcu_data(QSBR, 0).is_null());
     let worker = quiescence_urcu_create_call_rcu_data(QSBR, 0, 0);
