@@ -5,7 +5,8 @@
 
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::ptr::{self, NonNull};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::Relaxed;
 
 use quiescence::intrusive::{
     Cursor, HashTable, Node, Protection, TableMemory, TableOptions, resume_resizing,
@@ -298,17 +299,20 @@ fn make(
     Table::new(readers, options).map_or(ptr::null_mut(), Table::into_raw)
 }
 
-/// Flavours that know of [`AT_FORK`], by address.
-static TOLD: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+/// Flavours that know of [`AT_FORK`]. Without a lock, which a fork might find held.
+static TOLD: [AtomicPtr<FlavorStruct>; 16] = [const { AtomicPtr::new(ptr::null_mut()) }; 16];
 
 /// Tells a flavour of [`AT_FORK`], once.
 fn tell(flavor: *const FlavorStruct) {
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-    if told.contains(&flavor.addr()) {
-        return;
+    let flavor = flavor.cast_mut();
+    for place in &TOLD {
+        // Relaxed: who finds it there has nothing to do.
+        match place.compare_exchange(ptr::null_mut(), flavor, Relaxed, Relaxed) {
+            Ok(_) => break,
+            Err(other) if ptr::eq(other, flavor) => return,
+            Err(_) => {}
+        }
     }
-    told.push(flavor.addr());
-    drop(told);
     // SAFETY: valid, by the contract of `_cds_lfht_new`.
     if let Some(register) = unsafe { (*flavor).register_rculfhash_atfork } {
         // SAFETY: as its interface says; what is registered lives for ever.
