@@ -67,7 +67,7 @@ verify() {
     return 1
 }
 
-# answers PORT PID ZONE...: looks at the answers of zones 1, 2, ... until process PID ends, over UDP and now
+# answers_start PORT PID ZONE...: looks at the answers of zones 1, 2, ... until process PID ends, over UDP and now
 # and then TCP; to $sampler, which ends with 0 and the number of names in sampler.log.
 answers_start() {
     local port=$1 until_gone=$2
