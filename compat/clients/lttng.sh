@@ -24,10 +24,12 @@ if [ "$user" = 0 ]; then
     as_user=(setpriv --reuid=$user --regid=$user --clear-groups)
 fi
 
-# Left behind by everything that is traced, one a user; ours to remove if it was not there.
-shared=/dev/shm/lttng-ust-wait-8-$user
-[ -e "$shared" ] && shared=
-clean_up_first() { [ -z "$shared" ] || rm -f "$shared"; }
+# Left behind by everything that is traced, one for all users and one a user; ours to remove if not there before.
+shared=()
+for file in /dev/shm/lttng-ust-wait-8 "/dev/shm/lttng-ust-wait-8-$user"; do
+    [ -e "$file" ] || shared+=("$file")
+done
+clean_up_first() { [ ${#shared[@]} = 0 ] || rm -f "${shared[@]}"; }
 
 # make_home WHICH: the directory of everything of this session daemon; $home is it.
 make_home() {
