@@ -245,9 +245,11 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
         fatal(format_args!("{}: initialised by two threads at once", flavor.name()));
     }
     reader::attached(flavor);
+    removed::tell_quiescence();
+    // Now, and not with the first call: fork's handlers must be there before a program's own, so that these find the
+    // library at work; and bp's first call may come from a signal handler, where nothing may be locked and allocated.
+    begin(flavor);
     if flavor == Flavor::Bp {
-        // Its first call may come from a signal handler: what that would have to lock and allocate is done now.
-        begin(flavor);
         reader::reserve();
     }
 }

@@ -6,6 +6,23 @@ pub(crate) fn is(step: &str) -> bool {
     std::env::var("QUIESCENCE_REMOVED").is_ok_and(|removed| removed == step)
 }
 
+/// Has quiescence leave out the step of its own that `QUIESCENCE_REMOVED` names, if it does.
+#[cfg(feature = "chaos")]
+pub(crate) fn tell_quiescence() {
+    use quiescence::chaos::{Mutant, remove_step};
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    let Ok(removed) = std::env::var("QUIESCENCE_REMOVED") else { return };
+    let all = [Mutant::NoWait, Mutant::SkipLastReader, Mutant::EarlyLane];
+    if let Some(mutant) = all.into_iter().find(|mutant| format!("{mutant:?}") == removed) {
+        ONCE.call_once(|| remove_step(mutant));
+    }
+}
+
+/// Nothing.
+#[cfg(not(feature = "chaos"))]
+#[inline(always)]
+pub(crate) const fn tell_quiescence() {}
+
 /// Never.
 #[cfg(not(feature = "chaos"))]
 #[inline(always)]

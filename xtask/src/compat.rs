@@ -81,6 +81,25 @@ pub fn build_without(step: Step, directory: &Path) -> Result<PathBuf> {
     Ok(variant.library(""))
 }
 
+/// Builds the libraries with the torture hooks, under which `QUIESCENCE_REMOVED` names a step that is left out; answers
+/// the directory, which is not that of [`build`].
+///
+/// # Errors
+/// As [`build`].
+pub fn build_with_hooks() -> Result<PathBuf> {
+    let root = root();
+    let work = root.join("target/compat-hooks");
+    fs::create_dir_all(&work).with_context(|| work.display().to_string())?;
+    let lock = File::create(work.join("lock"))?;
+    lock.lock().context("waiting for another build")?;
+    let archive = core_archive(&root, &work, Mode::Release, &["--features", "chaos"])?;
+    let stage = work.join("stage");
+    _ = fs::remove_dir_all(&stage);
+    let build = Build { mode: Mode::Release, root, archive, stage, without: None };
+    build.make()?;
+    Ok(build.stage)
+}
+
 /// Builds what has changed, and returns the directory. One process at a time does; others wait for it.
 ///
 /// # Errors
@@ -92,7 +111,7 @@ pub fn build(mode: Mode) -> Result<PathBuf> {
     let lock = File::create(work.join("lock"))?;
     lock.lock().context("waiting for another build")?;
 
-    let archive = core_archive(&root, &work, mode)?;
+    let archive = core_archive(&root, &work, mode, &[])?;
     let build = Build { mode, root, archive, stage: work.join("stage"), without: None };
     let tree = build.root.join("target/compat");
     let stamp_file = work.join("stamp");
@@ -118,7 +137,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// Lets cargo build the core; answers where the archive is.
-fn core_archive(root: &Path, work: &Path, mode: Mode) -> Result<PathBuf> {
+fn core_archive(root: &Path, work: &Path, mode: Mode, features: &[&str]) -> Result<PathBuf> {
     let profile = match mode {
         Mode::Release => "compat",
         Mode::Debug => "dev",
@@ -127,6 +146,7 @@ fn core_archive(root: &Path, work: &Path, mode: Mode) -> Result<PathBuf> {
     let messages = run(Command::new(cargo)
         .current_dir(root)
         .args(["build", "--quiet", "--package", "compat", "--lib", "--profile", profile])
+        .args(features)
         .args(["--message-format", "json-render-diagnostics", "--target-dir"])
         .arg(work))?;
     let archive = messages

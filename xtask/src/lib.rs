@@ -2,7 +2,8 @@
 //!
 //! The liburcu-compatible libraries are not what cargo makes: one core in Rust, linked by the C compiler, and thin
 //! libraries out of C around it. Here is how these come about ([`compat`]), how they get to where a system looks for
-//! them ([`install`], [`pkgconfig`]), and how they become Debian packages ([`deb`]). It runs cargo, the C compiler
+//! them ([`install`], [`pkgconfig`]), and how they become Debian packages ([`deb`]); how Debian's own programs run on them ([`clients`]), and how they are tortured
+//! ([`torture`]). It runs cargo, the C compiler
 //! and binutils; it touches nothing outside the directories it is told.
 
 #![forbid(unsafe_code)]
@@ -14,3 +15,4 @@ pub mod install;
 mod library;
 mod pkgconfig;
 mod tools;
+pub mod torture;

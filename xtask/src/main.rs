@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use xtask::torture::{self, Torture};
 use xtask::{clients, compat, deb, install};
 
 /// Builds, installs and packages quiescence's liburcu-compatible libraries.
@@ -58,6 +59,21 @@ enum Command {
         #[arg(value_name = "NAME", value_parser = clients::CLIENTS)]
         names: Vec<String>,
     },
+    /// Build, and try to catch the libraries in a mistake under a C program.
+    Torture {
+        /// For so long, each flavour.
+        #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+        seconds: u32,
+        /// Where the draws begin.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+        /// Leave a step out, which must be noticed.
+        #[arg(long, value_name = "STEP", value_parser = torture::STEPS)]
+        removed: Option<String>,
+        /// Which flavours; all, if none is named.
+        #[arg(value_name = "FLAVOR", value_parser = torture::FLAVORS)]
+        flavors: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -90,6 +106,9 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Clients { long, names } => {
             clients::run(&compat::build(compat::Mode::Release)?, &names, long)?;
+        }
+        Command::Torture { seconds, seed, removed, flavors } => {
+            Torture { seconds, seed, flavors, removed }.run()?;
         }
     }
     Ok(())

@@ -1,0 +1,103 @@
+//! Tries to catch the libraries in a mistake: compiles `compat/torture/torture.c` for each flavour against Debian's headers, readers
+//! inlined, and runs it on our libraries, under a limit that it reaches all the time.
+//!
+//! With `--removed` the core is built once more with the torture hooks, and told to leave a step out: then the programs must
+//! find it, or their checks are worth nothing.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, bail, ensure};
+
+use crate::compat;
+use crate::tools::{c_compiler, run};
+
+/// The flavours that it is compiled for.
+pub const FLAVORS: [&str; 4] = ["memb", "mb", "qsbr", "bp"];
+
+/// Steps that may be left out, and are noticed.
+pub const STEPS: [&str; 3] = ["NoWait", "SkipLastReader", "EarlyLane"];
+
+/// Callbacks that may wait: few, so that all that is done at the limit is done all the time.
+const LIMIT: &str = "3000";
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct Torture {
+    /// For so long, each flavour.
+    pub seconds: u32,
+    /// Where the draws begin.
+    pub seed: u64,
+    /// These flavours; all, if none is named.
+    pub flavors: Vec<String>,
+    /// Without this step.
+    pub removed: Option<String>,
+}
+
+impl Torture {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// If the libraries make a mistake; or, without a step, if that is not noticed.
+    pub fn run(&self) -> Result<()> {
+        let tree = match self.removed {
+            None => compat::build(compat::Mode::Release)?,
+            Some(_) => compat::build_with_hooks()?,
+        };
+        let programs = compat::root().join("target/compat-build/torture");
+        std::fs::create_dir_all(&programs)?;
+        let all = FLAVORS.map(str::to_owned);
+        let flavors = if self.flavors.is_empty() { &all[..] } else { &self.flavors };
+        let mut noticed = 0;
+        for flavor in flavors {
+            let program = compile(flavor, &programs)?;
+            noticed += u32::from(!self.holds(flavor, &program, &tree.join("lib"))?);
+        }
+        match (&self.removed, noticed) {
+            (None, 0) => Ok(()),
+            (None, _) => bail!("the libraries made a mistake: see above"),
+            (Some(step), 0) => bail!("nobody noticed that {step} is missing"),
+            (Some(step), _) => {
+                println!("without {step}: noticed under {noticed} of {} flavours", flavors.len());
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether no mistake was found.
+    fn holds(&self, flavor: &str, program: &Path, libraries: &Path) -> Result<bool> {
+        let mut command = Command::new("timeout");
+        command
+            .args(["--signal=ABRT", &(self.seconds + 60).to_string()])
+            .arg(program)
+            .args([self.seconds.to_string(), self.seed.to_string()])
+            .env("LD_LIBRARY_PATH", libraries)
+            .env("QUIESCENCE_LIMIT_OBJECTS", LIMIT);
+        match &self.removed {
+            Some(step) => command.env("QUIESCENCE_REMOVED", step),
+            None => command.env_remove("QUIESCENCE_REMOVED"),
+        };
+        let output = command.output()?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        println!("{flavor}: {}{}", said.trim_end(), complaints.trim_end());
+        let status = output.status;
+        // Only what it says itself is a finding: that the program could not start is none.
+        let found = complaints.contains("torture: ") || status.signal().is_some();
+        ensure!(status.success() || found || status.code() == Some(124), "{flavor}: {status}");
+        Ok(status.success())
+    }
+}
+
+fn compile(flavor: &str, into: &Path) -> Result<PathBuf> {
+    let program = into.join(flavor);
+    run(c_compiler()
+        .args(["-O2", "-g", "-pthread", "-Wall", "-Wextra", "-Werror"])
+        .arg(format!("-DFLAVOR_{}", flavor.to_uppercase()))
+        .arg(compat::root().join("compat/torture/torture.c"))
+        .arg("-o")
+        .arg(&program)
+        .args([&format!("-lurcu-{flavor}"), "-lurcu-cds", "-lurcu-common"]))?;
+    Ok(program)
+}
