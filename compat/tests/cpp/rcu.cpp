@@ -34,15 +34,15 @@ extern "C" void *malloc(size_t size)
 
 static bool out_of_memory;
 
-void *operator new(size_t size)
+[[gnu::noinline]] void *operator new(size_t size)
 {
 	void *memory = out_of_memory ? nullptr : std::malloc(size);
 	if (!memory)
 		throw std::bad_alloc();
 	return memory;
 }
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void *memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
 // ---- what the types are ------------------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ static std::atomic<int> deleters_alive;
 
 struct Throwing {
 	bool throws;
-	explicit Throwing(bool throws) : throws(throws) { deleters_alive++; }
+	explicit Throwing(bool does) : throws(does) { deleters_alive++; }
 	Throwing(Throwing &&other) : throws(other.throws)
 	{
 		if (throws)
@@ -295,16 +295,18 @@ static void c_may_register_too()
 	std::rcu_synchronize();
 }
 
-struct Poisoned : std::rcu_obj_base<Poisoned, struct Poison> {
+struct Poisoned;
+struct Poison {
+	void operator()(Poisoned *object) const;
+};
+struct Poisoned : std::rcu_obj_base<Poisoned, Poison> {
 	std::atomic<unsigned> state{0x5eed};
 };
-struct Poison {
-	void operator()(Poisoned *object) const
-	{
-		object->state = 0xdead;
-		delete object;
-	}
-};
+void Poison::operator()(Poisoned *object) const
+{
+	object->state = 0xdead;
+	delete object;
+}
 
 static void nobody_reads_what_was_reclaimed()
 {
