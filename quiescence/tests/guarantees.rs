@@ -13,11 +13,21 @@ fn every_promise_names_tests_that_exist() {
     for name in names {
         let Some((path, test)) = name.split_once("::") else { continue };
         let (package, file) = path.split_once('/').unwrap();
-        let of = |folder| root.join(package).join(folder).join(file).with_extension("rs");
+        let is_rust = Path::new(file).extension().is_none();
+        let file = if is_rust { format!("{file}.rs") } else { file.to_owned() };
+        let of = |folder| root.join(package).join(folder).join(&file);
         let source = if of("tests").exists() { of("tests") } else { of("src") };
         let text = fs::read_to_string(&source)
             .unwrap_or_else(|error| panic!("{name}: {}: {error}", source.display()));
-        assert!(text.contains(&format!("fn {test}(")), "{name} does not exist");
+        let there = if is_rust {
+            text.contains(&format!("fn {test}("))
+        } else {
+            // In C or C++: defined, and run by the program's list or its `main`.
+            let is_run = [format!("CASE({test})"), format!("\t{test}();")];
+            text.contains(&format!("void {test}(void)")) && text.contains(&is_run[0])
+                || text.contains(&format!("void {test}()")) && text.contains(&is_run[1])
+        };
+        assert!(there, "{name} does not exist");
         checked += 1;
     }
     assert!(checked > 40, "only {checked} names found");
