@@ -354,17 +354,17 @@ pub(crate) unsafe extern "C" fn quiescence_cds_lfht_destroy(
     attr: *mut *mut libc::pthread_attr_t,
 ) -> c_int {
     // SAFETY: by the contract.
-    let this = unsafe { table(&ht) };
-    // SAFETY: nobody else changes it.
-    if !unsafe { this.is_empty() } {
+    let table = unsafe { Table::from_raw(ht) };
+    let its = table.readers().attr;
+    // SAFETY: by the contract.
+    if let Err(table) = unsafe { table.destroy() } {
+        table.into_raw();
         return -libc::EPERM;
     }
     if !attr.is_null() {
         // SAFETY: by the contract.
-        unsafe { attr.write(this.readers().attr) };
+        unsafe { attr.write(its) };
     }
-    // SAFETY: by the contract.
-    drop(unsafe { Table::from_raw(ht) });
     0
 }
 

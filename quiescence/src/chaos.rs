@@ -49,6 +49,12 @@ pub enum Point {
     BeforeUnregister,
     /// A thread has unregistered, so that its slot is free, and not yet looked whether somebody waits.
     Unregistered,
+    /// Whoever ends a table holds its worker off, and has not yet looked whether there are nodes.
+    TableHeld,
+    /// A table's worker finds that it is held off; or who holds it off, that it is at the table's list.
+    TableAwaited,
+    /// A table's worker looks at the table's list, or is about to free buckets.
+    TableUsed,
 }
 
 /// A step that can be removed.
@@ -172,6 +178,8 @@ pub enum Mutant {
     NoClaim,
     /// Hash tables: who has shrunk a table does not look whether it is to grow again.
     LostResize,
+    /// Hash tables: who ends a table does not hold its worker off.
+    NoHold,
     /// Futures are not woken.
     LostWaker,
     /// Lanes: who pushes does not release what it has written.

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::Barrier;
 use std::sync::atomic::Ordering::Relaxed;
+#[cfg(feature = "chaos")]
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::thread;
 
@@ -460,6 +462,152 @@ fn a_table_may_be_dropped_while_it_is_resized() {
         let _section = domain.read(); // and cannot
         drop(table);
     }
+}
+
+#[test]
+fn a_table_that_is_not_empty_is_not_destroyed_and_goes_on() {
+    let domain: Domain<Private> = Domain::new();
+    let mut table: Table = HashTable::new(domain.clone(), Options::default()).unwrap();
+    for key in 0..8_192 {
+        let _section = domain.read();
+        // SAFETY: in a section; freed after a grace period.
+        unsafe { table.add(HASHES[1](key), Item::leak(key, key)) };
+        if key % 64 == 0 {
+            // SAFETY: nobody else uses it.
+            table = unsafe { table.destroy() }.unwrap_err();
+        }
+    }
+    assert!(table.buckets() >= 2_048);
+    empty(&domain, &table);
+    wait_for(&table, |buckets| buckets <= 1_024);
+    // SAFETY: nobody else uses it.
+    unsafe { table.destroy() }.unwrap();
+}
+
+/// A table of many buckets and no node, which has begun to shrink: its worker waits until `may_shrink`.
+#[cfg(feature = "chaos")]
+fn shrinking(may_shrink: &'static AtomicBool) -> Table {
+    let domain: Domain<Private> = Domain::new();
+    let table: Table = HashTable::new(domain.clone(), Options::default()).unwrap();
+    for key in 0..4_096 {
+        let _section = domain.read();
+        // SAFETY: in a section; freed after a grace period.
+        unsafe { table.add(HASHES[1](key), Item::leak(key, key)) };
+    }
+    let entered = std::sync::Arc::new(Barrier::new(2));
+    let theirs = entered.clone();
+    thread::spawn(move || {
+        let section = domain.read();
+        theirs.wait();
+        wait_until(may_shrink);
+        drop(section);
+    });
+    entered.wait();
+    let section = table.readers().read();
+    // SAFETY: in a section. The items are not freed.
+    let mut at = unsafe { table.first() };
+    while let Some(node) = at.node() {
+        // SAFETY: as above.
+        unsafe { table.delete(node) };
+        // SAFETY: as above.
+        at = unsafe { table.next(at) };
+    }
+    drop(section);
+    wait_for(&table, |buckets| buckets <= 1_024); // it waits for the other thread's section now
+    table
+}
+
+#[cfg(feature = "chaos")]
+fn wait_until(flag: &AtomicBool) {
+    while !flag.load(SeqCst) {
+        thread::yield_now();
+    }
+}
+
+/// What the hooks of these tests say to each other.
+#[cfg(feature = "chaos")]
+static LOOKING: AtomicBool = AtomicBool::new(false);
+#[cfg(feature = "chaos")]
+static HELD_OFF: AtomicBool = AtomicBool::new(false);
+
+/// While somebody is about to look whether a table is empty, its worker comes to change its list.
+#[cfg(feature = "chaos")]
+#[test]
+fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
+    use quiescence::chaos::{self, Mutant, Point};
+    /// Begun, and not ended, until the worker has come to an end one way or the other.
+    fn hook(point: Point) {
+        match point {
+            Point::TableHeld => {
+                LOOKING.store(true, SeqCst);
+                wait_until(&HELD_OFF);
+                LOOKING.store(false, SeqCst);
+            }
+            Point::TableAwaited => HELD_OFF.store(true, SeqCst),
+            Point::TableUsed if LOOKING.load(SeqCst) => {
+                eprintln!("the list was changed while it was looked at");
+                std::process::exit(1);
+            }
+            _ => {}
+        }
+    }
+    let role = common::role();
+    if let Some(role) = role {
+        if role == "without" {
+            assert!(chaos::remove_step(Mutant::NoHold));
+        }
+        let table = shrinking(&LOOKING);
+        chaos::install(hook);
+        // SAFETY: nobody else uses it.
+        unsafe { table.destroy() }.unwrap();
+        assert!(HELD_OFF.load(SeqCst), "the worker came by");
+        return;
+    }
+    let name = "nothing_is_taken_from_a_table_while_it_is_looked_at";
+    let output = common::again(name, "with", &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = common::again(name, "without", &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("while it was looked at"), "{said}");
+}
+
+/// A table is given up while its worker is at the list: its nodes may be freed afterwards, so the worker has left it.
+#[cfg(feature = "chaos")]
+#[test]
+fn no_table_is_looked_at_when_it_is_gone() {
+    use quiescence::chaos::{self, Mutant, Point};
+    static LEFT: AtomicBool = AtomicBool::new(false);
+    fn hook(point: Point) {
+        match point {
+            Point::TableUsed => {
+                LOOKING.store(true, SeqCst);
+                wait_until(&HELD_OFF);
+                LEFT.store(true, SeqCst);
+            }
+            Point::TableAwaited => HELD_OFF.store(true, SeqCst),
+            _ => {}
+        }
+    }
+    static MAY_SHRINK: AtomicBool = AtomicBool::new(false);
+    if let Some(role) = common::role() {
+        if role == "without" {
+            assert!(chaos::remove_step(Mutant::NoHold));
+        }
+        let table = shrinking(&MAY_SHRINK);
+        chaos::install(hook);
+        MAY_SHRINK.store(true, SeqCst);
+        wait_until(&LOOKING);
+        drop(table);
+        assert!(LEFT.load(SeqCst), "the worker is still there");
+        return;
+    }
+    let name = "no_table_is_looked_at_when_it_is_gone";
+    let output = common::again(name, "with", &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = common::again(name, "without", &[]);
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(!output.status.success() && said.contains("the worker is still there"), "{said}");
 }
 
 /// What the threads of a stress share.

@@ -97,6 +97,7 @@ const fn chances(point: Point) -> (u64, u64) {
         // These are rare.
         Point::BeforeMark | Point::Marked => (4, 8),
         Point::BeforeUnregister | Point::Unregistered | Point::Orphaned => (4, 8),
+        Point::TableHeld | Point::TableAwaited | Point::TableUsed => (4, 8),
     }
 }
 

@@ -405,6 +405,27 @@ impl<R: Protection> HashTable<R> {
         unsafe { self.first() }.node().is_none()
     }
 
+    /// Ends the table if there is no node in it; else gives it back, and it goes on, resizing included. What was deleted
+    /// from it is looked at by nobody of the table's afterwards.
+    ///
+    /// It waits for no reader, and may be called anywhere: in a section, outside, in a callback, and by threads that are
+    /// no readers. It goes through the buckets that are in use.
+    ///
+    /// # Errors
+    /// The table, if it is not empty.
+    ///
+    /// # Safety
+    /// Nobody else uses the table any more. What is in it is valid.
+    pub unsafe fn destroy(self) -> Result<(), Self> {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: from `new`, and by the contract nobody else's.
+        if unsafe { table::give_up_if_empty(this.table.as_ptr()) } {
+            Ok(())
+        } else {
+            Err(ManuallyDrop::into_inner(this))
+        }
+    }
+
     /// Gives the table so many buckets, rounded up to a power of two, within its limits, and waits until it has them. It may wait for
     /// grace periods: not to be called in a section.
     pub fn resize(&self, buckets: usize) {
@@ -467,8 +488,8 @@ impl<R: Protection> HashTable<R> {
 }
 
 impl<R: Protection> Drop for HashTable<R> {
-    /// Frees the buckets. Nodes that are still in the table must stay valid for a grace period from now on, since the
-    /// table's thread may be about to look at them. It does not wait, and may be done in a section.
+    /// Frees the buckets, whether there are nodes or not; the table's thread does not look at those afterwards. It waits
+    /// for no reader, and may be done in a section.
     fn drop(&mut self) {
         // SAFETY: from `new`, and its owner's no more.
         unsafe { table::give_up(self.table.as_ptr()) };

@@ -11,12 +11,12 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::buckets::{Buckets, Memory};
-use super::list::{BUCKET, Chain, LINKED};
+use super::list::{self, BUCKET, Chain, LINKED};
 use super::node::Node;
 use super::split;
 use super::worker::{self, Locked, Work};
 use super::{Options, Protection};
-use crate::chaos::{self, Mutant};
+use crate::chaos::{self, Mutant, Point};
 use crate::sync::Counter;
 
 /// New buckets that whoever grows the table puts into the list himself.
@@ -320,7 +320,7 @@ impl<R: Protection> Table<R> {
         unsafe { self.work() };
     }
 
-    /// Shrinks to the target. The board says that it shrinks.
+    /// Shrinks to the target. The board says that it shrinks. A table that is given up meanwhile is left as it is.
     fn shrink(&self) {
         self.readers.synchronize();
         let board = worker::lock();
@@ -335,12 +335,16 @@ impl<R: Protection> Table<R> {
         let mut end = self.buckets.allocated();
         while end > size {
             let half = (end / 2).max(size);
-            self.in_sections(half, end, |from, to| self.unlink_range(from, to));
+            if !self.in_sections(half, end, |from, to| self.unlink_range(from, to)) {
+                return;
+            }
             end = half;
         }
         self.readers.synchronize();
-        // SAFETY: every section that could come by a bucket above `size` has ended.
-        unsafe { self.buckets.shrink(size) };
+        // SAFETY: every section that could come by a bucket above `size` has ended; and whoever holds the table.
+        if !self.in_use(|| unsafe { self.buckets.shrink(size) }) {
+            return;
+        }
         let linked = self.changing.linked.load(Relaxed).min(size);
         self.changing.linked.store(linked, Relaxed);
         let _board = worker::lock();
@@ -358,14 +362,39 @@ impl<R: Protection> Table<R> {
         }
     }
 
-    /// Calls `f` for a range, a piece a section.
-    fn in_sections(&self, from: usize, to: usize, f: impl Fn(usize, usize)) {
+    /// Calls `f` for a range, a piece a section. Answers `false` if the table is given up meanwhile.
+    fn in_sections(&self, from: usize, to: usize, f: impl Fn(usize, usize)) -> bool {
         let mut at = from;
         while at < to {
             let end = to.min(at + BUCKETS_A_SECTION);
-            self.readers.section(&mut || f(at, end));
+            if !self.in_use(|| self.readers.section(&mut || f(at, end))) {
+                return false;
+            }
             at = end;
         }
+        true
+    }
+
+    /// Calls `f` while nobody holds the table; or answers `false`, if it has been given up. For who works on the table.
+    fn in_use(&self, f: impl FnOnce()) -> bool {
+        if !worker::begin_use(self.as_work()) {
+            return false;
+        }
+        chaos::point(Point::TableUsed);
+        f();
+        worker::end_use(self.as_work());
+        true
+    }
+
+    /// Whether there is no node, in no section.
+    ///
+    /// # Safety
+    /// The caller holds the table, and nobody else uses it but for whoever works on it.
+    unsafe fn is_empty_held(&self) -> bool {
+        // SAFETY: buckets are freed by who works on the table only, and he is held off.
+        let link = unsafe { self.first_link() };
+        // SAFETY: as above; nodes go by the caller only.
+        unsafe { list::next(link) }.is_none()
     }
 
     /// The size that is wanted, for who works on the table. Nobody changes it while he holds the lock.
@@ -421,7 +450,7 @@ unsafe impl<R: Protection> Work for Table<R> {
             match self.next_step(&mut board) {
                 Step::Grow => {
                     drop(board);
-                    self.readers.section(&mut || self.grow(&worker::lock()));
+                    self.in_use(|| self.readers.section(&mut || self.grow(&worker::lock())));
                 }
                 Step::Shrink => {
                     drop(board);
@@ -432,8 +461,10 @@ unsafe impl<R: Protection> Work for Table<R> {
                     let from = self.changing.linked.load(Relaxed);
                     let to = self.size().min(from + BUCKETS_A_SECTION);
                     // SAFETY: in a section; only who works on the table shrinks it.
-                    self.in_sections(from, to, |from, to| unsafe { self.link_range(from, to) });
-                    self.changing.linked.store(to, Relaxed);
+                    let link = |from, to| unsafe { self.link_range(from, to) };
+                    if self.in_sections(from, to, link) {
+                        self.changing.linked.store(to, Relaxed);
+                    }
                 }
                 Step::End => {
                     if board.end(self.as_work()) {
@@ -448,11 +479,41 @@ unsafe impl<R: Protection> Work for Table<R> {
     }
 }
 
-/// Frees a table, or has whoever works on it do so.
+/// Frees a table, or has whoever works on it do so; he looks at its nodes no more. Without a wait for readers.
 ///
 /// # Safety
 /// It came from [`Table::new`], and nobody uses it any more.
 pub(super) unsafe fn give_up<R: Protection>(table: *mut Table<R>) {
+    worker::hold_off(table);
+    // SAFETY: as this function; it is held.
+    unsafe { give_up_held(table) };
+}
+
+/// Frees a table if it is empty, as [`give_up`] does. Answers whether it was.
+///
+/// # Safety
+/// It came from [`Table::new`], and nobody else uses it, but for whoever works on it.
+pub(super) unsafe fn give_up_if_empty<R: Protection>(table: *mut Table<R>) -> bool {
+    worker::hold_off(table);
+    chaos::point(Point::TableHeld);
+    // SAFETY: valid as long as it is not given up.
+    let this = unsafe { &*table };
+    // SAFETY: by the contract; it is held.
+    let is_empty = unsafe { this.is_empty_held() };
+    if is_empty {
+        // SAFETY: as this function; it is held.
+        unsafe { give_up_held(table) };
+    } else {
+        worker::release(table);
+    }
+    is_empty
+}
+
+/// As [`give_up`].
+///
+/// # Safety
+/// As there, and the table is held.
+unsafe fn give_up_held<R: Protection>(table: *mut Table<R>) {
     let is_free = worker::lock().give_up(table);
     if is_free {
         // SAFETY: from a box, and on no board.

@@ -5,6 +5,10 @@
 //! time by whoever works on the table, under that lock: so no request can come between the comparison and the
 //! end of the work, and none is lost.
 //!
+//! Whoever ends a table looks at its nodes first, and is in no section then. So the worker says on the board when it goes
+//! through a table's list, or frees buckets, and leaves both to others for as long as the table is *held*. Neither waits
+//! for readers meanwhile: a table may be ended in a section, in a callback, by an online QSBR thread.
+//!
 //! A fork takes the lock. The child has no such thread: tables that one was working on wait there again, and every
 //! step can be taken from the beginning. The thread is started by the next request.
 
@@ -12,6 +16,7 @@ use std::collections::VecDeque;
 use std::ptr;
 use std::time::Duration;
 
+use crate::chaos::{self, Mutant, Point};
 use crate::os::signals;
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard};
 
@@ -38,23 +43,31 @@ struct Entry {
     table: *const dyn Work,
     /// Its owner has given it up: who works on it frees it.
     dying: bool,
+    /// Who works on it is at its list, or frees buckets.
+    used: bool,
 }
 
 /// What is to be done, and what is being done.
 pub(super) struct Board {
     waiting: VecDeque<*const dyn Work>,
     busy: Vec<Entry>,
+    /// Those whose list and buckets are to be left alone for a moment.
+    held: Vec<*const dyn Work>,
     started: bool,
 }
 
 // SAFETY: the pointers are to tables, which are valid while they are here and may be worked on by any thread.
 unsafe impl Send for Board {}
 
-static BOARD: Mutex<Board> =
-    Mutex::new(Board { waiting: VecDeque::new(), busy: Vec::new(), started: false });
+static BOARD: Mutex<Board> = Mutex::new(Board {
+    waiting: VecDeque::new(),
+    busy: Vec::new(),
+    held: Vec::new(),
+    started: false,
+});
 /// There is work.
 static WAITING: Condvar = Condvar::new();
-/// A table is off the board.
+/// A table is off the board, or is not used any more, or not held.
 static DONE: Condvar = Condvar::new();
 
 /// How long the thread waits for work before it ends.
@@ -67,12 +80,67 @@ pub(super) fn lock() -> Locked {
     sync::lock(&BOARD)
 }
 
-/// Waits until some table is off the board.
+/// Waits until something has been done about some table.
 pub(super) fn wait(board: Locked) -> Locked {
     DONE.wait(board).unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// Keeps who works on a table away from its list and its buckets, until it is [released](release) or [given
+/// up](Board::give_up). The wait is for a few hundred buckets at most, and for no reader.
+pub(super) fn hold_off(table: *const dyn Work) {
+    if chaos::mutant(Mutant::NoHold) {
+        return;
+    }
+    let mut board = lock();
+    // First, so that a worker with much to do does not come before us again.
+    board.held.push(table);
+    while board.entry(table).is_some_and(|entry| entry.used) {
+        chaos::point(Point::TableAwaited);
+        board = wait(board);
+    }
+}
+
+/// Lets who works on a table go on.
+pub(super) fn release(table: *const dyn Work) {
+    lock().forget_hold(table);
+}
+
+/// Who works on a table is about to go through its list, or to free buckets. Answers `false` if the table has been
+/// given up, and is to be left alone.
+pub(super) fn begin_use(table: *const dyn Work) -> bool {
+    let mut board = lock();
+    while board.is_held(table) {
+        chaos::point(Point::TableAwaited);
+        board = wait(board);
+    }
+    let Some(entry) = board.entry(table).filter(|entry| !entry.dying) else {
+        return false;
+    };
+    entry.used = true;
+    true
+}
+
+/// It has.
+pub(super) fn end_use(table: *const dyn Work) {
+    let mut board = lock();
+    if let Some(entry) = board.entry(table) {
+        entry.used = false;
+    }
+    if board.is_held(table) {
+        DONE.notify_all();
+    }
+}
+
 impl Board {
+    fn is_held(&self, table: *const dyn Work) -> bool {
+        self.held.iter().any(|held| ptr::addr_eq(*held, table))
+    }
+
+    fn forget_hold(&mut self, table: *const dyn Work) {
+        self.held.retain(|held| !ptr::addr_eq(*held, table));
+        DONE.notify_all();
+    }
+
     fn entry(&mut self, table: *const dyn Work) -> Option<&mut Entry> {
         self.busy.iter_mut().find(|entry| ptr::addr_eq(entry.table, table))
     }
@@ -90,7 +158,7 @@ impl Board {
     /// Enters a table as being worked on by the caller.
     pub(super) fn begin(&mut self, table: *const dyn Work) {
         self.waiting.retain(|other| !ptr::addr_eq(*other, table));
-        self.busy.push(Entry { table, dying: false });
+        self.busy.push(Entry { table, dying: false, used: false });
     }
 
     /// Takes it off. Answers whether the caller is to free it.
@@ -112,8 +180,9 @@ impl Board {
         self.start();
     }
 
-    /// Gives a table up. Answers whether the caller is to free it.
+    /// Gives up a table that is held. Answers whether the caller is to free it.
     pub(super) fn give_up(&mut self, table: *const dyn Work) -> bool {
+        self.forget_hold(table);
         self.waiting.retain(|other| !ptr::addr_eq(*other, table));
         let Some(entry) = self.entry(table) else {
             return true;
@@ -174,6 +243,7 @@ impl Held {
     /// In the child: nobody works on anything. What was begun is begun again by the next who asks.
     pub(crate) fn after_fork(&mut self) {
         self.0.started = false;
+        self.0.held.clear();
         for entry in std::mem::take(&mut self.0.busy) {
             // One that was given up has nobody who frees it here.
             if !entry.dying {
