@@ -141,11 +141,13 @@ impl Pair {
         // SAFETY, here and below: in a section; items are freed after grace periods, and are fresh.
         match what {
             0 | 1 => {
+                // SAFETY: as above.
                 unsafe { self.table.add(hash, Item::leak(key, value)) };
                 values.push(value);
             }
             2 => {
                 let node = Item::leak(key, value);
+                // SAFETY: as above.
                 match unsafe { self.table.add_unique(hash, node, is(key)) } {
                     Ok(()) => {
                         assert!(values.is_empty());
@@ -157,6 +159,7 @@ impl Pair {
                     }
                 }
             }
+            // SAFETY: as above.
             3 => match unsafe { self.table.add_replace(hash, Item::leak(key, value), is(key)) } {
                 Some(old) => {
                     assert_eq!(item(old).value, std::mem::replace(&mut values[0], value));
@@ -168,12 +171,15 @@ impl Pair {
                 }
             },
             4 => {
+                // SAFETY: as above.
                 let found = unsafe { self.table.lookup(hash, is(key)) };
                 assert_eq!(found.node().map(|node| item(node).value), values.first().copied());
                 if let Some(old) = found.node() {
                     let new = Item::leak(key, value);
+                    // SAFETY: as above.
                     assert!(unsafe { self.table.replace(old, new) });
                     let again = Item::leak(key, value);
+                    // SAFETY: as above.
                     assert!(!unsafe { self.table.replace(old, again) });
                     free(again);
                     values[0] = value;
@@ -181,11 +187,14 @@ impl Pair {
                 }
             }
             _ => {
+                // SAFETY: as above.
                 let found = unsafe { self.table.lookup(hash, is(key)) };
                 assert_eq!(found.node().map(|node| item(node).value), values.first().copied());
                 if let Some(node) = found.node() {
                     assert!(!item(node).node.is_deleted());
+                    // SAFETY: as above.
                     assert!(unsafe { self.table.delete(node) });
+                    // SAFETY: as above.
                     assert!(!unsafe { self.table.delete(node) });
                     assert!(item(node).node.is_deleted());
                     values.remove(0);
