@@ -17,6 +17,7 @@ use super::split;
 use super::worker::{self, Locked, Work};
 use super::{Options, Protection};
 use crate::chaos::{self, Mutant, Point};
+use crate::os::percpu;
 use crate::sync::Counter;
 
 /// New buckets that whoever grows the table puts into the list himself.
@@ -65,9 +66,13 @@ impl<R: Protection> Table<R> {
         let memory = options.memory_for(max);
         let buckets = Buckets::new(memory, options.buckets_min, max)?;
         let size = options.buckets.clamp(1, max);
+        let counts = options.auto_resize || options.accounting;
+        if counts {
+            percpu::path(); // the process's first counter tries that out: not in somebody's section
+        }
         let table = Box::new(Self {
             size: AtomicUsize::new(1),
-            counts: options.auto_resize || options.accounting,
+            counts,
             resizes: options.auto_resize,
             shrinks: options.auto_resize && options.accounting,
             reports_counts: options.accounting,
