@@ -1,90 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The resizable hash table: every function with every answer, each memory back-end, each flag, then under load while
- * it grows and shrinks. Compiled for a flavour, since a table belongs to one.
+ * The resizable hash table: every function with every answer, each memory back-end, each flag. Under load it is in
+ * lfht_load.c. Compiled for a flavour, since a table belongs to one.
  */
-#include "flavor.h"
-#include <urcu/rculfhash.h>
-
-struct item {
-	struct cds_lfht_node node;
-	long key;
-	long value;
-	struct rcu_head head;
-};
-
-static struct item *item_of(struct cds_lfht_node *node)
-{
-	return caa_container_of(node, struct item, node);
-}
-
-static int same_key(struct cds_lfht_node *node, const void *key)
-{
-	return item_of(node)->key == *(const long *)key;
-}
-
-/* Spreads keys over all bits, so that buckets fill evenly. */
-static unsigned long hash_of(long key)
-{
-	unsigned long hash = (unsigned long)key * 0x9e3779b97f4a7c15UL;
-
-	return hash ^ (hash >> 29);
-}
-
-static void item_init(struct item *item, long key, long value)
-{
-	cds_lfht_node_init(&item->node);
-	item->key = key;
-	item->value = value;
-}
-
-static struct item *find(struct cds_lfht *table, long key)
-{
-	struct cds_lfht_iter iter;
-
-	cds_lfht_lookup(table, hash_of(key), same_key, &key, &iter);
-	return cds_lfht_iter_get_node(&iter) ? item_of(cds_lfht_iter_get_node(&iter)) : NULL;
-}
-
-static long nodes_in(struct cds_lfht *table)
-{
-	long before, after;
-	unsigned long count;
-
-	cds_lfht_count_nodes(table, &before, &count, &after);
-	return (long)count;
-}
-
-static long walked(struct cds_lfht *table)
-{
-	struct cds_lfht_iter iter;
-	struct item *item;
-	long count = 0;
-
-	cds_lfht_for_each_entry(table, &iter, item, node)
-		count++;
-	return count;
-}
-
-static struct cds_lfht *table_of(int flags)
-{
-	struct cds_lfht *table = cds_lfht_new(4, 4, 0, flags, NULL);
-
-	CHECK(table != NULL);
-	return table;
-}
-
-/* Offline: in liburcu an online QSBR thread waits for the table's worker, which waits for the thread. */
-static void table_end(struct cds_lfht *table)
-{
-	int online = !!rcu_read_ongoing();
-
-	if (online)
-		idle_begin();
-	CHECK_EQUAL(cds_lfht_destroy(table, NULL), 0);
-	if (online)
-		idle_end();
-}
+#include "lfht.h"
 
 static void add_find_delete(void)
 {
@@ -373,6 +292,36 @@ static void resized_and_destroyed_while_online(void)
 	rcu_unregister_thread();
 }
 
+/*
+ * Ended by a thread in a section, while the table's own worker waits for that section to shrink it. The items may be
+ * freed when the table is gone.
+ */
+static void destroyed_in_a_section(void)
+{
+	enum { COUNT = 3000 };
+
+	rcu_register_thread();
+	for (int round = 0; round < 20; round++) {
+		struct item *items = calloc(COUNT, sizeof(*items));
+		struct cds_lfht *table = table_of(CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING);
+
+		CHECK(items != NULL);
+		fill(table, items, COUNT);
+		rcu_read_lock();
+		/* One is left: the table stays as it is. */
+		for (long i = 1; i < COUNT; i++)
+			CHECK_EQUAL(cds_lfht_del(table, &items[i].node), 0);
+		CHECK_EQUAL(cds_lfht_destroy(table, NULL), -EPERM);
+		CHECK(find(table, 0) == &items[0]);
+		CHECK_EQUAL(cds_lfht_del(table, &items[0].node), 0);
+		CHECK_EQUAL(cds_lfht_destroy(table, NULL), 0);
+		rcu_read_unlock();
+		rcu_quiescent_state();
+		free(items);
+	}
+	rcu_unregister_thread();
+}
+
 static void refused(void)
 {
 	/* Sizes are powers of two, and the maximum is at least the minimum's. */
@@ -509,228 +458,6 @@ static void no_resize_is_lost(void)
 	free(items);
 }
 
-struct load {
-	struct cds_lfht *table;
-	int stop;
-	long keys;
-	long found, missed;
-	long owned;		/* nodes now in the table, over all writers */
-	int writer;
-	struct load *shared;
-};
-
-static void item_free(struct rcu_head *head)
-{
-	struct item *item = caa_container_of(head, struct item, head);
-
-	item->key = -1;
-	free(item);
-}
-
-/* Keys below `keys` are always there, replaced all the time; those above come and go. */
-static void *reads_under_load(void *argument)
-{
-	struct load *load = argument;
-	unsigned long random = 1;
-
-	rcu_register_thread();
-	while (!flag_is_set(&load->stop)) {
-		random = random * 6364136223846793005UL + 1442695040888963407UL;
-		long key = (long)(random >> 33) % (2 * load->keys);
-
-		section_begin();
-		struct item *item = find(load->table, key);
-		if (item) {
-			CHECK_EQUAL(item->key, key);
-			CHECK_EQUAL(item->value, key + 1);
-			count_add(&load->found, 1);
-		} else {
-			CHECK(key >= load->keys);
-			count_add(&load->missed, 1);
-		}
-		section_end();
-	}
-	rcu_unregister_thread();
-	return NULL;
-}
-
-static struct item *item_new(long key)
-{
-	struct item *item = malloc(sizeof(*item));
-
-	CHECK(item != NULL);
-	item_init(item, key, key + 1);
-	return item;
-}
-
-static void *writes_under_load(void *argument)
-{
-	struct load *mine = argument, *load = mine->shared;
-	unsigned long random = (unsigned long)mine->writer + 7;
-
-	rcu_register_thread();
-	for (int i = 0; i < 10000; i++) {
-		random = random * 6364136223846793005UL + 1442695040888963407UL;
-		long key = (long)(random >> 33) % (2 * load->keys);
-		struct item *item = item_new(key);
-		struct cds_lfht_node *old;
-
-		rcu_read_lock();
-		if (key < load->keys) {
-			old = cds_lfht_add_replace(load->table, hash_of(key), same_key, &key, &item->node);
-			CHECK(old != NULL);
-			call_rcu(&item_of(old)->head, item_free);
-		} else if (random & (1UL << 20)) {
-			old = cds_lfht_add_unique(load->table, hash_of(key), same_key, &key, &item->node);
-			if (old == &item->node)
-				count_add(&load->owned, 1);
-			else
-				free(item);
-		} else {
-			struct item *there = find(load->table, key);
-
-			free(item);
-			if (there && cds_lfht_del(load->table, &there->node) == 0) {
-				count_add(&load->owned, -1);
-				call_rcu(&there->head, item_free);
-			}
-		}
-		rcu_read_unlock();
-		rcu_quiescent_state();
-	}
-	rcu_unregister_thread();
-	return NULL;
-}
-
-static void *resizes_under_load(void *argument)
-{
-	struct load *load = argument;
-
-	rcu_register_thread();
-	for (unsigned long i = 0; i < 12 || !flag_is_set(&load->stop); i++)
-		cds_lfht_resize(load->table, 1UL << (i * 5 % 11));
-	rcu_unregister_thread();
-	return NULL;
-}
-
-static void under_load(int flags, int by_hand)
-{
-	enum { WRITERS = 2, READERS = 2, KEYS = 500 };
-	struct load load = { .keys = KEYS };
-	struct load writers[WRITERS];
-	pthread_t writing[WRITERS], reading[READERS], resizing;
-	struct cds_lfht_iter iter;
-	struct item *item;
-
-	load.table = cds_lfht_new(1, 1, 0, flags, NULL);
-	CHECK(load.table != NULL);
-	rcu_register_thread();
-	rcu_read_lock();
-	for (long key = 0; key < KEYS; key++)
-		cds_lfht_add(load.table, hash_of(key), &item_new(key)->node);
-	rcu_read_unlock();
-	load.owned = KEYS;
-	idle_begin();
-	for (int i = 0; i < READERS; i++)
-		reading[i] = thread_start(reads_under_load, &load);
-	if (by_hand)
-		resizing = thread_start(resizes_under_load, &load);
-	for (int i = 0; i < WRITERS; i++) {
-		writers[i] = (struct load){ .writer = i, .shared = &load };
-		writing[i] = thread_start(writes_under_load, &writers[i]);
-	}
-	for (int i = 0; i < WRITERS; i++)
-		thread_end(writing[i]);
-	WAIT_UNTIL(count_of(&load.found) > 0);
-	flag_set(&load.stop);
-	for (int i = 0; i < READERS; i++)
-		thread_end(reading[i]);
-	if (by_hand)
-		thread_end(resizing);
-	idle_end();
-	rcu_read_lock();
-	CHECK_EQUAL(nodes_in(load.table), load.owned);
-	cds_lfht_for_each_entry(load.table, &iter, item, node) {
-		CHECK_EQUAL(item->value, item->key + 1);
-		CHECK_EQUAL(cds_lfht_del(load.table, &item->node), 0);
-		call_rcu(&item->head, item_free);
-	}
-	rcu_read_unlock();
-	rcu_quiescent_state();
-	table_end(load.table);
-	rcu_unregister_thread();
-	rcu_barrier();
-}
-
-static void load_while_it_grows(void)
-{
-	under_load(CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING, 0);
-}
-
-static void load_while_resized_by_hand(void)
-{
-	under_load(0, 1);
-}
-
-static long wins;
-static struct item contenders[4][200];
-static struct cds_lfht *contended;
-
-static void *adds_unique(void *argument)
-{
-	int me = (int)(intptr_t)argument;
-
-	rcu_register_thread();
-	for (long key = 0; key < 200; key++) {
-		item_init(&contenders[me][key], key, me);
-		rcu_read_lock();
-		if (cds_lfht_add_unique(contended, hash_of(key), same_key, &key, &contenders[me][key].node) ==
-		    &contenders[me][key].node)
-			count_add(&wins, 1);
-		rcu_read_unlock();
-		rcu_quiescent_state();
-	}
-	rcu_unregister_thread();
-	return NULL;
-}
-
-static void *deletes_all(void *argument)
-{
-	struct cds_lfht_iter iter;
-	struct cds_lfht_node *node;
-
-	(void)argument;
-	rcu_register_thread();
-	rcu_read_lock();
-	cds_lfht_for_each(contended, &iter, node)
-		if (cds_lfht_del(contended, node) == 0)
-			count_add(&wins, 1);
-	rcu_read_unlock();
-	rcu_unregister_thread();
-	return NULL;
-}
-
-/* Of many who add one key, or delete one node, one succeeds. */
-static void one_winner(void)
-{
-	pthread_t threads[4];
-
-	wins = 0;
-	contended = table_of(CDS_LFHT_AUTO_RESIZE);
-	for (intptr_t i = 0; i < 4; i++)
-		threads[i] = thread_start(adds_unique, (void *)i);
-	for (int i = 0; i < 4; i++)
-		thread_end(threads[i]);
-	CHECK_EQUAL(count_of(&wins), 200);
-	wins = 0;
-	for (int i = 0; i < 4; i++)
-		threads[i] = thread_start(deletes_all, NULL);
-	for (int i = 0; i < 4; i++)
-		thread_end(threads[i]);
-	CHECK_EQUAL(count_of(&wins), 200);
-	table_end(contended);
-}
-
 /* Exported for the library's own use, in no header. */
 unsigned int cds_lfht_fls_ulong(unsigned long x);
 int cds_lfht_get_count_order_ulong(unsigned long x);
@@ -800,14 +527,12 @@ CASES(
 	CASE(back_end_chosen),
 	CASE(buckets_where_they_belong),
 	CASE(resized_and_destroyed_while_online),
+	CASE(destroyed_in_a_section),
 	CASE(refused),
 	CASE(attributes_come_back),
 	CASE(accounting),
 	CASE(grows_by_itself),
 	CASE(no_resize_is_lost),
-	CASE(load_while_it_grows),
-	CASE(load_while_resized_by_hand),
-	CASE(one_winner),
 	CASE(powers_of_two),
 	CASE(in_a_child),
 )

@@ -84,6 +84,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
     program("stacks.c", &[Memb, Qsbr]),
     program("rculfqueue.c", &[Memb, Bp, Qsbr]),
     program("lfht.c", &[Memb, Mb, Bp, Qsbr]),
+    program("lfht_load.c", &[Memb, Mb, Bp, Qsbr]),
     program("wfcqueue.c", &[Common]),
     program("wfqueue.c", &[Common]),
     program("workqueue.c", &[Cds]),
@@ -168,6 +169,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         variants: FLAVORS,
         always: false,
         why: "a resize that is over before its request has been noted is the table's last",
+    },
+    Fault {
+        source: "lfht.c",
+        case: "destroyed_in_a_section",
+        variants: FLAVORS,
+        always: false,
+        why: "cds_lfht_destroy waits for a worker that waits for the section",
     },
     Fault {
         source: "lfht.c",
