@@ -26,6 +26,13 @@ fn transcript(program: &Path, libraries: Option<&Path>, seed: u32) -> String {
     if let Some(libraries) = libraries {
         command.env("LD_LIBRARY_PATH", libraries);
     }
+    let mut loads = Command::new(program);
+    loads
+        .env_remove("LD_LIBRARY_PATH")
+        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let loaded = loads.env("LD_TRACE_LOADED_OBJECTS", "1").output().unwrap();
+    let loaded = String::from_utf8_lossy(&loaded.stdout);
+    assert_eq!(loaded.contains("libquiescence"), libraries.is_some(), "{loaded}");
     let said = command.output().unwrap();
     let errors = String::from_utf8_lossy(&said.stderr);
     assert!(said.status.success(), "{libraries:?}, seed {seed}: {} {errors}", said.status);

@@ -43,6 +43,14 @@ fn run(program: &Path, arguments: &[&str], libraries: Whose) -> String {
     if libraries == Whose::Ours {
         command.env("LD_LIBRARY_PATH", xtask::compat::built().join("lib"));
     }
+    let loaded = Command::new(command.get_program())
+        .env_remove("LD_LIBRARY_PATH")
+        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .env("LD_TRACE_LOADED_OBJECTS", "1")
+        .output()
+        .expect("it is there");
+    let loaded = String::from_utf8_lossy(&loaded.stdout);
+    assert_eq!(loaded.contains("libquiescence"), libraries == Whose::Ours, "{loaded}");
     let output = command.output().expect("it is there");
     assert!(
         output.status.success(),

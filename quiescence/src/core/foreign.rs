@@ -57,6 +57,8 @@ pub(crate) const ASLEEP: u32 = u32::MAX;
 const NAP_FIRST: Duration = Duration::from_micros(20);
 const NAP_DOUBLINGS: u32 = 6;
 
+const _: () = assert!(NAP_FIRST.as_micros() << NAP_DOUBLINGS <= 1_300, "as is promised");
+
 impl Words {
     /// Wakes the driver, if it sleeps.
     pub(crate) fn wake(&self) {

@@ -4,7 +4,8 @@
  * sides of `rcu bench compat` run the same instructions up to the library's door. It is compiled once for each flavour.
  *
  * It reads lines "MEASUREMENT AMOUNT" and answers each with a line of one number: nanoseconds, or operations a second.
- * Its first line says where the library was loaded from.
+ * Its first line says where the library was loaded from, and its second where the core is that ours has and Debian's has
+ * not, or "none".
  */
 #define _GNU_SOURCE
 #define _LGPL_SOURCE
@@ -435,10 +436,14 @@ int main(void)
 	char name[64];
 	long amount;
 	Dl_info where;
+	void *found;
 
 	if (!dladdr(symbol(PREFIX "synchronize_rcu"), &where))
 		fail("the library cannot be found");
 	printf("%s\n", where.dli_fname);
+	/* Not by the library's path alone: it may have been installed in the system's place. */
+	found = dlsym(RTLD_DEFAULT, "quiescence_urcu_synchronize");
+	printf("%s\n", found && dladdr(found, &where) ? where.dli_fname : "none");
 	fflush(stdout);
 	rcu_register_thread();
 	while (scanf("%63s %ld", name, &amount) == 2) {

@@ -48,7 +48,9 @@ impl Workers {
             Flavor::ALL.into_iter().map(|flavor| workers.compiler(flavor, &source)).collect();
         for compiler in compilers {
             let output = compiler.and_then(Child::wait_with_output);
-            let output = output.map_err(|error| Failure::io("cannot run cc", error))?;
+            let output = output.map_err(|error| {
+                Failure::io("cannot run cc, the C compiler (apt-get install gcc)", error)
+            })?;
             if !output.status.success() {
                 return Err(Failure::Unsupported(format!(
                     "the program that both libraries are measured under cannot be compiled; it needs a C \
@@ -94,16 +96,26 @@ impl Workers {
         };
         let mut worker = Worker { child, questions, answers: BufReader::new(answers) };
         let library = worker.answer("where it was loaded from")?;
-        let loaded = Path::new(&library).canonicalize();
-        let is_ours =
-            ours.is_some_and(|directory| loaded.is_ok_and(|loaded| loaded.starts_with(directory)));
-        if is_ours != ours.is_some() {
-            return Err(Failure::Unsupported(format!(
-                "the measured program was to run on {}, but has loaded {library}",
-                ours.map_or_else(|| "Debian's library".into(), |ours| ours.display().to_string())
-            )));
+        let core = worker.answer("where its core is")?;
+        if is_as_wanted(ours, &library, &core) {
+            return Ok(worker);
         }
-        Ok(worker)
+        Err(Failure::Unsupported(format!(
+            "the measured program was to run on {}, but has loaded {library} (libquiescence: {core})",
+            ours.map_or_else(|| "Debian's library".into(), |ours| ours.display().to_string())
+        )))
+    }
+}
+
+/// Whether a program that has loaded this library, with this core or none, runs on ours in that directory, or else on
+/// Debian's.
+fn is_as_wanted(ours: Option<&Path>, library: &str, core: &str) -> bool {
+    let is_in = |directory: &Path, file: &str| {
+        Path::new(file).canonicalize().is_ok_and(|file| file.starts_with(directory))
+    };
+    match ours {
+        Some(directory) => is_in(directory, library) && is_in(directory, core),
+        None => core == "none",
     }
 }
 
@@ -146,5 +158,27 @@ impl Drop for Worker {
         // At the end of a case nothing is being measured, and what is killed leaves nothing behind.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_is_known_by_its_core() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path().canonicalize().unwrap();
+        let file = |name: &str| {
+            let path = directory.join(name);
+            std::fs::write(&path, "").unwrap();
+            path.display().to_string()
+        };
+        let (library, core) = (file("liburcu-memb.so.8"), file("libquiescence.so.0"));
+        assert!(is_as_wanted(Some(&directory), &library, &core));
+        assert!(!is_as_wanted(Some(&directory), &library, "none"), "Debian's, in this directory");
+        assert!(!is_as_wanted(Some(Path::new("/elsewhere")), &library, &core));
+        assert!(is_as_wanted(None, &library, "none"));
+        assert!(!is_as_wanted(None, &library, &core), "ours, in the system's place");
     }
 }
