@@ -13,12 +13,15 @@
 //! | `split` | how buckets come into the list and out of it |
 //! | `buckets` | where the buckets' nodes are |
 //! | `table` | the size |
+//! | `ending` | how a table ends |
 //! | `worker` | the thread that resizes |
 //! | `protection` | what a table needs to know of its readers |
 //! | `public` | what its users see |
 
 #[cfg(not(loom))]
 mod buckets;
+#[cfg(not(loom))]
+mod ending;
 mod list;
 #[cfg(all(test, loom))]
 mod loom_tests;

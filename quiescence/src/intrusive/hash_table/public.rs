@@ -6,10 +6,11 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::Acquire;
 
 use super::buckets::Memory;
+use super::ending;
 use super::list::{self, REMOVED};
 use super::node::{Cursor, Node, reverse};
 use super::protection::Protection;
-use super::table::{self, Table, committed};
+use super::table::{Table, committed};
 
 /// How a table is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -419,7 +420,7 @@ impl<R: Protection> HashTable<R> {
     pub unsafe fn destroy(self) -> Result<(), Self> {
         let this = ManuallyDrop::new(self);
         // SAFETY: from `new`, and by the contract nobody else's.
-        if unsafe { table::give_up_if_empty(this.table.as_ptr()) } {
+        if unsafe { ending::give_up_if_empty(this.table.as_ptr()) } {
             Ok(())
         } else {
             Err(ManuallyDrop::into_inner(this))
@@ -492,7 +493,7 @@ impl<R: Protection> Drop for HashTable<R> {
     /// for no reader, and may be done in a section.
     fn drop(&mut self) {
         // SAFETY: from `new`, and its owner's no more.
-        unsafe { table::give_up(self.table.as_ptr()) };
+        unsafe { ending::give_up(self.table.as_ptr()) };
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::buckets::{Buckets, Memory};
-use super::list::{self, BUCKET, Chain, LINKED};
+use super::list::{BUCKET, Chain, LINKED};
 use super::node::Node;
 use super::split;
 use super::worker::{self, Locked, Work};
@@ -264,7 +264,7 @@ impl<R: Protection> Table<R> {
         usize::try_from(self.count.sum()).unwrap_or(0)
     }
 
-    fn as_work(&self) -> *const dyn Work {
+    pub(super) fn as_work(&self) -> *const dyn Work {
         std::ptr::from_ref::<Self>(self) as *const dyn Work
     }
 
@@ -391,17 +391,6 @@ impl<R: Protection> Table<R> {
         true
     }
 
-    /// Whether there is no node, in no section.
-    ///
-    /// # Safety
-    /// The caller holds the table, and nobody else uses it but for whoever works on it.
-    unsafe fn is_empty_held(&self) -> bool {
-        // SAFETY: buckets are freed by who works on the table only, and he is held off.
-        let link = unsafe { self.first_link() };
-        // SAFETY: as above; nodes go by the caller only.
-        unsafe { list::next(link) }.is_none()
-    }
-
     /// The size that is wanted, for who works on the table. Nobody changes it while he holds the lock.
     fn wanted(&self, _board: &Locked) -> usize {
         let (size, target) = (self.size.load(Relaxed), self.changing.target.load(Relaxed));
@@ -481,48 +470,6 @@ unsafe impl<R: Protection> Work for Table<R> {
                 }
             }
         }
-    }
-}
-
-/// Frees a table, or has whoever works on it do so; he looks at its nodes no more. Without a wait for readers.
-///
-/// # Safety
-/// It came from [`Table::new`], and nobody uses it any more.
-pub(super) unsafe fn give_up<R: Protection>(table: *mut Table<R>) {
-    worker::hold_off(table);
-    // SAFETY: as this function; it is held.
-    unsafe { give_up_held(table) };
-}
-
-/// Frees a table if it is empty, as [`give_up`] does. Answers whether it was.
-///
-/// # Safety
-/// It came from [`Table::new`], and nobody else uses it, but for whoever works on it.
-pub(super) unsafe fn give_up_if_empty<R: Protection>(table: *mut Table<R>) -> bool {
-    worker::hold_off(table);
-    chaos::point(Point::TableHeld);
-    // SAFETY: valid as long as it is not given up.
-    let this = unsafe { &*table };
-    // SAFETY: by the contract; it is held.
-    let is_empty = unsafe { this.is_empty_held() };
-    if is_empty {
-        // SAFETY: as this function; it is held.
-        unsafe { give_up_held(table) };
-    } else {
-        worker::release(table);
-    }
-    is_empty
-}
-
-/// As [`give_up`].
-///
-/// # Safety
-/// As there, and the table is held.
-unsafe fn give_up_held<R: Protection>(table: *mut Table<R>) {
-    let is_free = worker::lock().give_up(table);
-    if is_free {
-        // SAFETY: from a box, and on no board.
-        drop(unsafe { Box::from_raw(table) });
     }
 }
 
