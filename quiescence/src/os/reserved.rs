@@ -52,8 +52,8 @@ impl Reserved {
         unsafe { mprotect(start, bytes, MprotectFlags::READ | MprotectFlags::WRITE) }.is_ok()
     }
 
-    /// Takes the memory of a part away again, but for the part of its first page that precedes it. What is not taken away is
-    /// zeroed.
+    /// Takes the memory of a part away again, but for the part of its first page that precedes it. What is not taken away
+    /// is zeroed: that, and pages that are locked.
     #[cfg(target_os = "linux")]
     pub(crate) fn forget(&self, from: usize, to: usize) {
         use rustix::mm::{Advice, madvise};
@@ -62,11 +62,15 @@ impl Reserved {
         // SAFETY: within the range, committed, and in nobody's use.
         unsafe { ptr::write_bytes(self.start.wrapping_add(from), 0, whole - from) };
         if whole < to {
+            let start = self.start.wrapping_add(whole);
             // SAFETY: whole pages of the range; what is in them nobody uses. (The last one may be shared with nothing:
             // what follows is not committed.)
-            let _ = unsafe {
-                madvise(self.start.wrapping_add(whole).cast(), to - whole, Advice::LinuxDontNeed)
-            };
+            let taken = unsafe { madvise(start.cast(), to - whole, Advice::LinuxDontNeed) };
+            if taken.is_err() {
+                // Memory that is locked (`mlockall`) stays; whoever commits it again counts on zeros.
+                // SAFETY: within the range, committed, and in nobody's use.
+                unsafe { ptr::write_bytes(start, 0, to - whole) };
+            }
         }
     }
 
@@ -109,5 +113,42 @@ impl Drop for Reserved {
         unsafe {
             super::memory::unmap(self.start, self.bytes);
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(loom)))]
+mod tests {
+    use super::{Reserved, page_size};
+
+    /// Fills a part, forgets it, and asks for it again.
+    fn comes_back_as_zeros(is_locked: bool) {
+        let page = page_size();
+        let range = Reserved::new(4 * page).expect("four pages of addresses");
+        assert!(range.commit(0, 4 * page));
+        if is_locked {
+            // SAFETY: pages of the range, which has memory. They are unlocked when it is unmapped.
+            let locked = unsafe { libc::mlock(range.start().cast(), 4 * page) };
+            assert_eq!(locked, 0, "{}", std::io::Error::last_os_error());
+        }
+        // SAFETY: the range has memory, and nobody else has it.
+        unsafe { range.start().write_bytes(0xff, 4 * page) };
+        let from = page / 2;
+        range.forget(from, 4 * page);
+        assert!(range.commit(from, 4 * page));
+        // SAFETY: as above; all of it is written.
+        let bytes = unsafe { std::slice::from_raw_parts(range.start(), 4 * page) };
+        assert!(bytes[..from].iter().all(|&byte| byte == 0xff), "what precedes it stays");
+        assert!(bytes[from..].iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_zero() {
+        comes_back_as_zeros(false);
+    }
+
+    /// Whose pages the system does not take back.
+    #[test]
+    fn what_is_forgotten_is_zero_where_memory_is_locked() {
+        comes_back_as_zeros(true);
     }
 }
