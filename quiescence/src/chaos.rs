@@ -206,6 +206,8 @@ pub enum Mutant {
     UnlinkedEnd,
     /// Intrusive: the first node is taken whoever took it meanwhile.
     PopUnchecked,
+    /// Intrusive: a node is taken out of a lock-free queue whose tail names it still.
+    TailLeftBehind,
 }
 
 impl Mutant {
@@ -290,13 +292,14 @@ impl Mutant {
     pub const FOREIGN: [Self; 2] = [Self::NoForeignFence, Self::NoForeignLook];
 
     /// Steps of the queues and stacks of nodes that callers bring along.
-    pub const INTRUSIVE: [Self; 6] = [
+    pub const INTRUSIVE: [Self; 7] = [
         Self::UnseenNode,
         Self::LateHead,
         Self::TailUnchecked,
         Self::TakeUnchecked,
         Self::UnlinkedEnd,
         Self::PopUnchecked,
+        Self::TailLeftBehind,
     ];
 
     /// Steps of lanes that loom explores.

@@ -510,6 +510,42 @@ fn a_lock_free_queue_keeps_the_order_of_each_producer() {
     std::mem::forget(queue);
 }
 
+/// A producer that was stopped after it has linked its node, and has not moved the tail: who takes the node before it
+/// does. A section that begins afterwards would find that node there, which is freed without waiting for the section.
+#[test]
+fn what_a_lock_free_queue_gives_out_is_not_found_at_its_tail() {
+    let queue = LockFreeQueue::new();
+    let section = quiescence::read();
+    for number in 0..2 {
+        // SAFETY: in a section; an object that is given away.
+        unsafe { queue.enqueue(Object::<SharedNode>::make(0, number)) };
+    }
+    // SAFETY: in a section; freed after the next grace period, as are those below.
+    let dequeue = || unsafe { queue.dequeue() };
+    let first = dequeue().expect("it is there");
+
+    // The first half of an enqueue, by hand. The tail is the second word.
+    // SAFETY: a structure of two atomic pointers and a function.
+    let tail = unsafe { &(*std::ptr::from_ref(&queue).cast::<[AtomicPtr<SharedNode>; 2]>())[1] };
+    let last = tail.load(Acquire);
+    // SAFETY: the node that the tail names.
+    let link = unsafe { &*last.cast::<AtomicPtr<SharedNode>>() };
+    let third = Object::<SharedNode>::make(0, 2);
+    link.store(third, Release);
+
+    let second = dequeue().expect("it is there");
+    assert_eq!(second.as_ptr(), last, "the one that the tail names");
+    assert_eq!(tail.load(Acquire), third);
+    // The other half: somebody else has done it.
+    assert!(tail.compare_exchange(last, third, Release, Relaxed).is_err());
+    let third = dequeue().expect("it is there");
+    assert_eq!(dequeue(), None);
+    drop(section);
+    quiescence::synchronize();
+    let numbers = [first, second, third].map(|node| Object::take(node).1);
+    assert_eq!(numbers, [0, 1, 2]);
+}
+
 #[test]
 fn a_lock_free_queue_that_is_not_empty_is_not_destroyed() {
     let queue = LockFreeQueue::new();

@@ -125,7 +125,47 @@ static void among_threads(void)
 	CHECK_EQUAL(count_of(&freed), PRODUCERS * EACH);
 }
 
+/*
+ * Where Debian's headers have the consumer inlined it is liburcu's own, also on our libraries, and leaves the tail where
+ * it is.
+ */
+#ifndef cds_lfq_dequeue_rcu
+/*
+ * A producer that was stopped after it has linked its node, and has not moved the tail: who takes the node before it does.
+ * A section that begins afterwards would find that node there, whose grace period does not wait for the section.
+ */
+static void what_is_taken_is_not_at_the_tail(void)
+{
+	struct cds_lfq_queue_rcu queue;
+	struct item items[3];
+
+	rcu_register_thread();
+	cds_lfq_init_rcu(&queue, call_rcu);
+	for (int i = 0; i < 3; i++)
+		cds_lfq_node_init_rcu(&items[i].node);
+	rcu_read_lock();
+	cds_lfq_enqueue_rcu(&queue, &items[0].node);
+	cds_lfq_enqueue_rcu(&queue, &items[1].node);
+	CHECK(cds_lfq_dequeue_rcu(&queue) == &items[0].node);
+	CHECK(queue.tail == &items[1].node);
+	__atomic_store_n(&items[1].node.next, &items[2].node, __ATOMIC_SEQ_CST);
+	CHECK(cds_lfq_dequeue_rcu(&queue) == &items[1].node);
+	CHECK(__atomic_load_n(&queue.tail, __ATOMIC_SEQ_CST) == &items[2].node);
+	CHECK(cds_lfq_dequeue_rcu(&queue) == &items[2].node);
+	CHECK(cds_lfq_dequeue_rcu(&queue) == NULL);
+	rcu_read_unlock();
+	rcu_quiescent_state();
+	CHECK_EQUAL(cds_lfq_destroy_rcu(&queue), 0);
+	rcu_barrier();
+	rcu_unregister_thread();
+}
+#define CASE_OF_THE_TAIL CASE(what_is_taken_is_not_at_the_tail),
+#else
+#define CASE_OF_THE_TAIL
+#endif
+
 CASES(
 	CASE(first_in_first_out),
+	CASE_OF_THE_TAIL
 	CASE(among_threads),
 )

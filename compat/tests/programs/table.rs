@@ -164,6 +164,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         why: "an online thread waits for the mutex of a reclaimer that waits for the thread",
     },
     Fault {
+        source: "rculfqueue.c",
+        case: "what_is_taken_is_not_at_the_tail",
+        variants: &[Memb, Bp, Qsbr],
+        always: true,
+        why: "a section finds a node at the queue's tail whose grace period does not wait for it",
+    },
+    Fault {
         source: "lfht.c",
         case: "no_resize_is_lost",
         variants: FLAVORS,

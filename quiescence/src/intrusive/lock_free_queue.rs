@@ -5,6 +5,12 @@
 //! sections, and nodes come back a grace period later, no address can stand for two nodes in one operation: their
 //! counted pointers are not needed.
 //!
+//! A node that has been taken out is never what the tail names: a section that begins afterwards would find it there, and
+//! its grace period would not wait for that section. An enqueuer that has linked its node and has not moved the tail yet
+//! leaves it one behind; so who takes the node that the tail names moves the tail first. It is never more than one
+//! behind: who links the next node has found the tail at the one before. (Stock liburcu 0.13 does not move it, and a
+//! consumer whose inlined code is liburcu's leaves it behind here as well.)
+//!
 //! Layout, and what is written when, are those of liburcu's `cds_lfq_rcu`, of which Desnoyers is the author: C programs
 //! have either side inlined, and so the dummies are `malloc`'s.
 
@@ -64,6 +70,16 @@ impl SharedNode {
         unsafe { node.write(Self::new()) };
     }
 
+    /// Has loom look whether anybody may still come by a node that is about to be freed.
+    ///
+    /// # Safety
+    /// Its memory is there until the model ends.
+    #[cfg(loom)]
+    pub(super) unsafe fn end(node: *mut Self) {
+        // SAFETY: by this function's contract; a shared reference to another part of it there may be none.
+        unsafe { &mut (*node).next }.with_mut(|_| ());
+    }
+
     /// Whether a node is one of the queue's own.
     ///
     /// # Safety
@@ -113,6 +129,12 @@ impl Dummy {
     unsafe fn free(node: *mut SharedNode) {
         // SAFETY: by this function's contract.
         unsafe { libc::free(node.cast()) };
+    }
+
+    /// The dummy that has this head, for loom's tests, where memory comes back at the end of a model.
+    #[cfg(loom)]
+    fn of_head(head: *mut raw::Head) -> *mut SharedNode {
+        head.wrapping_byte_sub(offset_of!(Self, head)).cast()
     }
 
     /// # Safety
@@ -178,8 +200,8 @@ impl std::error::Error for NotEmpty {}
 #[repr(C)]
 pub struct LockFreeQueue {
     first: AtomicPtr<SharedNode>,
-    /// The last node, or one before it: whoever finds it behind moves it on. What it names is not freed: who has put
-    /// the next one in moves it before its section ends.
+    /// The last node, or the one before it: whoever finds it behind moves it on, and who takes the node that it names
+    /// does so before. So what it names has not been taken out, and who loads it in a section may follow it.
     last: AtomicPtr<SharedNode>,
     call_after: CallAfter,
 }
@@ -192,6 +214,14 @@ const _: () = assert!(size_of::<LockFreeQueue>() == 24 && size_of::<SharedNode>(
 unsafe extern "C" fn call_after_global(head: *mut raw::Head, function: raw::Function) {
     // SAFETY: by the contract of `CallAfter`'s users: a head that nobody else uses.
     unsafe { raw::call_head(&Domain::global(), head, function) };
+}
+
+#[cfg(loom)]
+impl LockFreeQueue {
+    /// The dummy that has this head.
+    pub(super) fn dummy_of(head: *mut raw::Head) -> *mut SharedNode {
+        Dummy::of_head(head)
+    }
 }
 
 impl LockFreeQueue {
@@ -241,7 +271,7 @@ impl LockFreeQueue {
         loop {
             // Acquire: pairs with the Release that moved it here.
             let last = self.last.load(Acquire);
-            // SAFETY: nobody frees what the tail names while our section lasts.
+            // SAFETY: what the tail names has not been taken out, and is not freed while our section lasts.
             let link = unsafe { &(*last).next };
             // Acquire: the next node is handed on, to who loads the tail.
             let (appended, next) =
@@ -284,6 +314,12 @@ impl LockFreeQueue {
                 unsafe { self.enqueue(Dummy::allocate(self)) };
                 // Acquire: as above. There is one now, perhaps not this dummy.
                 next = link.load(Acquire);
+            }
+            // What is taken out must not be found at the tail by sections that begin afterwards. Relaxed: who linked
+            // `next` had found the tail at `first` or beyond, so that this load does, and `first` comes there once.
+            if self.last.load(Relaxed) == first && !chaos::mutant(Mutant::TailLeftBehind) {
+                // Release: pairs with the Acquire in `enqueue`. If it fails, somebody else has moved it.
+                let _ = self.last.compare_exchange(first, next, Release, Relaxed);
             }
             // Release: pairs with the Acquire above.
             let taken = self.first.compare_exchange(first, next, Release, Relaxed);

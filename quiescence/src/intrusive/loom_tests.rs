@@ -472,6 +472,107 @@ fn a_lock_free_queue() {
     });
 }
 
+/// Sections and grace periods of a model, as short as they are allowed to be: what is retired is at its end when the last
+/// of those sections that were there has ended, and sections that have begun meanwhile are not waited for.
+#[derive(Default)]
+struct Sections {
+    begun: usize,
+    open: Vec<usize>,
+    /// Addresses of nodes, each with the sections that are waited for.
+    retired: Vec<(usize, Vec<usize>)>,
+    /// Dummies, whose memory is freed with the model.
+    dummies: Vec<(usize, raw::Function)>,
+}
+
+loom::lazy_static! {
+    static ref SECTIONS: loom::sync::Mutex<Sections> = loom::sync::Mutex::new(Sections::default());
+}
+
+impl Sections {
+    fn enter() -> usize {
+        let mut sections = SECTIONS.lock().unwrap();
+        sections.begun += 1;
+        let section = sections.begun;
+        sections.open.push(section);
+        section
+    }
+
+    fn leave(section: usize) {
+        let mut sections = SECTIONS.lock().unwrap();
+        sections.open.retain(|&open| open != section);
+        for (_, waited_for) in &mut sections.retired {
+            waited_for.retain(|&open| open != section);
+        }
+        sections.end();
+    }
+
+    fn retire(&mut self, node: *mut SharedNode) {
+        let waited_for = self.open.clone();
+        self.retired.push((node.expose_provenance(), waited_for));
+        self.end();
+    }
+
+    /// Ends those that nobody is waited for any more.
+    fn end(&mut self) {
+        self.retired.retain(|(node, waited_for)| {
+            if waited_for.is_empty() {
+                // SAFETY: its memory is freed with the model.
+                unsafe { SharedNode::end(std::ptr::with_exposed_provenance_mut(*node)) };
+            }
+            !waited_for.is_empty()
+        });
+    }
+}
+
+/// A grace period of those sections.
+unsafe extern "C" fn after_sections(head: *mut raw::Head, function: raw::Function) {
+    let mut sections = SECTIONS.lock().unwrap();
+    sections.dummies.push((head.expose_provenance(), function));
+    sections.retire(LockFreeQueue::dummy_of(head));
+}
+
+/// A node that has been taken out is not found any more by sections that its grace period does not wait for: who has
+/// put one in behind it may not have moved the tail yet.
+#[test]
+fn what_left_a_lock_free_queue_is_not_found_by_later_sections() {
+    model(4, || {
+        // SAFETY: sections and grace periods of the model.
+        let queue = unsafe { LockFreeQueue::with(after_sections) };
+        let world = World::new(queue, 4, SharedNode::new);
+        let put = |world: &World<LockFreeQueue, SharedNode>, number| {
+            let section = Sections::enter();
+            // SAFETY: in a section; an object that lives as long as the model, put in once.
+            unsafe { world.structure.enqueue(world.objects.filled(number)) };
+            Sections::leave(section);
+        };
+        let take = |world: &World<LockFreeQueue, SharedNode>| {
+            let section = Sections::enter();
+            // SAFETY: in a section.
+            let node = unsafe { world.structure.dequeue() };
+            Sections::leave(section);
+            if let Some(node) = node {
+                world.objects.emptied(node);
+                SECTIONS.lock().unwrap().retire(node.as_ptr());
+            }
+            node.is_some()
+        };
+        put(&world, 0);
+        put(&world, 1);
+        assert!(take(&world), "and the dummy before it");
+        let slow = spawn(&world, move |world| put(world, 2));
+        assert!(take(&world));
+        put(&world, 3);
+        slow.join().unwrap();
+        assert!(take(&world) && take(&world) && !take(&world));
+        world.all_taken();
+        let dummies = std::mem::take(&mut SECTIONS.lock().unwrap().dummies);
+        for (head, function) in dummies {
+            // SAFETY: of `after_sections`; every thread of the model has ended.
+            unsafe { function(std::ptr::with_exposed_provenance_mut(head)) };
+        }
+    });
+}
+
 /// Removes one step at a time, in a process of its own, and expects some model to fail.
 #[cfg(feature = "chaos")]
 #[test]
@@ -489,6 +590,9 @@ fn removed_steps_are_noticed() {
             }
             Some(Mutant::TakeUnchecked) => two_take_all(),
             Some(Mutant::UnlinkedEnd) => a_wait_free_stack(),
+            Some(Mutant::TailLeftBehind) => {
+                what_left_a_lock_free_queue_is_not_found_by_later_sections();
+            }
             _ => match std::env::var("QUIESCENCE_LOOM_MODEL").as_deref() {
                 Ok("stack") => two_pop_of_a_lock_free_stack(),
                 Ok("wait-free stack") => a_wait_free_stack(),
