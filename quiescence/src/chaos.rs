@@ -112,6 +112,8 @@ pub enum Mutant {
     NoForeignFence,
     /// The driver does not look again before it sleeps until foreign readers leave.
     NoForeignLook,
+    /// Foreign readers are sent the signal of reports also where they sleep.
+    SignalToSleepers,
     /// A thread that ends says so before its last callbacks can be seen.
     RelaxedOrphan,
     /// The writer of a queue counts a callback before its words can be seen.

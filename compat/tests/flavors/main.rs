@@ -11,3 +11,4 @@ mod qsbr;
 mod readers;
 #[cfg(feature = "chaos")]
 mod removed;
+mod sleepers;

@@ -8,7 +8,8 @@
 //! The signal is the first one from `SIGRTMIN+1` that nobody has a handler for when the first stack is
 //! wanted; `QUIESCENCE_STALL_SIGNAL` in the environment names another one, or is `off`. A system call
 //! that the signal interrupts goes on (`SA_RESTART`), but for those that Linux never restarts (`poll`,
-//! `epoll_wait`, `nanosleep` and others of `signal(7)`), which fail with `EINTR` as after any signal.
+//! `epoll_wait`, `nanosleep` and others of `signal(7)`), which fail with `EINTR` as after any signal. So the
+//! reporter does not ask foreign readers that sleep.
 //!
 //! **What the handler may do.** It neither allocates nor takes a lock: frames are found by
 //! `_Unwind_Backtrace`, which asks glibc's `_dl_find_object` (2.35 or later, looked for at run time) for
@@ -40,6 +41,9 @@ pub enum StackMissing {
     SectionEnded,
     /// Stacks of other hold-outs have been taken, and these were enough.
     EnoughTaken,
+    /// The thread did not run. It is one of a program that was compiled against liburcu and does not know of the
+    /// signal, which may end the call it sleeps in with `EINTR`: such threads are asked only while they run.
+    Asleep,
 }
 
 impl fmt::Display for StackMissing {
@@ -54,6 +58,7 @@ impl fmt::Display for StackMissing {
             Self::ThreadEnded => f.write_str("the thread has ended, or is ending"),
             Self::SectionEnded => f.write_str("the section has ended meanwhile"),
             Self::EnoughTaken => f.write_str("those of other hold-outs are enough"),
+            Self::Asleep => f.write_str("a signal could end what it sleeps in"),
         }
     }
 }

@@ -32,7 +32,8 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(None);
 /// A stalled thread is sent a real-time signal for its stack, the first one of `SIGRTMIN+1` and up that
 /// the program does not handle. `QUIESCENCE_STALL_SIGNAL` in the environment names another one, or is
 /// `off`. System calls that Linux never restarts after a signal (`poll`, `epoll_wait` and others, see
-/// `signal(7)`) fail with `EINTR` in that thread.
+/// `signal(7)`) fail with `EINTR` in that thread. Programs that were compiled against liburcu know nothing of
+/// this: their threads ([`foreign`](crate::foreign)) are sent it only when they run.
 ///
 /// ```
 /// quiescence::set_stall_hook(|report| {

@@ -20,8 +20,10 @@ use grace::word;
 
 use super::report::{Holdout, OldestGuard, SlotBalance, StallReport};
 use super::{Note, hook, symbols};
+use crate::chaos::{self, Mutant};
 use crate::core::Core;
 use crate::os::stack::{self, StackMissing};
+use crate::os::thread::ThreadState;
 use crate::os::{clock, fork, signals, sync, thread};
 use crate::registry::Registry;
 use crate::slot::Slot;
@@ -104,10 +106,11 @@ fn report(note: &Note) -> Option<StallReport> {
     let mut holdouts: Vec<Holdout> = Vec::with_capacity(found.len());
     for (index, holding) in found.iter().enumerate() {
         let mut holdout = holding.describe();
-        // Asked before the signal, which would wake it.
+        // Looked at before the signal, which would wake it.
         holdout.stack = match index {
             _ if holding.leaving => Err(StackMissing::ThreadEnded),
             STACKS_MAX.. => Err(StackMissing::EnoughTaken),
+            _ if !may_be_asked(core, holdout.state) => Err(StackMissing::Asleep),
             _ => stack::take(holding.thread).map(|pointers| symbols::resolve(&pointers)),
         };
         if !holding.is_still_so(core) {
@@ -135,6 +138,14 @@ fn report(note: &Note) -> Option<StallReport> {
         hook_panics: HOOK_PANICS.load(Relaxed),
     })
     // Here the domain is let go, before the hook, which may never return.
+}
+
+/// Whether a thread in this state may be sent the signal. A program that was compiled against liburcu does not expect
+/// one: a call that it sleeps in and Linux never restarts (`poll`, `sem_timedwait`) would fail with `EINTR`, `pause`
+/// would return. Of a thread that falls asleep after the look this may still happen.
+fn may_be_asked(core: &Core, state: ThreadState) -> bool {
+    let is_foreign = core.foreign.is_some() && !chaos::mutant(Mutant::SignalToSleepers);
+    !is_foreign || state == ThreadState::Running
 }
 
 fn balances(counted: &[(Option<u32>, u64, u64)]) -> Vec<SlotBalance> {

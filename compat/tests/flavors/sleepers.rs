@@ -1,0 +1,136 @@
+//! Readers that sleep while they are told of: no call of theirs ends because of the report.
+
+use std::os::fd::AsRawFd;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc;
+use std::{fs, io, thread};
+
+use quiescence::{StackMissing, StallReport, ThreadState};
+
+use crate::c::*;
+
+const TEST: &str = "sleepers::a_report_does_not_disturb_a_reader_that_sleeps";
+
+/// Reports come soon, and again and again.
+const SOON: (&str, &str) = ("QUIESCENCE_STALL_MS", "20");
+
+/// As the system tells it: the letter behind the name.
+fn is_asleep(thread: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+    stat.rsplit_once(')').unwrap().1.trim_start().starts_with('S')
+}
+
+/// Sleeps in `poll`, which Linux restarts after no signal, until something can be read; answers what `poll` did.
+fn poll(end: &impl AsRawFd) -> io::Result<i32> {
+    let mut asked = libc::pollfd { fd: end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, which is written.
+    match unsafe { libc::poll(&raw mut asked, 1, -1) } {
+        -1 => Err(io::Error::last_os_error()),
+        ready => Ok(ready),
+    }
+}
+
+/// Reports, until one is of a reader of this id, asleep; answers why it has no stack.
+fn told_asleep(told: &mpsc::Receiver<StallReport>, thread: u32) -> Option<StackMissing> {
+    loop {
+        let report = told.recv().unwrap();
+        let holdout = report.holdouts().iter().find(|one| one.thread_id() == Some(thread));
+        if let Some(holdout) = holdout.filter(|one| one.state() == ThreadState::Sleeping) {
+            return holdout.stack().err().cloned();
+        }
+    }
+}
+
+fn sleep_beside_reports(flavor: u32) {
+    let (tell, told) = mpsc::channel();
+    quiescence::set_stall_hook(move |report| _ = tell.send(report.clone()));
+    let (end, wake) = io::pipe().unwrap();
+    let id = AtomicU32::new(0);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            register(flavor);
+            match flavor {
+                QSBR => online(),
+                _ => read_lock(flavor),
+            }
+            // SAFETY: has no arguments.
+            id.store(unsafe { libc::gettid() }.cast_unsigned(), SeqCst);
+            let woken = poll(&end);
+            match flavor {
+                QSBR => offline(),
+                _ => read_unlock(flavor),
+            }
+            unregister(flavor);
+            woken
+        });
+        until(|| id.load(SeqCst) != 0);
+        let thread = id.load(SeqCst);
+        // Who falls asleep between the look and the signal may be sent it all the same.
+        until(|| is_asleep(thread));
+        let updater = scope.spawn(|| quiescence_urcu_synchronize(flavor));
+        let why = told_asleep(&told, thread);
+        drop(wake);
+        updater.join().unwrap();
+        let woken = reader.join().unwrap();
+        assert_eq!(woken.map_err(|error| error.raw_os_error()), Ok(1), "flavour {flavor}: {why:?}");
+        assert_eq!(why, Some(StackMissing::Asleep), "flavour {flavor}");
+    });
+}
+
+#[test]
+fn a_report_does_not_disturb_a_reader_that_sleeps() {
+    if role().is_some() {
+        attach();
+        return [MEMB, MB, QSBR, BP, SIGNAL].into_iter().for_each(sleep_beside_reports);
+    }
+    let output = again(TEST, "reports", &[SOON]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
+}
+
+/// Were they sent the signal, the test above would notice.
+#[cfg(feature = "chaos")]
+#[test]
+fn a_signal_to_who_sleeps_is_noticed() {
+    let output = again(TEST, "reports", &[SOON, ("QUIESCENCE_REMOVED", "SignalToSleepers")]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("Err(Some(4))"), "EINTR: {said}");
+}
+
+/// One that runs is asked for its stack, as in any domain.
+#[test]
+fn a_reader_that_runs_is_asked_for_its_stack() {
+    const TEST: &str = "sleepers::a_reader_that_runs_is_asked_for_its_stack";
+    if role().is_none() {
+        let output = again(TEST, "reports", &[SOON]);
+        return assert!(output.status.success(), "{output:?}");
+    }
+    attach();
+    let (tell, told) = mpsc::channel();
+    quiescence::set_stall_hook(move |report| _ = tell.send(report.clone()));
+    let has_told = std::sync::atomic::AtomicBool::new(false);
+    let inside = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            register(MEMB);
+            read_lock(MEMB);
+            inside.store(true, SeqCst);
+            while !has_told.load(SeqCst) {
+                std::hint::spin_loop();
+            }
+            read_unlock(MEMB);
+            unregister(MEMB);
+        });
+        until(|| inside.load(SeqCst));
+        scope.spawn(|| quiescence_urcu_synchronize(MEMB));
+        let has_stack = |report: &StallReport| {
+            report.holdouts().iter().any(|holdout| {
+                holdout.state() == ThreadState::Running
+                    && holdout.stack().is_ok_and(|s| !s.is_empty())
+            })
+        };
+        while !has_stack(&told.recv().unwrap()) {}
+        has_told.store(true, SeqCst);
+    });
+}
