@@ -99,8 +99,10 @@ impl Reader {
     }
 
     fn waiting(&self) -> &AtomicU32 {
-        // SAFETY: in the record, which is valid until `drop`; an atomic on both sides.
-        unsafe { AtomicU32::from_ptr(self.record.byte_add(WAITING_AT).cast()) }
+        // SAFETY: in the record, which is valid until `drop`.
+        let waiting = unsafe { self.record.byte_add(WAITING_AT) };
+        // SAFETY: as above; an atomic on both sides.
+        unsafe { AtomicU32::from_ptr(waiting.cast()) }
     }
 
     fn lock(&self) {
