@@ -17,6 +17,8 @@
 
 mod closures;
 
+#[cfg(not(loom))]
+pub(crate) use closures::call_within_a_tick;
 pub(crate) use closures::{Patience, call, call_over};
 
 use std::sync::Arc;

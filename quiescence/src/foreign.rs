@@ -133,6 +133,12 @@ impl ForeignDomain {
         Domain::of(Foreign(self))
     }
 
+    /// As [`Domain::call`], but it is never refused: at the limit it waits for room, 10 ms at most, and then goes over. So a
+    /// lock that a closure takes may be held meanwhile. In a section and in a callback it does not wait.
+    pub fn call(&'static self, f: impl FnOnce() + Send + 'static) {
+        defer::call_within_a_tick(&Foreign(self), f);
+    }
+
     /// Whether closures and objects wait in the domain's queues: those of the calling thread, or of all.
     pub fn is_waiting(&'static self, own_only: bool) -> bool {
         self.queues(own_only).iter().any(|queue| !queue.is_empty())
@@ -147,6 +153,23 @@ impl ForeignDomain {
     pub fn wait_for_queues(&'static self, own_only: bool) {
         defer::drain(&self.core, &self.queues(own_only), &|| Own::in_domain(&self.core).me());
         trace::deliver();
+    }
+
+    /// Waits until the callbacks that wait in the domain's lanes have run; runs them itself where nobody attends. As
+    /// [`Domain::barrier`], but closures and objects are not waited for, which may call it, as callbacks of other domains
+    /// may.
+    ///
+    /// It would wait for ever in a section of the domain, and in a callback of one of its lanes
+    /// ([`is_in_lane`](Self::is_in_lane)): the caller sees to it that neither is so.
+    pub fn wait_for_lanes(&'static self) {
+        let lanes = self.core.lanes.begin_barrier();
+        lanes.finish(&self.core, || Own::in_domain(&self.core).me());
+        trace::deliver();
+    }
+
+    /// Whether the calling thread runs callbacks of one of the domain's lanes.
+    pub fn is_in_lane(&'static self) -> bool {
+        self.core.lanes.are_run_here()
     }
 
     fn queues(&self, own_only: bool) -> Vec<Arc<Queue>> {

@@ -290,3 +290,27 @@ pub fn in_callback() -> bool {
 pub fn remembers_heads() -> bool {
     twice::is_on()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tuning::Tuning;
+
+    unsafe extern "C" fn nothing(_: *mut Head) {}
+
+    /// One that has heard that somebody waits need not be told again.
+    #[test]
+    fn pushes_over_the_limit_ring_once() {
+        let domain = Domain::new();
+        domain.tune(Tuning { objects_max: 10, ..domain.tuning() });
+        let lane = Lane::new(&domain, Wakes::Runner);
+        let mut heads = [const { Head::new() }; 50];
+        let mut crowded = 0;
+        for head in &mut heads {
+            // SAFETY: run by the barrier, before it goes.
+            crowded += u32::from(unsafe { lane.push(head, nothing) }.unwrap().crowded);
+        }
+        assert_eq!((crowded, lane.shared.front.0.inbox.heard()), (40, 1));
+        domain.barrier();
+    }
+}

@@ -256,6 +256,65 @@ fn barriers_beside_lanes_that_end() {
     waits_nothing(&domain);
 }
 
+/// A barrier beside a lane that ends, in the midst of what it leaves to the worker.
+#[test]
+fn a_barrier_in_the_midst_of_an_end() {
+    const HEADS: u64 = 30_000;
+    let domain = Domain::new();
+    for _ in 0..5 {
+        let lane = Lane::new(&domain, Wakes::Runner);
+        let ran = Arc::new(AtomicU64::new(0));
+        let ended = AtomicU64::new(0);
+        let queued = domain.statistics().callbacks_queued;
+        for number in 0..HEADS {
+            let ran = Arc::clone(&ran);
+            let _: lane::Pushed = push(&lane, move || assert_eq!(ran.fetch_add(1, SeqCst), number));
+        }
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // What is on its way is counted neither in the lane nor in a queue.
+                while domain.statistics().callbacks_queued == queued + HEADS
+                    && ended.load(SeqCst) == 0
+                {
+                    thread::yield_now();
+                }
+                domain.barrier();
+                assert_eq!(ran.load(SeqCst), HEADS);
+            });
+            drop(lane);
+            ended.store(1, SeqCst);
+        });
+        domain.barrier(); // for what the other one has itself sent
+        waits_nothing(&domain);
+    }
+}
+
+/// A barrier that attends itself ends, whatever is pushed meanwhile; and who pushes is told that nobody attends.
+#[test]
+fn a_barrier_that_attends_ends() {
+    const MOST: u64 = 100;
+    let domain = Domain::new();
+    let lane = Arc::new(Lane::new(&domain, Wakes::Runner));
+    let ran = Arc::new(AtomicU64::new(0));
+    let (count, again) = (Arc::clone(&ran), Arc::downgrade(&lane));
+    let head = boxed(move |head| {
+        if count.fetch_add(1, SeqCst) + 1 == MOST {
+            return true;
+        }
+        // SAFETY: a box; its function has been called, and does not use it after this.
+        let pushed = unsafe { again.upgrade().unwrap().push(head, run) }.unwrap();
+        assert!(pushed.unattended, "nobody attends once the barrier has returned");
+        false
+    });
+    // SAFETY: as in `push`.
+    assert!(unsafe { lane.push(head, run) }.unwrap().unattended);
+    for barriers in 1..=MOST {
+        domain.barrier();
+        assert_eq!(ran.load(SeqCst), barriers, "run though the barrier need not wait for it");
+    }
+    waits_nothing(&domain);
+}
+
 /// A head that its function pushes again, to its own lane: it waits for one grace period each time.
 #[test]
 fn a_head_is_pushed_again_by_its_function() {

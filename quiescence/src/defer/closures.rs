@@ -6,7 +6,7 @@ use super::{add, admit, admit_over, close_if_full, place, settle};
 use crate::chaos::{self, Mutant};
 use crate::kind::{self, AnyKind};
 use crate::local::{self, Own, Sections};
-use crate::os::sync;
+use crate::os::{clock, sync};
 use crate::queue::{BATCH, Queue, Wants};
 use crate::retire::{Closure, Refused};
 use crate::{trace, worker};
@@ -20,7 +20,7 @@ pub(crate) fn call<K: AnyKind, F: FnOnce() + Send + 'static>(
     let amount = Amount::object(size_of::<F>() as u64);
     let queue = local::closures(kind.core(), || kind.handle());
     let admitted = queue.is_some_and(|queue| queue.purse().take(amount))
-        || make_room_for_closure(kind, queue, amount, patience != Patience::None);
+        || make_room_for_closure(kind, queue, amount, patience);
     if !admitted {
         return Err(Refused::closure(f));
     }
@@ -36,7 +36,18 @@ pub(crate) fn call<K: AnyKind, F: FnOnce() + Send + 'static>(
 /// As [`call`], for callers that cannot be refused: over the limit, where nothing may be waited for.
 pub(crate) fn call_over<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
     let waits = if place() == Place::Outside { Patience::Lazy } else { Patience::None };
-    if let Err(refused) = call(kind, f, waits) {
+    call_in_any_case(kind, f, waits);
+}
+
+/// As [`call_over`], but it waits for a tick at most: what waits may need a lock that the caller holds.
+#[cfg(not(loom))]
+pub(crate) fn call_within_a_tick<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
+    call_in_any_case(kind, f, Patience::Tick);
+}
+
+/// As [`call`]; over the limit, where that refuses.
+fn call_in_any_case<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F, patience: Patience) {
+    if let Err(refused) = call(kind, f, patience) {
         let amount = Amount::object(size_of::<F>() as u64);
         let queue = local::closures(kind.core(), || kind.handle());
         admit_over(kind.core(), queue, amount);
@@ -68,6 +79,8 @@ pub(crate) enum Patience {
     Lazy,
     /// It waits for no company, and its thread for room.
     Hurried,
+    /// It may wait for company, and its thread for room, but a tick at most.
+    Tick,
     /// It may wait for company; its thread does not wait.
     None,
 }
@@ -92,8 +105,9 @@ fn make_room_for_closure<K: AnyKind>(
     kind: &K,
     queue: Option<&Queue>,
     amount: Amount,
-    waits: bool,
+    patience: Patience,
 ) -> bool {
+    let waits = patience != Patience::None;
     let core = kind::known(kind);
     if admit(core, queue, amount) {
         return true;
@@ -112,7 +126,7 @@ fn make_room_for_closure<K: AnyKind>(
             true
         }
         Place::Section | Place::Callback => false,
-        Place::Outside => wait_for_room(kind, queue, amount),
+        Place::Outside => wait_for_room(kind, queue, amount, patience),
     }
 }
 
@@ -120,11 +134,21 @@ fn make_room_for_closure<K: AnyKind>(
 const LOOKS_IN_VAIN: u32 = 16;
 
 /// Waits until the worker has made room for a closure. Answers whether it has been admitted.
-fn wait_for_room<K: AnyKind>(kind: &K, queue: Option<&Queue>, amount: Amount) -> bool {
+fn wait_for_room<K: AnyKind>(
+    kind: &K,
+    queue: Option<&Queue>,
+    amount: Amount,
+    patience: Patience,
+) -> bool {
     let core = kind.core();
+    let for_a_tick = patience == Patience::Tick;
+    let began_ns = clock::monotonic_ns();
     let mut in_vain = 0;
     loop {
-        settle(core, local::existing_objects(core).as_deref());
+        if !for_a_tick {
+            // That waits for a grace period, however long it takes.
+            settle(core, local::existing_objects(core).as_deref());
+        }
         if admit(core, queue, amount) {
             return true;
         }
@@ -137,6 +161,10 @@ fn wait_for_room<K: AnyKind>(kind: &K, queue: Option<&Queue>, amount: Amount) ->
         }
         if !worker::hurry(&kind.handle()) {
             return false; // there is no worker, so nobody makes room
+        }
+        let waited_ns = clock::monotonic_ns().saturating_sub(began_ns);
+        if for_a_tick && u128::from(waited_ns) >= sync::TICK.as_nanos() {
+            return false;
         }
         sync::moment();
     }

@@ -113,22 +113,17 @@ impl Lanes {
 
     /// [`Lane::hand_over`](super::Lane::hand_over).
     pub(super) fn hand_over(&self, from: &Shared, to: &Shared) -> Result<Pushed, QueuedTwice> {
-        let (_list, chain) = self.take_away(from, |_| ())?;
+        let (_list, chain) = self.take_away(from)?;
         if chaos::mutant(Mutant::LostLane) {
             return Ok(Pushed { unattended: false, crowded: false });
         }
         Ok(to.take_over(chain))
     }
 
-    /// What waits in a lane, and the list, which stays locked: no barrier comes meanwhile. `f` is called with it before.
-    fn take_away<'a>(
-        &'a self,
-        lane: &Shared,
-        mut f: impl FnMut(&mut Vec<Arc<Shared>>),
-    ) -> Result<(List<'a>, Chain), QueuedTwice> {
+    /// What waits in a lane, and the list, which stays locked: no barrier comes meanwhile.
+    fn take_away(&self, lane: &Shared) -> Result<(List<'_>, Chain), QueuedTwice> {
         loop {
-            let mut list = sync::lock(&self.list);
-            f(&mut list);
+            let list = sync::lock(&self.list);
             if let Some(chain) = lane.take_away()? {
                 return Ok((list, chain));
             }
@@ -145,6 +140,11 @@ impl Lanes {
             drop(sync::lock(&self.short));
             self.room.notify_all();
         }
+    }
+
+    /// Whether the calling thread runs callbacks of one of them.
+    pub(crate) fn are_run_here(&self) -> bool {
+        local::in_callback() && sync::lock(&self.list).iter().any(|lane| lane.is_run_here())
     }
 
     /// Sends a mark through each lane in which something is.
@@ -202,7 +202,9 @@ fn attend_for_now(lane: &Shared, core: &Core, me: impl Fn() -> Me) -> Result<(),
     if lane.is_empty() || !lane.begin(Part::Visitor)? {
         return Ok(());
     }
-    while lane.round(core, true, &me)? != 0 || !lane.leave() {}
+    // Once: what is pushed from now on is not what the barrier waits for, and who pushes it is told that nobody attends.
+    lane.round(core, true, &me)?;
+    lane.depart();
     Ok(())
 }
 
@@ -212,23 +214,28 @@ impl Lanes {
     }
 }
 
-/// A lane ends: what is left in it is the worker's.
+/// A lane ends: what is left in it is the worker's. It stays in the list until that is in the queues, since a barrier looks
+/// for it here or there; the mark that it sends meanwhile goes the same way, behind what came before it.
 pub(super) fn end(handle: &Handle, lane: &Arc<Shared>) {
     let lanes = &handle.lanes;
-    let taken = lanes.take_away(lane, |list| {
-        list.retain(|other| !Arc::ptr_eq(other, lane));
-        lanes.length.store(list.len() as u64, Relaxed);
-    });
-    // If a head was queued twice, what was queued with it is lost.
-    let (list, left) = match taken {
-        Ok((list, left)) => (list, left),
-        Err(_) => (sync::lock(&lanes.list), Chain::EMPTY),
+    let mut list = loop {
+        let (list, left) = match lanes.take_away(lane) {
+            Ok(taken) => taken,
+            // A head was queued twice: what was queued with it is lost.
+            Err(_) => (sync::lock(&lanes.list), Chain::EMPTY),
+        };
+        if left.is_empty() {
+            break list;
+        }
+        lane.begin_end();
+        drop(list); // the queues' locks come before it, and there may be no room
+        run_by_worker(handle, left);
     };
+    list.retain(|other| !Arc::ptr_eq(other, lane));
+    lanes.length.store(list.len() as u64, Relaxed);
     // Relaxed: under the list's lock.
     lanes.gone.fetch_add(lane.finished.load(Acquire), Relaxed);
     lane.end(handle);
-    drop(list);
-    run_by_worker(handle, left);
 }
 
 /// Has the worker run what a lane has left.

@@ -85,6 +85,8 @@ pub(super) struct Inner {
     /// Pauses that have not ended.
     paused: u32,
     stopped: bool,
+    /// The lane ends: what was in it is on its way to the queues. Barriers send their marks after it; visitors keep out.
+    ends: bool,
     /// Threads that wait for `changed`.
     waiters: u32,
 }
@@ -130,6 +132,7 @@ impl Shared {
                 expected: false,
                 paused: 0,
                 stopped: false,
+                ends: false,
                 waiters: 0,
             }),
             changed: Condvar::new(),
@@ -207,9 +210,11 @@ impl Shared {
 
     /// Has the runner wait for nothing but the grace period.
     pub(super) fn hurry(&self) {
-        // Relaxed: `ring` is a Release, and the runner hears it before it looks.
-        self.hurried.store(true, Relaxed);
-        self.front.0.inbox.ring();
+        // Release: pairs with the runner's Acquire; what was pushed before is taken in the round that is hurried. Who finds it
+        // set does not ring again: who has set it does, and the runner has not looked since.
+        if !self.hurried.swap(true, AcqRel) {
+            self.front.0.inbox.ring();
+        }
     }
 
     /// Pushes the mark of a barrier, and hurries.
@@ -218,7 +223,10 @@ impl Shared {
     /// As [`Lane::push`](super::Lane::push).
     pub(super) unsafe fn push_mark(&self, mark: *mut Link) {
         // SAFETY: by the contract.
-        let _: Found = unsafe { self.front.0.inbox.push(mark, true) };
+        let found = unsafe { self.front.0.inbox.push(mark, true) };
+        if found == Found::Asleep {
+            self.front.0.inbox.ring(); // `hurry` need not
+        }
         self.hurry();
     }
 
@@ -283,14 +291,21 @@ impl Shared {
         while part == Part::Runner && inner.runner != 0 && inner.part == Part::Visitor {
             inner = self.wait(inner);
         }
-        if inner.runner != 0 || inner.expected && part == Part::Visitor {
+        if inner.runner != 0 || part == Part::Visitor && (inner.expected || inner.ends) {
             return Ok(false);
         }
+        inner.part = part;
         self.take(&mut inner)?;
         inner.runner = local::token();
-        inner.part = part;
         inner.expected = false;
         Ok(true)
+    }
+
+    /// A visitor leaves; what has been pushed since it looked stays.
+    pub(super) fn depart(&self) {
+        let mut inner = sync::lock(&self.inner);
+        inner.runner = 0;
+        self.tell(&inner);
     }
 
     /// Leaves, if nothing is to be done. Answers whether it has left.
@@ -331,7 +346,8 @@ impl Shared {
     pub(super) fn neglect(&self) -> Result<(), QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         inner.expected = false;
-        if inner.runner == 0 { self.abandon(&mut inner) } else { Ok(()) }
+        let is_attended = inner.runner != 0 && inner.part == Part::Runner;
+        if is_attended { Ok(()) } else { self.abandon(&mut inner) }
     }
 
     /// Puts what is in the inbox with the rest, so that the next push finds that nobody attends.
@@ -339,9 +355,13 @@ impl Shared {
         self.append(inner, self.front.0.inbox.abandon())
     }
 
-    /// Puts what is in the inbox with the rest.
+    /// Puts what is in the inbox with the rest. Where a visitor does, the next push finds that nobody attends: the visitor
+    /// leaves it to whoever comes then.
     pub(super) fn take(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
-        self.append(inner, self.front.0.inbox.take())
+        match inner.part {
+            Part::Runner => self.append(inner, self.front.0.inbox.take()),
+            Part::Visitor => self.abandon(inner),
+        }
     }
 
     fn append(&self, inner: &mut Inner, youngest: *mut Link) -> Result<(), QueuedTwice> {
@@ -357,6 +377,9 @@ impl Shared {
         me: impl Fn() -> Me,
     ) -> Result<u64, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
+        if inner.ends {
+            return Ok(0); // what is in it now goes another way
+        }
         self.take(&mut inner)?; // before the request [LN-3]
         if inner.waiting.is_empty() {
             return Ok(0);
@@ -470,7 +493,18 @@ impl Shared {
     pub(super) fn is_empty(&self) -> bool {
         let inner = sync::lock(&self.inner);
         // In this order: what is taken is put with the rest under the lock.
-        inner.waiting.is_empty() && !inner.runs && self.front.0.inbox.is_empty()
+        inner.waiting.is_empty() && !inner.runs && !inner.ends && self.front.0.inbox.is_empty()
+    }
+
+    /// Whether the calling thread runs callbacks of it.
+    pub(super) fn is_run_here(&self) -> bool {
+        let inner = sync::lock(&self.inner);
+        inner.runs && inner.runner == local::token()
+    }
+
+    /// From now on barriers find something in the lane, and visitors nothing.
+    pub(super) fn begin_end(&self) {
+        sync::lock(&self.inner).ends = true;
     }
 
     /// Waits until no callback is being run, unless by the calling thread.
@@ -548,7 +582,10 @@ impl Shared {
             // A ring that the parent would have complained of is given up here.
             let _ = self.abandon(inner);
             inner.runner = 0;
+            inner.part = Part::Runner;
             inner.expected = false;
+            // Its thread is gone, and with it what it was about to queue.
+            inner.ends = false;
         } else {
             let _ = self.take(inner);
         }
