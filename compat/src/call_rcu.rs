@@ -69,11 +69,11 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu(
     }
 }
 
-/// `rcu_barrier`.
+/// `rcu_barrier`. Of this flavour's callbacks only: what was deferred may call it, and callbacks of other flavours.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_barrier(flavor: c_uint) {
     let flavor = Flavor::called(flavor);
-    if lane::in_callback() {
+    if flavor.domain().is_in_lane() {
         fatal(format_args!(
             "{name}_barrier() is called by a callback, which it would wait for; call it from a thread of your own",
             name = flavor.name()
@@ -81,7 +81,7 @@ pub(crate) extern "C" fn quiescence_urcu_barrier(flavor: c_uint) {
     }
     let away = flavor.may_wait("barrier");
     workers::start_where_needed(flavor);
-    flavor.domain().domain().barrier();
+    flavor.domain().wait_for_lanes();
     drop(away);
 }
 

@@ -12,8 +12,6 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use quiescence::raw;
-
 use crate::fatal::{debugging, fatal};
 use crate::flavor::{FLAVORS, Flavor};
 use crate::{reader, removed};
@@ -78,31 +76,10 @@ impl Call {
     }
 }
 
-/// A call that no room could be waited for: it brings its own memory along.
-#[repr(C)]
-struct Boxed {
-    head: raw::Head,
-    call: Call,
-}
-
-unsafe extern "C" fn run_boxed(head: *mut raw::Head) {
-    // SAFETY: from a box of that type, whose head comes first, in `defer_over`.
-    let boxed = unsafe { Box::from_raw(head.cast::<Boxed>()) };
-    boxed.call.run();
-}
-
-/// Over the limit.
-#[cold]
-fn defer_over(flavor: Flavor, call: Call) {
-    let head = Box::into_raw(Box::new(Boxed { head: raw::Head::new(), call })).cast();
-    // SAFETY: a head in a box of its own, which only the function ends.
-    unsafe { raw::call_head(&flavor.domain().domain(), head, run_boxed) };
-}
-
 /// `defer_rcu`.
 ///
-/// At the limit it waits for room where it may, which is a quiescent state of a QSBR reader, as in liburcu. In a section
-/// and in a callback, where stock would wait for itself, it goes over the limit. A thread need not be registered for it.
+/// At the limit it waits for room where it may, 10 ms at most, which is a quiescent state of a QSBR reader, as in liburcu; then
+/// it goes over. In a section and in a callback, where stock would wait for itself, it goes over at once. A thread need not be registered for it.
 ///
 /// # Safety
 /// `function(argument)` may be called once, on any thread, after a grace period.
@@ -129,11 +106,8 @@ fn defer_at_the_limit(flavor: Flavor, call: Call) {
     let may_wait = flavor == Flavor::Qsbr && flavor.is_registered() && RUNNING.get() == 0;
     let may_wait = may_wait && !removed::is("limit");
     let away = may_wait.then(|| flavor.may_wait("defer_rcu"));
-    let refused = flavor.domain().domain().call(move || call.run()).is_err();
+    flavor.domain().call(move || call.run());
     drop(away);
-    if refused {
-        defer_over(flavor, call);
-    }
 }
 
 // ---- registration --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use crate::c::*;
@@ -307,6 +307,97 @@ fn a_child_without_hooks_goes_on() {
     unregister(MEMB);
     choose(MEMB, ptr::null());
     free(MEMB, worker);
+}
+
+/// A callback forks: in the child its thread is the worker's, and no other one is started.
+#[test]
+fn a_child_of_a_callback_is_its_workers_thread() {
+    attach();
+    let (sent, status) = mpsc::channel();
+    call(SIGNAL, move || {
+        let worker = quiescence_urcu_get_default_call_rcu_data(SIGNAL);
+        // SAFETY: the child calls what is made for it, and the allocator, which glibc makes whole.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: a signal that ends the process: a child that hangs is a failure.
+            unsafe { libc::alarm(60) };
+            // SAFETY: the default worker.
+            let thread = unsafe { quiescence_urcu_get_call_rcu_thread(SIGNAL, worker) };
+            // SAFETY: asks for a number.
+            let own = unsafe { libc::pthread_self() };
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(thread != own)) };
+        }
+        let mut status = 0;
+        // SAFETY: a child of ours, and a place for its status.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        sent.send(status).unwrap();
+    });
+    assert_eq!(status.recv().unwrap(), 0, "another thread was started, or the child hung");
+}
+
+/// Callbacks of other flavours, and deferred functions, may wait for a flavour's callbacks.
+#[test]
+fn a_barrier_where_nothing_waits_for_itself() {
+    const TEST: &str = "a_barrier_where_nothing_waits_for_itself";
+    if !is_alone(TEST) {
+        return alone(TEST, &[]);
+    }
+    attach();
+    static RAN: AtomicU64 = AtomicU64::new(0);
+    fn waits_for_a_callback_of(flavor: u32) {
+        let ran = RAN.load(SeqCst);
+        call(flavor, || _ = RAN.fetch_add(1, SeqCst));
+        quiescence_urcu_barrier(flavor);
+        assert_eq!(RAN.load(SeqCst), ran + 1);
+    }
+    unsafe extern "C" fn deferred(_: *mut c_void) {
+        waits_for_a_callback_of(MEMB);
+    }
+    // SAFETY: a signal that ends the process: a hang is a failure.
+    unsafe { libc::alarm(60) };
+    call(MEMB, || waits_for_a_callback_of(MB));
+    quiescence_urcu_barrier(MEMB);
+    assert_eq!(RAN.load(SeqCst), 1);
+    quiescence_urcu_defer_register_thread(MEMB);
+    for _ in 0..2 {
+        // SAFETY: it may be called anywhere.
+        unsafe { quiescence_urcu_defer_rcu(MEMB, deferred, ptr::null_mut()) };
+    }
+    quiescence_urcu_defer_unregister_thread(MEMB);
+    assert_eq!(RAN.load(SeqCst), 3);
+}
+
+/// Who defers at the limit may hold a lock that deferred functions take.
+#[test]
+fn deferring_at_the_limit_ends_under_a_lock() {
+    const TEST: &str = "deferring_at_the_limit_ends_under_a_lock";
+    const LIMIT: u64 = 100;
+    if !is_alone(TEST) {
+        return alone(TEST, &[("QUIESCENCE_LIMIT_OBJECTS", &LIMIT.to_string())]);
+    }
+    attach();
+    static CALLED: Mutex<u64> = Mutex::new(0);
+    unsafe extern "C" fn deferred(_: *mut c_void) {
+        *CALLED.lock().unwrap() += 1;
+    }
+    // SAFETY: a signal that ends the process: a hang is a failure.
+    unsafe { libc::alarm(60) };
+    for flavor in [MEMB, QSBR] {
+        register(flavor);
+        quiescence_urcu_defer_register_thread(flavor);
+        let mut called = CALLED.lock().unwrap();
+        *called = 0;
+        for _ in 0..2 * LIMIT {
+            // SAFETY: it may be called anywhere.
+            unsafe { quiescence_urcu_defer_rcu(flavor, deferred, ptr::null_mut()) };
+        }
+        assert_eq!(*called, 0);
+        drop(called);
+        quiescence_urcu_defer_unregister_thread(flavor);
+        assert_eq!(*CALLED.lock().unwrap(), 2 * LIMIT);
+        unregister(flavor);
+    }
 }
 
 /// What is wrong is named, and ends the process.

@@ -5,7 +5,6 @@
 
 use std::ffi::{c_int, c_ulong};
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
@@ -17,8 +16,9 @@ use crate::flavor::{FLAVORS, Flavor};
 
 type Table = Box<[AtomicPtr<Worker>]>;
 
-/// By flavour; made when the first worker is set.
-static TABLES: [OnceLock<Table>; FLAVORS] = [const { OnceLock::new() }; FLAVORS];
+/// By flavour; null until the first worker is set, and there for ever then. No `OnceLock`s, which a fork could leave half
+/// done in the child.
+static TABLES: [AtomicPtr<Table>; FLAVORS] = [const { AtomicPtr::new(ptr::null_mut()) }; FLAVORS];
 
 /// How many processors the machine may have.
 fn count() -> usize {
@@ -27,14 +27,38 @@ fn count() -> usize {
     usize::try_from(configured).unwrap_or(0)
 }
 
+/// The flavour's table, if there is one.
+#[inline]
+fn existing(flavor: Flavor) -> Option<&'static Table> {
+    // Acquire: pairs with the exchange in `table`.
+    let table = TABLES[flavor.index()].load(Acquire);
+    // SAFETY: null, or from a box that is never freed.
+    unsafe { table.as_ref() }
+}
+
+/// The flavour's table; made if need be.
 fn table(flavor: Flavor) -> &'static Table {
-    let make = || (0..count()).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
-    TABLES[flavor.index()].get_or_init(make)
+    if let Some(table) = existing(flavor) {
+        return table;
+    }
+    let made: Table = (0..count()).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+    let made = Box::into_raw(Box::new(made));
+    // AcqRel: whoever finds the table finds it made.
+    match TABLES[flavor.index()].compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
+        // SAFETY: from a box; it is there for ever from now on.
+        Ok(_) => unsafe { &*made },
+        Err(others) => {
+            // SAFETY: from a box, above, which nobody has seen.
+            drop(unsafe { Box::from_raw(made) });
+            // SAFETY: from a box that is never freed.
+            unsafe { &*others }
+        }
+    }
 }
 
 /// The place of a processor's worker, if there are any workers of processors.
 fn place(flavor: Flavor, cpu: c_int) -> Option<&'static AtomicPtr<Worker>> {
-    TABLES[flavor.index()].get()?.get(usize::try_from(cpu).ok()?)
+    existing(flavor)?.get(usize::try_from(cpu).ok()?)
 }
 
 /// The processor's worker, or null.
@@ -45,7 +69,7 @@ pub(super) fn get(flavor: Flavor, cpu: c_int) -> *const Worker {
 
 /// The worker of the processor that the calling thread is on, or null.
 pub(super) fn here(flavor: Flavor) -> *const Worker {
-    if TABLES[flavor.index()].get().is_none() {
+    if existing(flavor).is_none() {
         return ptr::null();
     }
     // SAFETY: asks for a number.
@@ -58,7 +82,7 @@ pub(super) fn here(flavor: Flavor) -> *const Worker {
 /// As [`quiescence::lane::Lane::push`].
 #[inline]
 pub(super) unsafe fn push(flavor: Flavor, head: *mut Head, function: Function) -> Option<bool> {
-    TABLES[flavor.index()].get()?;
+    existing(flavor)?;
     let guard = quiescence::read();
     // SAFETY: whoever frees it waits for this section: `workers::free`.
     let worker = unsafe { here(flavor).as_ref() };
@@ -109,7 +133,7 @@ pub(super) fn create_all(flavor: Flavor, flags: c_ulong) -> Result<(), c_int> {
 
 /// Takes all workers out, without freeing them.
 pub(super) fn take_all(flavor: Flavor) -> Vec<*mut Worker> {
-    let places = TABLES[flavor.index()].get().into_iter().flat_map(|table| table.iter());
+    let places = existing(flavor).into_iter().flat_map(|table| table.iter());
     // AcqRel: as in `set`.
     places
         .map(|place| place.swap(ptr::null_mut(), AcqRel))

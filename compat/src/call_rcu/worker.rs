@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_ulong};
 use std::sync::Arc;
 
-use quiescence::lane::{Lane, Left, QueuedTwice, Wakes};
+use quiescence::lane::{Lane, QueuedTwice, Wakes};
 use quiescence::raw::{Function, Head};
 
 use super::workers::{self, Next};
@@ -81,7 +81,7 @@ impl Worker {
             };
             let left = self.lane.attend_and(idle_after, after_batch);
             let left = left.unwrap_or_else(|twice| self.queued_twice(twice));
-            match workers::next(&self, left == Left::Idle) {
+            match workers::next(&self, left) {
                 Next::Attend(after) => idle_after = after,
                 Next::HandOver(to) => {
                     let handed = self.lane.hand_over(&to.lane);

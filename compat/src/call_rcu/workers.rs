@@ -5,10 +5,12 @@
 use std::ffi::{c_int, c_ulong, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::{Acquire, Release};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use quiescence::lane::Left;
 
 use super::worker::Worker;
 use crate::fatal::fatal;
@@ -20,11 +22,19 @@ const IDLE_AFTER_MS: u64 = 10_000;
 
 /// The same, as it is in this process.
 fn idle_after_ms() -> u64 {
-    static IDLE_MS: OnceLock<u64> = OnceLock::new();
-    *IDLE_MS.get_or_init(|| {
-        let said = std::env::var("QUIESCENCE_CALL_RCU_IDLE_MS").ok();
-        said.and_then(|said| said.parse().ok()).unwrap_or(IDLE_AFTER_MS)
-    })
+    const UNKNOWN: u64 = u64::MAX;
+    // No `OnceLock`, which a fork could leave half done in the child.
+    static IDLE_MS: AtomicU64 = AtomicU64::new(UNKNOWN);
+    // Relaxed: whoever asks first finds out, and all find the same.
+    match IDLE_MS.load(Relaxed) {
+        UNKNOWN => {
+            let said = std::env::var("QUIESCENCE_CALL_RCU_IDLE_MS").ok();
+            let idle_ms = said.and_then(|said| said.parse().ok()).unwrap_or(IDLE_AFTER_MS);
+            IDLE_MS.store(idle_ms, Relaxed);
+            idle_ms
+        }
+        known => known,
+    }
 }
 
 /// A worker, and what is known of its thread.
@@ -235,14 +245,23 @@ pub(super) enum Next {
 }
 
 /// The worker's thread has left its lane. Says what it does next; if it ends, there is none from now on.
-pub(super) fn next(worker: &Worker, idle: bool) -> Next {
+pub(super) fn next(worker: &Worker, left: Left) -> Next {
     let mut entries = lock();
+    // None in a child that a callback of the worker has forked: `keep_default_only`.
     let Some(entry) = find(&mut entries, worker) else { return Next::End };
+    if left == Left::Taken {
+        // Another thread attends, and will until it ends: there is nothing to wait for here.
+        entry.thread = None;
+        if !entry.handed_out {
+            detach();
+        }
+        return Next::End;
+    }
     if entry.freed {
         drop(entries);
         return Next::HandOver(default(worker.flavor));
     }
-    if !idle || std::mem::take(&mut entry.wanted) || entry.handed_out {
+    if left != Left::Idle || std::mem::take(&mut entry.wanted) || entry.handed_out {
         drop(entries);
         return Next::Attend(idle_after(worker));
     }
@@ -272,10 +291,15 @@ fn detach() {
     unsafe { libc::pthread_detach(thread) };
 }
 
-/// In a child process: workers have no threads.
+/// In a child process: workers have no threads, but for the one that has forked in a callback.
 pub(super) fn forget_threads(entries: &mut [Entry]) {
-    for entry in entries {
-        entry.thread = None;
+    // SAFETY: asks for a number, which is the same in the child.
+    let own = unsafe { libc::pthread_self() };
+    for entry in entries.iter_mut().filter(|entry| entry.thread != Some(own)) {
+        if entry.thread.take().is_some() {
+            // SAFETY: its thread's own, which is not here to drop it; the entry has another one.
+            unsafe { Arc::decrement_strong_count(Arc::as_ptr(&entry.worker)) };
+        }
         entry.handed_out = false;
     }
 }
@@ -299,6 +323,8 @@ pub(super) fn keep_default_only(flavor: Flavor) {
     for Entry { worker, freed, .. } in gone {
         let handed = worker.lane.hand_over(&to.lane);
         let _ = handed.unwrap_or_else(|twice| worker.queued_twice(twice));
+        // Its thread, if it is the one that has forked, comes back to it, and ends.
+        worker.lane.stop();
         if !freed {
             // SAFETY: C's own, which is freed by this call, as liburcu says.
             drop(unsafe { Arc::from_raw(Arc::as_ptr(&worker)) });
@@ -312,4 +338,48 @@ pub(super) fn all(flavor: Flavor) -> Vec<Arc<Worker>> {
     let entries = lock();
     let of_flavor = entries.iter().filter(|entry| entry.worker.flavor == flavor);
     of_flavor.map(|entry| Arc::clone(&entry.worker)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::c_uint;
+
+    use super::super::forks;
+    use super::*;
+
+    /// Forks, and answers how the child ends: with 0 if `f` is right there.
+    fn in_child(f: impl FnOnce() -> bool) -> c_int {
+        // SAFETY: the child calls what is made for it, and the allocator, which glibc makes whole.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: a signal that ends the process: a child that hangs is a failure.
+            unsafe { libc::alarm(60) };
+            let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(c_int::from(!right.unwrap_or(false))) };
+        }
+        let mut status = 0;
+        // SAFETY: a child of ours, and a place for its status.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        status
+    }
+
+    /// What the threads have that a child has not got is no worker's owner there.
+    #[test]
+    fn a_child_has_no_worker_but_the_default_one() {
+        let flavor = Flavor::called(Flavor::Mb.index() as c_uint);
+        let number = flavor.index() as c_uint;
+        let made = create(flavor, 0, -1);
+        let worker = Arc::downgrade(&find(&mut lock(), made).unwrap().worker);
+        forks::quiescence_urcu_call_rcu_before_fork(number);
+        let status = in_child(|| {
+            forks::quiescence_urcu_call_rcu_after_fork_child(number);
+            worker.upgrade().is_none() && all(flavor).len() == 1
+        });
+        forks::quiescence_urcu_call_rcu_after_fork_parent(number);
+        assert_eq!(status, 0, "the worker is there still");
+        assert!(worker.upgrade().is_some());
+        // SAFETY: made above, and freed once.
+        unsafe { free(flavor, made) };
+    }
 }
