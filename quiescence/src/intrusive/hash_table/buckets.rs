@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
 use super::node::Node;
+use super::worker::Locked;
 use crate::os::reserved::Reserved;
 
 /// How a table's buckets are kept in memory: liburcu's `cds_lfht_mm_order`, `_chunk`, `_mmap`.
@@ -151,10 +152,11 @@ impl Buckets {
     }
 
     /// Frees all from bucket `count` on, a power of two, but for the least number, of which those are zeroed.
+    /// The board is locked so that no `fork` comes between: a child would free again what is free.
     ///
     /// # Safety
     /// Nobody uses them.
-    pub(super) unsafe fn shrink(&self, count: usize) {
+    pub(super) unsafe fn shrink(&self, count: usize, _board: &Locked) {
         while self.allocated() > count.max(self.min) {
             let half = self.allocated() / 2;
             self.free(half, self.allocated());

@@ -118,12 +118,12 @@ impl<R: Protection> Table<R> {
 
     /// Frees what `allocate` has allocated from bucket `buckets` on, as far as it is not used.
     pub(super) fn free_unused(&self, buckets: usize) {
-        let _board = worker::lock();
+        let board = worker::lock();
         let from = buckets.checked_next_power_of_two().unwrap_or(usize::MAX);
         let from = from.max(self.changing.published.load(Relaxed));
         if !self.changing.is_shrinking.load(Relaxed) && from < self.buckets.allocated() {
             // SAFETY: nobody has heard of them.
-            unsafe { self.buckets.shrink(from) };
+            unsafe { self.buckets.shrink(from, &board) };
         }
     }
 
@@ -332,7 +332,10 @@ impl<R: Protection> Table<R> {
         let (size, target) = (self.size.load(Relaxed), self.wanted(&board));
         if target > size {
             // Somebody wants more again, and nothing has been taken away yet.
-            self.size.store(target.min(self.buckets.allocated()), Release);
+            let grown = target.min(self.buckets.allocated());
+            self.size.store(grown, Release);
+            // Some of them may have been allocated by hand, and be in use now for the first time.
+            self.changing.published.fetch_max(grown, Relaxed);
             self.changing.is_shrinking.store(false, Relaxed);
             return;
         }
@@ -346,15 +349,15 @@ impl<R: Protection> Table<R> {
             end = half;
         }
         self.readers.synchronize();
-        // SAFETY: every section that could come by a bucket above `size` has ended; and whoever holds the table.
-        if !self.in_use(|| unsafe { self.buckets.shrink(size) }) {
-            return;
-        }
-        let linked = self.changing.linked.load(Relaxed).min(size);
-        self.changing.linked.store(linked, Relaxed);
-        let _board = worker::lock();
-        self.changing.published.store(size, Relaxed);
-        self.changing.is_shrinking.store(false, Relaxed);
+        self.in_use(|| {
+            let board = worker::lock();
+            // SAFETY: every section that could come by a bucket above `size` has ended; and whoever holds the table.
+            unsafe { self.buckets.shrink(size, &board) };
+            let linked = self.changing.linked.load(Relaxed).min(size);
+            self.changing.linked.store(linked, Relaxed);
+            self.changing.published.store(size, Relaxed);
+            self.changing.is_shrinking.store(false, Relaxed);
+        });
     }
 
     /// Takes buckets of the upper half out of the list.
