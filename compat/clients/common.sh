@@ -209,10 +209,8 @@ statistics() {
     for candidate in "$here"/../../target/{release,debug}/rcu; do
         [ -z "$rcu" ] && [ -x "$candidate" ] && rcu=$candidate
     done
-    if [ -z "$rcu" ]; then
-        say "statistics: not looked at, the command rcu is not built (cargo build --release)"
-        return
-    fi
+    # Without it the strongest check is not made, which is not the same as one that held.
+    [ -n "$rcu" ] || missing "the command rcu is not built; build it with: cargo build --release -p lab"
     if [ ${#as_user[@]} != 0 ] && ! [ -e "$temporary/rcu" ]; then
         # Where that user can reach it.
         cp "$rcu" "$temporary/rcu" || fail "cannot copy $rcu"
@@ -255,13 +253,13 @@ timed() {
     return $code
 }
 
-# A port of the loopback that nobody has, neither UDP nor TCP.
+# free_port [COUNT]: a port of the loopback that nobody has, neither UDP nor TCP, and neither the ones behind it, so many
+# altogether.
 free_port() {
-    local port=$((20000 + (BASHPID * 7) % 20000)) hex
-    while :; do
-        printf -v hex ':%04X ' "$port"
-        cat /proc/net/udp /proc/net/tcp | grep -q "$hex" || break
-        port=$((port + 1))
+    local port=$((20000 + (BASHPID * 7) % 20000)) count=${1:-1} taken next
+    taken=$(cat /proc/net/udp /proc/net/udp6 /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '{ sub(/.*:/, "", $2); print $2 }')
+    for ((next = port; next < port + count; next++)); do
+        if grep -qx "$(printf '%04X' "$next")" <<<"$taken"; then port=$((next + 1)); fi
     done
     echo "$port"
 }

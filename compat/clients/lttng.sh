@@ -47,7 +47,7 @@ run_daemons() {
     local which=$1 consumer_libraries=()
     make_home "$which"
     [ "$which" = stock ] || consumer_libraries=("--consumerd64-libdir=$libraries")
-    control_port=$(free_port)
+    control_port=$(free_port 4)
     local variables=(HOME="$home" LTTNG_HOME="$home")
     [ "$which" = stock ] || variables+=(LD_LIBRARY_PATH="$libraries" QUIESCENCE_STATS=1 XDG_RUNTIME_DIR="$home/run")
     start "sessiond-$which" stock "${as_user[@]}" env "${variables[@]}" lttng-sessiond --no-kernel \

@@ -15,17 +15,22 @@ pub const CLIENTS: [&str; 4] = ["knot", "gdnsd", "xfs", "lttng"];
 const MISSING: i32 = 4;
 
 /// Runs these clients (all of them, if none is named) on the libraries of `tree`, and beside them on Debian's: for some
-/// seconds, or `long`.
+/// seconds, or `long`. The command `rcu`, by which they look at the libraries' counts, is built first, unless the
+/// environment says in `RCU` where it is.
 ///
 /// # Errors
 /// If one did not hold, or could not be run; the others are run nevertheless.
 pub fn run(tree: &Path, names: &[String], long: bool) -> Result<()> {
     let scripts = crate::compat::root().join("compat/clients");
+    let rcu = match std::env::var_os("RCU") {
+        Some(rcu) => rcu.into(),
+        None => crate::compat::build_rcu()?,
+    };
     let all = CLIENTS.map(str::to_owned);
     let mut failed = Vec::new();
     for name in if names.is_empty() { &all[..] } else { names } {
         let mut script = Command::new(scripts.join(name).with_extension("sh"));
-        script.arg("--libraries").arg(tree.join("lib"));
+        script.arg("--libraries").arg(tree.join("lib")).env("RCU", &rcu);
         if long {
             script.arg("--long");
         }

@@ -6,14 +6,14 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 
 use crate::library::{CORE, CORE_LINK, LIBRARIES, Library};
-use crate::pkgconfig;
 use crate::tools::{c_compiler, files_below, run};
+use crate::{pkgconfig, say};
 
 /// How it is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +121,7 @@ pub fn build(mode: Mode) -> Result<PathBuf> {
     {
         return Ok(tree);
     }
+    say::begun("making the libraries in target/compat");
     // Until it is whole again there is no stamp.
     _ = fs::remove_file(&stamp_file);
     _ = fs::remove_dir_all(&build.stage);
@@ -142,21 +143,37 @@ fn core_archive(root: &Path, work: &Path, mode: Mode, features: &[&str]) -> Resu
         Mode::Release => "compat",
         Mode::Debug => "dev",
     };
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let messages = run(Command::new(cargo)
-        .current_dir(root)
-        .args(["build", "--quiet", "--package", "compat", "--lib", "--profile", profile])
-        .args(features)
-        .args(["--message-format", "json-render-diagnostics", "--target-dir"])
-        .arg(work))?;
-    let archive = messages
+    let what = ["--package", "compat", "--lib", "--profile", profile, "--target-dir"];
+    let made = built_by_cargo(root, |cargo| cargo.args(what).arg(work).args(features))?;
+    let archive =
+        made.into_iter().find(|path| path.file_name().is_some_and(|name| name == "libcompat.a"));
+    archive.context("cargo built the crate compat, but no libcompat.a")
+}
+
+/// Lets cargo build the command `rcu`; answers where it is.
+pub(crate) fn build_rcu() -> Result<PathBuf> {
+    let what = ["--package", "lab", "--bin", "rcu", "--release"];
+    let made = built_by_cargo(&root(), |cargo| cargo.args(what))?;
+    let command = made.into_iter().find(|path| path.file_name().is_some_and(|name| name == "rcu"));
+    command.context("cargo built the crate lab, but no rcu")
+}
+
+/// The files of a build by cargo. What it says meanwhile is shown: the first time takes minutes.
+fn built_by_cargo(
+    root: &Path,
+    what: impl FnOnce(&mut Command) -> &mut Command,
+) -> Result<Vec<PathBuf>> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root).stderr(Stdio::inherit());
+    cargo.args(["build", "--message-format", "json-render-diagnostics"]);
+    let messages = run(what(&mut cargo))?;
+    let made = messages
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter(|message| message["reason"] == "compiler-artifact")
         .flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default())
-        .filter_map(|name| name.as_str().map(PathBuf::from))
-        .find(|path| path.file_name().is_some_and(|name| name == "libcompat.a"));
-    archive.context("cargo built the crate compat, but no libcompat.a")
+        .filter_map(|name| name.as_str().map(PathBuf::from));
+    Ok(made.collect())
 }
 
 struct Build {

@@ -1,5 +1,8 @@
 //! Installs what was built: libraries, links, headers and pkg-config files, below a prefix, for programs or for a
-//! packager's directory.
+//! packager's directory; and takes it away again.
+//!
+//! By default into directories of their own: the libraries have liburcu's sonames, and in one where the dynamic linker
+//! looks (`/usr/local/lib` comes first on Debian) they would change what every program of the system runs on.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,10 +11,15 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::compat::symlink;
+use crate::compat::{self, symlink};
 use crate::library::{CORE, CORE_LINK, LIBRARIES};
-use crate::pkgconfig;
 use crate::tools::{files_below, run};
+use crate::{pkgconfig, say};
+
+/// Where libraries go by default, below the prefix.
+pub const LIBDIR: &str = "lib/quiescence";
+/// Where headers go by default, below the prefix.
+pub const INCLUDEDIR: &str = "include/quiescence";
 
 /// Where things go.
 #[derive(Clone, Debug)]
@@ -87,20 +95,61 @@ fn checked(option: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Installs all of it from `tree`, and says what, one path a line.
+/// Installs all of it from `tree`, and says what, one path a line, when it is there.
 ///
 /// # Errors
 /// If a file cannot be written; what came before it stays.
 pub fn install(tree: &Path, places: &Places, dry_run: bool) -> Result<()> {
-    for part in [Part::Runtime, Part::Development] {
-        for item in items(tree, places, part)? {
-            println!("{}", places.put(&item.path).display());
-            if !dry_run {
-                item.install(&places.put(&item.path))?;
-            }
+    for item in all_items(tree, places)? {
+        let place = places.put(&item.path);
+        if !dry_run {
+            item.install(&place)?;
+        }
+        say::path(&place)?;
+    }
+    Ok(())
+}
+
+/// Takes away what [`install`] put there, and the directories that are empty then; says what, one path a line. Nothing
+/// is built for it. Files that an earlier version had and this one has not stay.
+///
+/// # Errors
+/// If the core is not there: then whatever else has these names is somebody else's. If something cannot be removed.
+pub fn uninstall(places: &Places, dry_run: bool) -> Result<()> {
+    let core = places.put(&places.libdir.join(CORE));
+    ensure!(core.exists(), "{} is not there: nothing of ours is installed so", core.display());
+    // The names are those of the sources.
+    let mut installed: Vec<PathBuf> = all_items(&compat::root().join("compat"), places)?
+        .iter()
+        .map(|item| places.put(&item.path))
+        .filter(|place| fs::symlink_metadata(place).is_ok())
+        .collect();
+    // The core last: who is interrupted can begin again.
+    installed.sort_by_key(|place| *place == core);
+    for place in &installed {
+        if !dry_run {
+            fs::remove_file(place).with_context(|| place.display().to_string())?;
+        }
+        say::path(place)?;
+    }
+    if !dry_run {
+        let bounds = [&places.libdir, &places.includedir].map(|directory| places.put(directory));
+        for place in &installed {
+            let ours = place
+                .ancestors()
+                .skip(1)
+                .take_while(|place| bounds.iter().any(|bound| place.starts_with(bound)));
+            // One with something in it is somebody else's as well, and stays.
+            ours.for_each(|directory| _ = fs::remove_dir(directory));
         }
     }
     Ok(())
+}
+
+fn all_items(tree: &Path, places: &Places) -> Result<Vec<Item>> {
+    let mut all = items(tree, places, Part::Runtime)?;
+    all.extend(items(tree, places, Part::Development)?);
+    Ok(all)
 }
 
 /// The same for one part, silently.

@@ -14,5 +14,6 @@ pub mod deb;
 pub mod install;
 mod library;
 mod pkgconfig;
+pub mod say;
 mod tools;
 pub mod torture;

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use xtask::torture::{self, Torture};
-use xtask::{clients, compat, deb, install};
+use xtask::{clients, compat, deb, install, say};
 
 /// Builds, installs and packages quiescence's liburcu-compatible libraries.
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask", max_term_width = 100)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -26,24 +26,10 @@ enum Command {
         #[arg(long)]
         debug: bool,
     },
-    /// Build, and install below a prefix.
-    Install {
-        /// Where it is installed, as it will be found by programs. Absolute.
-        #[arg(long, value_name = "DIR", default_value = "/usr/local")]
-        prefix: PathBuf,
-        /// The libraries' directory: absolute, or below the prefix.
-        #[arg(long, value_name = "DIR", default_value = "lib")]
-        libdir: PathBuf,
-        /// The headers' directory: absolute, or below the prefix.
-        #[arg(long, value_name = "DIR", default_value = "include")]
-        includedir: PathBuf,
-        /// Put before every path, for packagers. What is installed does not know of it.
-        #[arg(long, value_name = "DIR")]
-        destdir: Option<PathBuf>,
-        /// Say what would be installed, and install nothing.
-        #[arg(long)]
-        dry_run: bool,
-    },
+    /// Build, and install below a prefix, where no program looks by itself.
+    Install(Where),
+    /// Remove what `install` with the same places has put there. Builds nothing.
+    Uninstall(Where),
     /// Build two Debian packages, libquiescence-urcu0 and libquiescence-urcu-dev.
     Deb {
         /// Where the packages are put.
@@ -76,6 +62,32 @@ enum Command {
     },
 }
 
+#[derive(Debug, Args)]
+struct Where {
+    /// Where it is installed, as it will be found by programs. Absolute.
+    #[arg(long, value_name = "DIR", default_value = "/usr/local")]
+    prefix: PathBuf,
+    /// The libraries' directory: absolute, or below the prefix. In one where the system looks for libraries they take
+    /// liburcu's place for every program.
+    #[arg(long, value_name = "DIR", default_value = install::LIBDIR)]
+    libdir: PathBuf,
+    /// The headers' directory: absolute, or below the prefix.
+    #[arg(long, value_name = "DIR", default_value = install::INCLUDEDIR)]
+    includedir: PathBuf,
+    /// Put before every path, for packagers. What is installed does not know of it.
+    #[arg(long, value_name = "DIR")]
+    destdir: Option<PathBuf>,
+    /// Say which files, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Where {
+    fn places(self) -> Result<install::Places> {
+        install::Places::new(self.prefix, self.libdir, self.includedir, self.destdir)
+    }
+}
+
 fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -91,17 +103,22 @@ fn run(command: Command) -> Result<()> {
         Command::Compat { debug } => {
             let tree =
                 compat::build(if debug { compat::Mode::Debug } else { compat::Mode::Release })?;
-            println!("{}", tree.display());
+            say::path(&tree)?;
         }
-        Command::Install { prefix, libdir, includedir, destdir, dry_run } => {
-            let places = install::Places::new(prefix, libdir, includedir, destdir)?;
+        Command::Install(place) => {
+            let dry_run = place.dry_run;
+            let places = place.places()?;
             let tree = compat::build(compat::Mode::Release)?;
             install::install(&tree, &places, dry_run)?;
+        }
+        Command::Uninstall(place) => {
+            let dry_run = place.dry_run;
+            install::uninstall(&place.places()?, dry_run)?;
         }
         Command::Deb { output } => {
             let tree = compat::build(compat::Mode::Release)?;
             for package in deb::packages(&tree, &output)? {
-                println!("{}", package.display());
+                say::path(&package)?;
             }
         }
         Command::Clients { long, names } => {

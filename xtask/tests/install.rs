@@ -99,7 +99,7 @@ fn what_is_installed_below_a_prefix_is_complete() {
     let listed: BTreeSet<PathBuf> = said.lines().map(PathBuf::from).collect();
     assert_eq!(listed, files(directory.path()), "what it says, and what is there");
 
-    let library = |name: &str| directory.path().join("lib").join(name);
+    let library = |name: &str| directory.path().join("lib/quiescence").join(name);
     for suffix in ["", "-memb", "-mb", "-qsbr", "-bp", "-signal", "-cds"] {
         assert!(library(&format!("pkgconfig/liburcu{suffix}.pc")).exists(), "liburcu{suffix}.pc");
     }
@@ -111,7 +111,7 @@ fn what_is_installed_below_a_prefix_is_complete() {
     }
     for header in ["urcu.h", "urcu/urcu-memb.h", "urcu/rculfhash.h", "urcu/map/urcu-qsbr.h", "rcu"]
     {
-        assert!(directory.path().join("include").join(header).exists(), "{header}");
+        assert!(directory.path().join("include/quiescence").join(header).exists(), "{header}");
     }
     let maps = runs_by(&library("pkgconfig/liburcu-memb.pc"));
     for name in ["liburcu-memb.so.8", "libquiescence.so.0"] {
@@ -123,7 +123,7 @@ fn what_is_installed_below_a_prefix_is_complete() {
 fn libraries_are_installed_without_line_tables_but_with_symbols() {
     let directory = scratch();
     succeeds(&["install", "--prefix", directory.path().to_str().expect("UTF-8")]);
-    let core = directory.path().join("lib/libquiescence.so.0");
+    let core = directory.path().join("lib/quiescence/libquiescence.so.0");
     let sections = tool(Command::new("readelf").args(["--wide", "--sections"]).arg(&core));
     assert!(!sections.contains(".debug_line"), "{sections}");
     assert!(sections.contains(".symtab"), "{sections}");
@@ -161,12 +161,59 @@ fn a_dry_run_says_the_same_and_does_nothing() {
 }
 
 #[test]
+fn what_is_uninstalled_is_gone_and_nothing_else() {
+    let directory = scratch();
+    let prefix = directory.path().to_str().expect("UTF-8");
+    let other = directory.path().join("lib/quiescence/pkgconfig/other.pc");
+    let installed = succeeds(&["install", "--prefix", prefix]);
+    fs::write(&other, "somebody else's").expect("it is written");
+    let before = files(directory.path());
+    let lines = |said: &str| said.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+    let foretold = succeeds(&["uninstall", "--prefix", prefix, "--dry-run"]);
+    assert_eq!(lines(&foretold), lines(&installed));
+    assert_eq!(files(directory.path()), before, "a dry run");
+    assert_eq!(succeeds(&["uninstall", "--prefix", prefix]), foretold);
+    assert_eq!(files(directory.path()), BTreeSet::from([other.clone()]));
+    assert!(!directory.path().join("include/quiescence").exists(), "an empty directory");
+    // Without the core these names are somebody else's.
+    let link = other.parent().expect("a directory").with_file_name("liburcu-memb.so.8");
+    fs::write(&link, "somebody else's").expect("it is written");
+    let output = xtask(&["uninstall", "--prefix", prefix]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("nothing of ours"), "{said}");
+    assert!(link.exists() && other.exists());
+}
+
+/// `cargo xtask install | head`.
+#[test]
+fn who_reads_no_further_does_not_stop_it() {
+    xtask::compat::built();
+    let directory = scratch();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut install = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    install.args(["install", "--prefix"]).arg(directory.path()).stdout(writer);
+    let output = install.output().expect("xtask runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(directory.path().join("lib/quiescence/pkgconfig/quiescence.pc").exists());
+}
+
+#[test]
+fn it_says_its_name_and_version() {
+    let said = succeeds(&["--version"]);
+    assert_eq!(said.trim(), concat!("cargo xtask ", env!("CARGO_PKG_VERSION")));
+    let usage = succeeds(&["install", "--help"]);
+    assert!(usage.contains("Usage: cargo xtask install"), "{usage}");
+}
+
+#[test]
 fn installing_again_replaces_files_and_leaves_mapped_ones_alone() {
     use std::os::unix::fs::MetadataExt;
     let directory = scratch();
     let prefix = directory.path().to_str().expect("UTF-8");
     succeeds(&["install", "--prefix", prefix]);
-    let library = directory.path().join("lib/liburcu-memb.so.8");
+    let library = directory.path().join("lib/quiescence/liburcu-memb.so.8");
     // As a running program has it: by its inode.
     let old = fs::File::open(&library).expect("it is there");
     let before = files(directory.path());
