@@ -18,13 +18,22 @@ use crate::flavor::Flavor;
 /// Says what is wrong, with the advice that `what` ends with, and ends the process.
 #[cold]
 pub(crate) fn fatal(what: fmt::Arguments<'_>) -> ! {
-    // In one piece, past any lock: another thread may be writing, or this one may have been interrupted in it.
-    let said = format!("liburcu (quiescence): {what}\n");
+    say(&format!("liburcu (quiescence): {what}\n"));
+    std::process::abort()
+}
+
+/// Says on standard error that a variable of the environment is not what is `wanted`. To be called once for each.
+#[cold]
+pub(crate) fn complain(name: &str, found: &str, wanted: &str) {
+    say(&format!("quiescence: {name}={found} is not {wanted}: it is as if nothing were set\n"));
+}
+
+/// In one piece, past any lock: another thread may be writing, or this one may have been interrupted in it.
+fn say(line: &str) {
     // SAFETY: standard error, which is not closed here.
     let mut stderr = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDERR_FILENO) });
     // There is nobody to tell if that fails.
-    let _ = stderr.write_all(said.as_bytes());
-    std::process::abort()
+    let _ = stderr.write_all(line.as_bytes());
 }
 
 /// Whether mistakes are looked for that cost something to find: `QUIESCENCE_DEBUG=1`.
@@ -36,9 +45,17 @@ pub(crate) fn debugging() -> bool {
         UNKNOWN => {
             // SAFETY: a C string.
             let found = unsafe { libc::getenv(c"QUIESCENCE_DEBUG".as_ptr()) };
-            // SAFETY: null, or a C string that stays as long as nobody changes the environment.
-            let on = !found.is_null() && unsafe { CStr::from_ptr(found) } == c"1";
-            DEBUGGING.store(u8::from(on), Relaxed);
+            let said = if found.is_null() {
+                c""
+            } else {
+                // SAFETY: a C string that stays as long as nobody changes the environment.
+                unsafe { CStr::from_ptr(found) }
+            };
+            let on = said == c"1";
+            let is_first = DEBUGGING.swap(u8::from(on), Relaxed) == UNKNOWN;
+            if is_first && !on && said != c"" && said != c"0" {
+                complain("QUIESCENCE_DEBUG", &said.to_string_lossy(), "0 or 1");
+            }
             on
         }
         known => known != 0,

@@ -13,12 +13,13 @@ use std::time::Duration;
 use quiescence::lane::Left;
 
 use super::worker::Worker;
-use crate::fatal::fatal;
+use crate::fatal::{complain, fatal};
 use crate::flavor::{FLAVORS, Flavor};
 use crate::signals;
 
 /// How long a default worker has nothing to do before its thread ends, unless `QUIESCENCE_CALL_RCU_IDLE_MS` says otherwise.
 const IDLE_AFTER_MS: u64 = 10_000;
+const IDLE_VARIABLE: &str = "QUIESCENCE_CALL_RCU_IDLE_MS";
 
 /// The same, as it is in this process.
 fn idle_after_ms() -> u64 {
@@ -28,9 +29,13 @@ fn idle_after_ms() -> u64 {
     // Relaxed: whoever asks first finds out, and all find the same.
     match IDLE_MS.load(Relaxed) {
         UNKNOWN => {
-            let said = std::env::var("QUIESCENCE_CALL_RCU_IDLE_MS").ok();
-            let idle_ms = said.and_then(|said| said.parse().ok()).unwrap_or(IDLE_AFTER_MS);
-            IDLE_MS.store(idle_ms, Relaxed);
+            let said = std::env::var_os(IDLE_VARIABLE).unwrap_or_default();
+            let said = said.to_string_lossy();
+            let parsed = said.parse().ok().filter(|parsed| *parsed != UNKNOWN);
+            let idle_ms = parsed.unwrap_or(IDLE_AFTER_MS);
+            if IDLE_MS.swap(idle_ms, Relaxed) == UNKNOWN && parsed.is_none() && !said.is_empty() {
+                complain(IDLE_VARIABLE, &said, "a whole number of milliseconds");
+            }
             idle_ms
         }
         known => known,

@@ -5,6 +5,7 @@
 mod bp;
 mod c;
 mod defer;
+mod environment;
 mod fork;
 mod misuse;
 mod qsbr;

@@ -5,10 +5,37 @@
 //! `unsafe` to say in Rust.
 
 use std::ffi::CStr;
+use std::fmt;
+use std::io::Write;
 
 /// Whether the variable has this value.
 pub(crate) fn is(name: &CStr, value: &str) -> bool {
     imp::with(name, |found| found == value.as_bytes())
+}
+
+/// Says on standard error that the variable has a value which is neither of these, if it is so; nothing at all is one.
+/// Whoever calls this has seen to it that it is done once.
+pub(crate) fn complain_unless(name: &CStr, known: &[&str]) {
+    imp::with(name, |found| {
+        let is_known = |known: &&str| known.as_bytes() == found;
+        if !found.is_empty() && !known.iter().any(is_known) {
+            complain(name, found, format_args!("{known:?}"));
+        }
+    });
+}
+
+/// Says on standard error that a variable's value is not what is `wanted`. Neither locks nor allocates; what does not
+/// fit into a line of 256 bytes is cut off.
+pub(crate) fn complain(name: &CStr, found: &[u8], wanted: fmt::Arguments<'_>) {
+    let mut line = [0_u8; 256];
+    let (name, found) = (name.to_bytes().escape_ascii(), found.escape_ascii());
+    let mut rest = &mut line[..255];
+    // An error: it is full.
+    let _ =
+        write!(rest, "quiescence: {name}={found} is not {wanted}: it is as if nothing were set");
+    let length = 255 - rest.len();
+    line[length] = b'\n';
+    imp::say(&line[..=length]);
 }
 
 /// The number that the variable has, if it has one.
@@ -37,6 +64,12 @@ mod imp {
         // SAFETY: a C string, which stays as long as nobody changes the environment.
         f(unsafe { CStr::from_ptr(found) }.to_bytes())
     }
+
+    /// In one piece, past the lock that a thread may hold which was interrupted. There is nobody to tell if it fails.
+    pub(super) fn say(line: &[u8]) {
+        // SAFETY: writes these bytes to standard error.
+        let _ = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+    }
 }
 
 #[cfg(not(unix))]
@@ -47,5 +80,10 @@ mod imp {
     pub(super) fn with<R: Default>(name: &CStr, f: impl FnOnce(&[u8]) -> R) -> R {
         let name = name.to_str().expect("one of ours");
         std::env::var(name).map_or_else(|_| R::default(), |found| f(found.as_bytes()))
+    }
+
+    /// As above.
+    pub(super) fn say(line: &[u8]) {
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), line);
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! Which of the two is decided once, before the first reader is registered, and never changes:
 //! a reader that has started with light fences could not be told to stop in time.
-//! `QUIESCENCE_FENCES=portable` in the environment chooses the portable pair.
+//! `QUIESCENCE_FENCES=portable` in the environment chooses the portable pair; another value is complained of.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
@@ -51,7 +51,10 @@ fn choose(chosen: &AtomicU32) -> Fences {
     let found = if portable { PORTABLE } else { MEMBARRIER };
     // AcqRel: pairs with `chosen`.
     let stands = match chosen.compare_exchange(UNDECIDED, found, AcqRel, Acquire) {
-        Ok(_) => found,
+        Ok(_) => {
+            environment::complain_unless(c"QUIESCENCE_FENCES", &["portable"]);
+            found
+        }
         Err(first) => first,
     };
     if stands == MEMBARRIER { Fences::Membarrier } else { Fences::Portable }

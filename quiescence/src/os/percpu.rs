@@ -154,7 +154,10 @@ fn choose() -> PerCpuPath {
     let found = restartable.and_then(Area::to_state).unwrap_or(PORTABLE);
     // AcqRel: pairs with `area`. The first answer stands.
     let stands = match CHOSEN.state.compare_exchange(0, found, AcqRel, Acquire) {
-        Ok(_) => found,
+        Ok(_) => {
+            environment::complain_unless(c"QUIESCENCE_PERCPU", &["portable"]);
+            found
+        }
         Err(first) => first,
     };
     if stands == PORTABLE { PerCpuPath::Portable } else { PerCpuPath::Restartable }

@@ -6,8 +6,8 @@
 //! is installed once and for good. One asks at a time: the reporter of stalls.
 //!
 //! The signal is the first one from `SIGRTMIN+1` that nobody has a handler for when the first stack is
-//! wanted; `QUIESCENCE_STALL_SIGNAL` in the environment names another one, or is `off`. A system call
-//! that the signal interrupts goes on (`SA_RESTART`), but for those that Linux never restarts (`poll`,
+//! wanted; `QUIESCENCE_STALL_SIGNAL` in the environment names another one, or is `off`; what is
+//! neither, or a signal that has a handler already, is complained of then. A system call that the signal interrupts goes on (`SA_RESTART`), but for those that Linux never restarts (`poll`,
 //! `epoll_wait`, `nanosleep` and others of `signal(7)`), which fail with `EINTR` as after any signal. So the
 //! reporter does not ask foreign readers that sleep.
 //!
@@ -27,7 +27,7 @@ pub enum StackMissing {
     NotCompiledIn,
     /// The system is not Linux with glibc 2.35 or later, or the system did not tell the thread's id.
     Unsupported,
-    /// `QUIESCENCE_STALL_SIGNAL` is `off`, or is no signal that can be had.
+    /// `QUIESCENCE_STALL_SIGNAL` is `off`.
     TurnedOff,
     /// The program handles every real-time signal itself.
     NoSignalFree,
@@ -90,7 +90,7 @@ mod imp {
     use libc::{c_int, c_void, siginfo_t};
 
     use super::{FRAMES_MAX, StackMissing};
-    use crate::os::{futex, thread};
+    use crate::os::{environment, futex, thread};
 
     /// Nobody asks.
     const IDLE: u32 = 0;
@@ -187,16 +187,21 @@ mod imp {
     }
 
     fn choose() -> i32 {
-        if let Some(chosen) = std::env::var_os("QUIESCENCE_STALL_SIGNAL") {
-            let chosen = chosen.to_str().and_then(|chosen| chosen.parse::<c_int>().ok());
-            let may_be = |signal: &c_int| (1..=libc::SIGRTMAX()).contains(signal);
-            return match chosen.filter(may_be) {
-                Some(signal) if finds_frames() && install(signal) => signal,
-                _ => TURNED_OFF,
-            };
+        let said = environment::value(c"QUIESCENCE_STALL_SIGNAL").filter(|said| !said.is_empty());
+        if said.as_deref() == Some("off") {
+            return TURNED_OFF;
         }
         if !finds_frames() {
             return UNSUPPORTED;
+        }
+        if let Some(said) = said {
+            let may_be = |signal: &c_int| (1..=libc::SIGRTMAX()).contains(signal);
+            let signal = said.parse::<c_int>().ok().filter(may_be);
+            if let Some(signal) = signal.filter(|signal| install(*signal)) {
+                return signal;
+            }
+            let wanted = format_args!("\"off\", or the number of a signal that has no handler");
+            environment::complain(c"QUIESCENCE_STALL_SIGNAL", said.as_bytes(), wanted);
         }
         (libc::SIGRTMIN() + 1..=libc::SIGRTMAX())
             .find(|signal| install(*signal))
