@@ -129,15 +129,23 @@ void URCU(exit)(void)
  * ---- Readers ----
  */
 
-/* bp registers by itself. Where the mark is, is the core's to say. */
-static inline void look_for_a_section_of_nobody(void)
-{
 #if !defined(SHIM_BP)
-	if (__builtin_expect(is_debugging, 0) && !*((unsigned int *)((char *)&URCU(reader) + QUIESCENCE_REGISTERED)))
-		quiescence_urcu_fatal(SHIM_NUMBER, "rcu_read_lock() by a thread that is not registered: no updater "
-				"waits for it; call rcu_register_thread() first, in that thread");
-#endif
+/* Where the mark is, is the core's to say. */
+static inline bool is_nobody(void)
+{
+	return __builtin_expect(is_debugging, 0) &&
+		!*((unsigned int *)((char *)&URCU(reader) + QUIESCENCE_REGISTERED));
 }
+# define LOOK_FOR_NOBODY(function) \
+	do { \
+		if (is_nobody()) \
+			quiescence_urcu_fatal(SHIM_NUMBER, function "() by a thread that is not registered: no updater " \
+					"waits for it; call rcu_register_thread() first, in that thread"); \
+	} while (0)
+#else
+/* bp registers by itself. */
+# define LOOK_FOR_NOBODY(function) do { } while (0)
+#endif
 
 /* One too many leaves a word that looks like four thousand million sections. In QSBR there is nothing to count. */
 static inline void look_for_a_section_to_leave(void)
@@ -158,7 +166,7 @@ void read_unlock(void) __asm__(LABEL(read_unlock));
 
 void read_lock(void)
 {
-	look_for_a_section_of_nobody();
+	LOOK_FOR_NOBODY("rcu_read_lock");
 	INLINED(read_lock)();
 }
 
@@ -176,6 +184,7 @@ int URCU(read_ongoing)(void)
 #if defined(SHIM_QSBR)
 void URCU(quiescent_state)(void)
 {
+	LOOK_FOR_NOBODY("rcu_quiescent_state");
 	INLINED(quiescent_state)();
 }
 
@@ -186,6 +195,7 @@ void URCU(thread_offline)(void)
 
 void URCU(thread_online)(void)
 {
+	LOOK_FOR_NOBODY("rcu_thread_online");
 	INLINED(thread_online)();
 }
 #endif

@@ -20,6 +20,16 @@ static void lock_unregistered(void)
 	rcu_read_unlock();
 }
 
+static void quiescent_unregistered(void)
+{
+	rcu_quiescent_state();
+}
+
+static void online_unregistered(void)
+{
+	rcu_thread_online();
+}
+
 static void registered_twice(void)
 {
 	rcu_register_thread();
@@ -156,6 +166,10 @@ static const struct mistake mistakes[] = {
 	/* Inlined readers cannot know: they are a load, an addition and a store. */
 	{ "unlock_too_often", unlock_too_often, "read_unlock() outside", EXPORTED_READERS && !IS_QSBR },
 	{ "lock_unregistered", lock_unregistered, "not registered", EXPORTED_READERS && !IS_QSBR && !IS_BP },
+	{ "quiescent_unregistered", quiescent_unregistered, "rcu_quiescent_state() by a thread that is not registered",
+	  EXPORTED_READERS && IS_QSBR },
+	{ "online_unregistered", online_unregistered, "rcu_thread_online() by a thread that is not registered",
+	  EXPORTED_READERS && IS_QSBR },
 	{ "registered_twice", registered_twice, "register_thread() twice", !IS_BP },
 	{ "unregistered_never_registered", unregistered_never_registered, "not registered", !IS_BP },
 	{ "unregistered_in_a_section", unregistered_in_a_section, "inside a read-side critical section",
@@ -205,7 +219,7 @@ static void make_and_look(const struct mistake *mistake)
 		close(ends[1]);
 		setenv("QUIESCENCE_DEBUG", "1", 1);
 		/* A mistake that is waited for, instead of named, ends like this. */
-		alarm(5);
+		alarm(60);
 		execl("/proc/self/exe", "misuse", "--mistake", mistake->name, (char *)NULL);
 		_exit(3);
 	}
@@ -256,7 +270,7 @@ static void without_mistakes(void)
 	CHECK(child >= 0);
 	if (child == 0) {
 		setenv("QUIESCENCE_DEBUG", "1", 1);
-		alarm(5);
+		alarm(60);
 		execl("/proc/self/exe", "misuse", "--mistake", "none", (char *)NULL);
 		_exit(3);
 	}
