@@ -302,7 +302,7 @@ impl Core {
     pub(crate) unsafe fn register_at(&self, slot: *const Slot, owner: usize, sort: Sort) {
         fence::chosen();
         // SAFETY: by the contract.
-        unsafe { sync::lock(&self.registry).register_at(slot, self, owner, sort) };
+        unsafe { self.registry_with_room().register_at(slot, self, owner, sort) };
         fence::full(); // as in `register` [GP-5]
     }
 

@@ -17,9 +17,10 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64};
 
 pub use crate::core::foreign::{Readers, Surroundings, Words};
 
@@ -30,6 +31,7 @@ use crate::domain::Domain;
 use crate::guard::Guard;
 use crate::kind::{AnyKind, Handle, Kind};
 use crate::local::{self, Own};
+use crate::os::fork;
 use crate::queue::Queue;
 use crate::slot::{Slot, Sort};
 use crate::trace;
@@ -39,8 +41,9 @@ use crate::trace;
 #[repr(C, align(128))]
 pub struct Record {
     slot: Slot,
-    /// liburcu's list; ours is elsewhere.
-    node: [usize; 2],
+    /// liburcu's list. Ours of all readers is elsewhere; this is the next record of the same thread, or null.
+    next: AtomicPtr<Record>,
+    _node: usize,
     /// QSBR: an updater sleeps until this reader has announced a quiescent state.
     waiting: AtomicI32,
     _unused: u32,
@@ -70,7 +73,8 @@ impl Record {
     pub(crate) unsafe fn mark_waiting(record: *const Self) {
         // SAFETY: by the contract.
         let waiting = unsafe { &raw const (*record).waiting };
-        // SAFETY: as above. Relaxed: the driver's heavy fence follows [FR-1].
+        // SAFETY: as above. Relaxed: a full fence comes before, after -1 was stored, and the driver's heavy one
+        // follows [FR-1].
         unsafe { &*waiting }.store(1, Relaxed);
     }
 
@@ -94,6 +98,60 @@ impl fmt::Debug for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Record").field("word", self.word()).finish_non_exhaustive()
     }
+}
+
+thread_local! {
+    /// The calling thread's records, one leading to the next. Without a destructor and without memory of its own, so
+    /// that a signal handler may register its thread whatever it has interrupted. Relaxed everywhere: only the
+    /// thread itself and its handlers look; and a handler leaves the list whole.
+    static OWN: AtomicPtr<Record> = const { AtomicPtr::new(ptr::null_mut()) };
+}
+
+/// Adds to the calling thread's records.
+fn add_own(record: &Record) {
+    OWN.with(|own| {
+        let this = ptr::from_ref(record).cast_mut();
+        let mut first = own.load(Relaxed);
+        loop {
+            record.next.store(first, Relaxed);
+            match own.compare_exchange(first, this, Relaxed, Relaxed) {
+                Ok(_) => return,
+                Err(now) => first = now, // by a handler
+            }
+        }
+    });
+}
+
+/// Takes it from the calling thread's records.
+fn remove_own(record: &Record) {
+    let this = ptr::from_ref(record).cast_mut();
+    let next = record.next.load(Relaxed);
+    OWN.with(|own| {
+        // A handler may add at the front meanwhile; then it is not the first any more.
+        if own.compare_exchange(this, next, Relaxed, Relaxed).is_ok() {
+            return;
+        }
+        let mut place = own.load(Relaxed);
+        // SAFETY: null, or in the list, so registered and valid.
+        while let Some(before) = unsafe { place.as_ref() } {
+            let following = before.next.load(Relaxed);
+            if following == this {
+                return before.next.store(next, Relaxed);
+            }
+            place = following;
+        }
+    });
+}
+
+/// The slots of the calling thread's records, of whatever domains. To be looked at right away.
+pub(crate) fn own<'a>() -> impl Iterator<Item = &'a Slot> {
+    let record = |place: *mut Record| -> Option<&'a Record> {
+        // SAFETY: null, or in the list, so registered and valid; only the thread itself takes one out.
+        unsafe { place.as_ref() }
+    };
+    let first = record(OWN.with(|own| own.load(Relaxed)));
+    let records = std::iter::successors(first, move |one| record(one.next.load(Relaxed)));
+    records.map(|one| &one.slot)
 }
 
 /// A domain of foreign readers. For a static.
@@ -122,6 +180,16 @@ impl ForeignDomain {
         // Relaxed: nobody has read yet, and whoever registers takes the registry's lock.
         words.ctr.store(self.core.gp.0.load(Relaxed), Relaxed);
         self.links().attach(words, surroundings);
+        // Here, and not when somebody registers, which is to be possible anywhere.
+        fork::remember(&Foreign(self).handle());
+    }
+
+    /// Makes room for so many readers, all together. Until there are more, [`register`](Self::register) allocates
+    /// nothing; and never is anything allocated or freed while what it locks is locked. So a thread may register in a
+    /// signal handler that has interrupted its allocator, for a domain that the handler can not have interrupted it in.
+    /// [`Domain::read`] in the same domain is the exception: the first sections of Rust's own threads allocate there.
+    pub fn make_room(&'static self, readers: usize) {
+        self.core.make_room(readers);
     }
 
     fn links(&self) -> &Links {
@@ -181,19 +249,21 @@ impl ForeignDomain {
         own.into_iter().flatten().collect()
     }
 
-    /// Enters the calling thread as a reader. For QSBR: offline, its word 0; it comes online by itself.
+    /// Enters the calling thread as a reader. For QSBR: offline, its word 0; it comes online by itself. Allocates
+    /// only if there is no [room](Self::make_room); leaves nothing for the thread's end to do.
     ///
     /// # Safety
     /// `record` is all zeroes, or was registered by this function, in this domain, and is no longer. It stays valid
     /// until it is unregistered. Its owner follows the protocol.
     pub unsafe fn register(&'static self, record: *const Record) {
         let sort = Sort::Foreign(self.links().readers);
-        let kind = Foreign(self);
         assert!(self.links().words().is_some(), "quiescence: a foreign domain is not attached yet");
         // SAFETY: the slot is the first part of the record; by the contract.
-        unsafe { local::foreign_slot(&self.core, || kind.handle(), record.cast::<Slot>(), sort) };
+        unsafe { self.core.register_at(record.cast::<Slot>(), local::token(), sort) };
         // SAFETY: by the contract.
-        unsafe { &*record }.set_registered(true);
+        let record = unsafe { &*record };
+        add_own(record);
+        record.set_registered(true);
     }
 
     /// Takes the calling thread's record out.
@@ -201,12 +271,11 @@ impl ForeignDomain {
     /// # Safety
     /// It is registered, by the calling thread, and [quiescent](Record::is_quiescent).
     pub unsafe fn unregister(&'static self, record: *const Record) {
-        let kind = Foreign(self);
         // SAFETY: by the contract.
-        unsafe { &*record }.set_registered(false);
-        // SAFETY: the first part of the record, as above.
-        let slot = unsafe { &*record.cast::<Slot>() };
-        local::release_other(&self.core, || kind.handle(), slot);
+        let record = unsafe { &*record };
+        record.set_registered(false);
+        remove_own(record);
+        self.core.unregister(&record.slot);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::cache;
 use crate::core::foreign::Surroundings;
 use crate::core::{Core, Me};
 use crate::defer;
+use crate::foreign;
 use crate::kind::{Handle, WeakHandle};
 use crate::os::fork;
 use crate::queue::{Credit, Queue};
@@ -27,7 +28,7 @@ struct Local {
     slot: *const Slot,
     /// Whether `slot` is kept registered because [`crate::read`] was called.
     implicit: bool,
-    /// The slots of QSBR handles, and that of a foreign reader.
+    /// The slots of QSBR handles.
     others: Vec<*const Slot>,
     /// Retired objects.
     objects: Option<Arc<Queue>>,
@@ -262,24 +263,7 @@ pub(crate) fn qsbr_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
     })
 }
 
-/// The calling thread reads with a slot that is its program's.
-///
-/// # Safety
-/// It is nobody's, and valid until [`release_other`] has returned.
-pub(crate) unsafe fn foreign_slot(
-    core: &Core,
-    handle: impl FnOnce() -> Handle,
-    slot: *const Slot,
-    sort: Sort,
-) {
-    Table::get().with_local(core, handle, |local| {
-        // SAFETY: by the contract.
-        unsafe { core.register_at(slot, token(), sort) };
-        local.others.push(slot);
-    });
-}
-
-/// A QSBR handle, offline, or a foreign reader, in no section, goes.
+/// A QSBR handle, offline, goes.
 pub(crate) fn release_other(core: &Core, handle: impl FnOnce() -> Handle, slot: &Slot) {
     let table = Table::get();
     table.with_local(core, handle, |local| local.others.retain(|other| !ptr::eq(*other, slot)));
@@ -360,20 +344,23 @@ pub(crate) struct Section {
 
 impl Own {
     pub(crate) fn in_domain(core: &Core) -> Self {
-        let Some(table) = Table::existing() else {
-            return Self::default();
-        };
-        let locals = table.locals.borrow();
-        let Some(local) = locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core)) else {
-            return Self::default();
-        };
-        local.slots().fold(Self::default(), |own, slot| Self {
-            slots: own.slots + 1,
-            section: own.section.or_else(|| {
-                let section = Section { qsbr: slot.is_qsbr(), began: slot.began() };
-                (!slot.is_quiescent()).then_some(section)
-            }),
-        })
+        let mut own = Self::default();
+        if let Some(table) = Table::existing() {
+            let locals = table.locals.borrow();
+            let local = locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core));
+            local.into_iter().flat_map(Local::slots).for_each(|slot| own.count(slot));
+        }
+        if core.foreign.is_some() {
+            foreign::own().filter(|slot| ptr::eq(slot.core_ptr(), core)).for_each(|s| own.count(s));
+        }
+        own
+    }
+
+    fn count(&mut self, slot: &Slot) {
+        self.slots += 1;
+        if self.section.is_none() && !slot.is_quiescent() {
+            self.section = Some(Section { qsbr: slot.is_qsbr(), began: slot.began() });
+        }
     }
 
     /// The section that the thread is in.
@@ -521,13 +508,14 @@ impl Sections {
 
 /// Calls `f`, which runs no user code, with the sections that this thread is in, of whatever domains.
 fn each_section(f: impl FnOnce(&mut dyn Iterator<Item = &Slot>)) {
-    let Some(table) = Table::existing() else { return };
+    let is_section = |slot: &&Slot| !slot.is_quiescent();
+    let Some(table) = Table::existing() else { return f(&mut foreign::own().filter(is_section)) };
     let locals = table.locals.borrow();
     // A domain must not end while its slots are looked at; nor here and now, under the borrow, if
     // this comes to be its last handle: that would run callbacks.
     let handles: Vec<_> = locals.iter().filter_map(|local| local.core.keep()).collect();
     let alive = locals.iter().filter(|local| local.core.is_alive());
-    f(&mut alive.flat_map(Local::slots).filter(|slot| !slot.is_quiescent()));
+    f(&mut alive.flat_map(Local::slots).chain(foreign::own()).filter(is_section));
     drop(locals);
     drop(handles);
 }

@@ -8,6 +8,9 @@
 //! **Invariant: a reader is in `readers` from before its first section to after its last.**
 //! The lock orders a registration before a scan, which then sees the reader, or after it, and then
 //! the reader sees what was published before the scan [GP-5].
+//!
+//! Where readers are foreign, memory is got before the lock is taken ([`Room`]), and given back after: one may register
+//! in a signal handler that has interrupted `malloc`, and whoever holds the lock must not wait for that.
 
 use crate::chaos::{self, Mutant};
 use crate::core::Core;
@@ -43,6 +46,31 @@ pub(crate) struct Registry {
 // SAFETY: the pointers lead into `chunks`, which move with the registry; what they point to is Sync.
 unsafe impl Send for Registry {}
 
+/// Memory for so many readers, got while the registry is not locked; afterwards what it has no use for any more.
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub(crate) struct Room {
+    readers: Vec<*const Slot>,
+    holdouts: Vec<*const Slot>,
+}
+
+#[cfg(not(loom))]
+impl Room {
+    pub(crate) fn new(readers: usize) -> Self {
+        Self { readers: Vec::with_capacity(readers), holdouts: Vec::with_capacity(readers) }
+    }
+}
+
+/// Moves what is in `list` to `larger`, if that is larger, and exchanges the two. Gets and gives back no memory.
+#[cfg(not(loom))]
+fn exchange(list: &mut Vec<*const Slot>, larger: &mut Vec<*const Slot>) {
+    if larger.capacity() > list.capacity() {
+        larger.clear();
+        larger.extend_from_slice(list);
+        std::mem::swap(list, larger);
+    }
+}
+
 impl Registry {
     pub(crate) const fn new(relay: Option<Relay>) -> Self {
         Self {
@@ -71,7 +99,21 @@ impl Registry {
         slot
     }
 
-    /// The same, with a slot that is its program's.
+    /// Whether so many readers can be entered, and all of them be hold-outs, without any more memory.
+    #[cfg(not(loom))]
+    pub(crate) fn has_room_for(&self, readers: usize) -> bool {
+        self.readers.capacity() >= readers && self.holdouts.capacity() >= readers
+    }
+
+    /// Uses that memory from now on; what is left in `room` is to be dropped when the lock has been given back.
+    #[cfg(not(loom))]
+    pub(crate) fn take_room(&mut self, room: &mut Room) {
+        exchange(&mut self.readers, &mut room.readers);
+        exchange(&mut self.holdouts, &mut room.holdouts);
+    }
+
+    /// The same as [`register`](Self::register), with a slot that is its program's. Gets no memory, if there is
+    /// [room](Self::has_room_for).
     ///
     /// # Safety
     /// It is nobody's, and valid until it is unregistered.
@@ -265,5 +307,54 @@ impl Drop for Registry {
             // SAFETY: leaked by `register`, and the domain ends: nobody holds a pointer into it.
             drop(unsafe { Box::from_raw(chunk.as_ptr()) });
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use grace::Number;
+    use grace::word;
+
+    #[test]
+    fn room_that_was_made_ahead_is_what_readers_and_holdouts_use() {
+        let core = Core::foreign("room", crate::core::foreign::Readers::Silent);
+        let slots: Vec<Slot> = (0..100).map(|_| Slot::new(QUIESCENT)).collect();
+        let mut registry = Registry::new(None);
+        assert!(!registry.has_room_for(1));
+        registry.take_room(&mut Room::new(100));
+        let used = (registry.readers.as_ptr(), registry.holdouts.as_ptr());
+        for slot in &slots {
+            assert!(registry.has_room_for(registry.len() + 1));
+            let sort = Sort::Foreign(crate::core::foreign::Readers::Silent);
+            // SAFETY: each slot once; it outlives the registry.
+            unsafe { registry.register_at(slot, &raw const core, 1, sort) };
+            slot.word().store(word::entered(Number(1)), std::sync::atomic::Ordering::Relaxed);
+        }
+        let gp = AtomicU64::new(word::entered(Number(2)));
+        assert_eq!(registry.scan(Number(2), &gp), 100);
+        assert_eq!(
+            used,
+            (registry.readers.as_ptr(), registry.holdouts.as_ptr()),
+            "the same memory"
+        );
+        // In the midst of it: readers and hold-outs stay, and what is too small is not taken.
+        let mut room = Room::new(50);
+        registry.take_room(&mut room);
+        assert_eq!(used, (registry.readers.as_ptr(), registry.holdouts.as_ptr()));
+        let mut room = Room::new(200);
+        registry.take_room(&mut room);
+        assert!(registry.has_room_for(200));
+        assert_eq!(
+            used,
+            (room.readers.as_ptr(), room.holdouts.as_ptr()),
+            "to be dropped outside the lock"
+        );
+        assert_eq!((registry.len(), registry.holdouts().count()), (100, 100));
+        for slot in &slots {
+            slot.word().store(QUIESCENT, std::sync::atomic::Ordering::Relaxed);
+            registry.unregister(slot);
+        }
+        assert_eq!((registry.len(), registry.holdouts().count()), (0, 0));
     }
 }

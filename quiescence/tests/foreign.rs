@@ -244,6 +244,77 @@ fn a_sleeping_updater_notices_that_the_section_has_ended() {
     }
 }
 
+/// What a driver waits for, it waits for by system calls that are no cancellation points: were it to vanish in one,
+/// nobody could drive the domain any more.
+#[test]
+fn a_cancelled_driver_ends_its_grace_period_first() {
+    struct Driver {
+        domain: &'static ForeignDomain,
+        thread: AtomicU32,
+        done: AtomicBool,
+    }
+    /// Cancels itself, which a first cancellation point would bring about.
+    extern "C-unwind" fn drive(driver: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: below; it outlives the thread.
+        let driver = unsafe { &*driver.cast::<Driver>() };
+        // SAFETY: asks for a number.
+        let thread = unsafe { libc::gettid() };
+        // SAFETY: asks who it is.
+        let this = unsafe { libc::pthread_self() };
+        // SAFETY: the thread itself, which is there.
+        assert_eq!(unsafe { pthread_cancel(this) }, 0);
+        driver.thread.store(thread.cast_unsigned(), SeqCst);
+        driver.domain.domain().synchronize();
+        driver.done.store(true, SeqCst);
+        ptr::null_mut()
+    }
+    type Start = extern "C-unwind" fn(*mut libc::c_void) -> *mut libc::c_void;
+    unsafe extern "C" {
+        fn pthread_cancel(thread: libc::pthread_t) -> libc::c_int;
+    }
+    let flavor = Flavor::new(Readers::Silent); // the driver naps
+    let domain = &flavor.domain;
+    // Also finds out, once, what is to be found in files.
+    beside_a_section(flavor, false, |leave| {
+        let cookie = domain.domain().start();
+        leave();
+        domain.domain().wait(cookie);
+    });
+    let driver = Driver { domain, thread: AtomicU32::new(0), done: AtomicBool::new(false) };
+    let mut id = 0;
+    beside_a_section(flavor, false, |leave| {
+        // SAFETY: the same function, but for what it may do that this one does not: unwind, if it is cancelled.
+        let start = unsafe {
+            std::mem::transmute::<Start, extern "C" fn(*mut libc::c_void) -> *mut libc::c_void>(
+                drive,
+            )
+        };
+        let argument = ptr::from_ref(&driver).cast_mut().cast();
+        // SAFETY: joined below, before `driver` goes.
+        let error = unsafe { libc::pthread_create(&raw mut id, ptr::null(), start, argument) };
+        assert_eq!(error, 0);
+        // Until it sleeps, or has come to its end.
+        while !sleeps_or_is_gone(driver.thread.load(SeqCst)) {
+            thread::yield_now();
+        }
+        leave();
+        // SAFETY: created above, joined once.
+        assert_eq!(unsafe { libc::pthread_join(id, ptr::null_mut()) }, 0);
+    });
+    assert!(driver.done.load(SeqCst), "it was cancelled in its grace period");
+    domain.domain().synchronize();
+}
+
+/// Whether a thread of this process, or none yet (0), sleeps or has ended.
+fn sleeps_or_is_gone(thread: u32) -> bool {
+    if thread == 0 {
+        return false;
+    }
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+    // The state follows the name, which is in parentheses.
+    stat.map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S')))
+}
+
 /// Those who leave meanwhile wake the driver for nothing; it goes on waiting for the one that matters.
 #[test]
 fn others_that_leave_end_no_grace_period() {

@@ -6,6 +6,10 @@
 //! looks for -1. Whoever finds -1, hold-out or not, takes it away and wakes the driver, which looks again: so a driver
 //! that sleeps beside busy readers is woken for nothing. It naps before it says again that it sleeps, longer from
 //! time to time, so that those readers pay for few system calls.
+//!
+//! A QSBR reader looks for -1 only if it finds its record's `waiting` set, which it takes away: also a mark that is left
+//! from before, over one that is just being made. So -1 is stored before any mark is, with a full fence between the
+//! two; the reader's own comes after it has taken the mark away.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -15,8 +19,12 @@ use grace::word;
 
 use super::Core;
 use crate::chaos::{self, Mutant, Point};
-use crate::os::futex;
+#[cfg(not(loom))]
+use crate::os::sync::MutexGuard;
 use crate::os::sync::{self, AtomicU32, AtomicU64};
+use crate::os::{fence, futex};
+#[cfg(not(loom))]
+use crate::registry::{Registry, Room};
 
 /// How the readers of a foreign domain order and announce themselves. See the [module](crate::foreign).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,6 +66,10 @@ const NAP_FIRST: Duration = Duration::from_micros(20);
 const NAP_DOUBLINGS: u32 = 6;
 
 const _: () = assert!(NAP_FIRST.as_micros() << NAP_DOUBLINGS <= 1_300, "as is promised");
+
+/// Readers that there is room for at first.
+#[cfg(not(loom))]
+const ROOM: usize = 64;
 
 impl Words {
     /// Wakes the driver, if it sleeps.
@@ -108,6 +120,31 @@ impl Core {
         self.foreign.as_ref()?.words()
     }
 
+    /// Has so many readers, all together, register and be waited for without any more memory.
+    #[cfg(not(loom))]
+    pub(crate) fn make_room(&self, readers: usize) {
+        if sync::lock(&self.registry).has_room_for(readers) {
+            return;
+        }
+        let mut room = Room::new(readers);
+        sync::lock(&self.registry).take_room(&mut room);
+        // What was too small is given back here, where nothing is locked.
+    }
+
+    /// The registry, locked, with room for one more; for which memory is got while nothing is locked, if any.
+    #[cfg(not(loom))]
+    pub(super) fn registry_with_room(&self) -> MutexGuard<'_, Registry> {
+        loop {
+            let registry = sync::lock(&self.registry);
+            let readers = registry.len() + 1;
+            if registry.has_room_for(readers) {
+                return registry;
+            }
+            drop(registry);
+            self.make_room(2 * readers + ROOM);
+        }
+    }
+
     /// Shows foreign readers the number of this grace period.
     pub(super) fn announce_to_foreign(&self, entered: u64) {
         if let Some(words) = self.foreign_words() {
@@ -128,6 +165,9 @@ impl Core {
         chaos::point(Point::BeforeMark);
         // Relaxed: the heavy fence follows [FR-1].
         words.futex.store(ASLEEP, Relaxed);
+        if links.readers == Readers::Qsbr {
+            fence::full(); // before the marks [FR-1]
+        }
         sync::lock(&self.registry).mark_holdouts();
         if !chaos::mutant(Mutant::NoForeignFence) {
             self.heavy_fence(); // [FR-1]

@@ -66,7 +66,7 @@ impl Patience {
         } else if *looks <= LOOKS + YIELDS {
             std::thread::yield_now();
         } else {
-            std::thread::sleep(NAP);
+            sync::nap(NAP); // no cancellation point
         }
         Ok(())
     }

@@ -126,7 +126,7 @@ pub(crate) fn tick() {
     #[cfg(loom)]
     loom::thread::yield_now();
     #[cfg(not(loom))]
-    std::thread::sleep(TICK);
+    nap(TICK);
 }
 
 /// Lets others do what this thread waits for.
@@ -135,13 +135,18 @@ pub(crate) fn moment() {
     nap(Duration::from_micros(200));
 }
 
-/// Lets so much time go by. Loom has no clock.
+/// Lets so much time go by, or less, if a signal comes. Loom has no clock.
+///
+/// Not by the C library's `nanosleep`: that is a cancellation point, and a driver that `pthread_cancel` ends there
+/// leaves its domain without one for ever.
 pub(crate) fn nap(time: Duration) {
     #[cfg(loom)]
     {
         let _ = time;
         loom::thread::yield_now();
     }
-    #[cfg(not(loom))]
+    #[cfg(all(target_os = "linux", not(loom)))]
+    super::futex::wait(&AtomicU32::new(0), 0, Some(time));
+    #[cfg(all(not(target_os = "linux"), not(loom)))]
     std::thread::sleep(time);
 }
