@@ -17,6 +17,7 @@ use quiescence::Fences;
 use quiescence::foreign::{ForeignDomain, Readers, Record, Words};
 
 use crate::fatal::fatal;
+use crate::undisturbed::undisturbed;
 use crate::{fork, reader, removed};
 
 /// A flavour of liburcu.
@@ -257,11 +258,13 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
 /// `synchronize_rcu`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_synchronize(flavor: c_uint) {
-    let flavor = Flavor::called(flavor);
-    reader::require_membarrier(flavor);
-    let away = flavor.may_wait("synchronize_rcu");
-    flavor.domain().domain().synchronize();
-    drop(away);
+    undisturbed(|| {
+        let flavor = Flavor::called(flavor);
+        reader::require_membarrier(flavor);
+        let away = flavor.may_wait("synchronize_rcu");
+        flavor.domain().domain().synchronize();
+        drop(away);
+    });
 }
 
 /// The QSBR reader's word, as its own inlined code writes it.

@@ -20,4 +20,5 @@ mod queues;
 mod reader;
 mod removed;
 mod signals;
+mod undisturbed;
 mod workqueue;

@@ -6,18 +6,23 @@ use std::ffi::{c_uint, c_ulong};
 
 use crate::flavor::Flavor;
 use crate::reader;
+use crate::undisturbed::undisturbed;
 
 /// `start_poll_synchronize_rcu`: a grace period from now on. Also in a section, which it then waits for.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_start_poll(flavor: c_uint) -> c_ulong {
-    let flavor = Flavor::called(flavor);
-    reader::require_membarrier(flavor);
-    flavor.domain().domain().start().to_bits()
+    undisturbed(|| {
+        let flavor = Flavor::called(flavor);
+        reader::require_membarrier(flavor);
+        flavor.domain().domain().start().to_bits()
+    })
 }
 
 /// `poll_state_synchronize_rcu`: whether it is over. Takes a step of it if nobody else does; never waits.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_poll_state(flavor: c_uint, state: c_ulong) -> bool {
-    let domain = Flavor::called(flavor).domain().domain();
-    domain.poll(domain.cookie_from_bits(state))
+    undisturbed(|| {
+        let domain = Flavor::called(flavor).domain().domain();
+        domain.poll(domain.cookie_from_bits(state))
+    })
 }

@@ -1,12 +1,19 @@
 //! Readers: who is registered, and what becomes of a thread that ends.
 //!
 //! A thread that ends without having unregistered is unregistered by a thread-specific key's destructor. Those run in
-//! rounds, so a later destructor may register anew and is cleaned up after in turn.
+//! rounds, so a later destructor may register anew and is cleaned up after in turn. In the last of them that is refused,
+//! as nobody would clean up; but only a thread that had registered before the rounds began knows which that is: one whose
+//! very first registration is in a destructor of the last round must unregister there itself, as with liburcu.
 //!
 //! A bp reader registers by itself in its first section, which may be in a signal handler. What the handler interrupts
 //! may hold the library's locks or be in the midst of its thread-local table: so every call from C registers its
 //! thread ahead ([`register_ahead`]), where bp is in the process at all, and what is left to handlers finds nothing half
 //! done. Its records are not the threads', but come from a pool, and go back to it.
+//!
+//! It may also have interrupted `malloc`. So the pool has records to spare, and the domain has room for all of them, and
+//! neither gets memory while it is locked; who calls from C sees to it that the pool does not run short. Only a
+//! handler's first section on a thread after more than [`CHUNK`] others that have done nothing but read since the last
+//! call allocates, and must not have interrupted that.
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::cell::Cell;
@@ -21,6 +28,7 @@ use quiescence::foreign::{Record, Surroundings};
 
 use crate::fatal::{debugging, fatal};
 use crate::flavor::{FLAVORS, Flavor, word};
+use crate::undisturbed::with_errno;
 use crate::{defer, removed, signals};
 
 /// How often a thread's keys are destroyed, at most: glibc's `PTHREAD_DESTRUCTOR_ITERATIONS`.
@@ -48,7 +56,10 @@ fn set_implicit(flavor: Flavor, now: bool) -> bool {
 /// `rcu_register_thread`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_register_thread(flavor: c_uint) {
-    let flavor = Flavor::called(flavor);
+    with_errno(|| register(Flavor::called(flavor)));
+}
+
+fn register(flavor: Flavor) {
     let name = flavor.name();
     if flavor == Flavor::Bp {
         return quiescence_urcu_bp_register();
@@ -92,7 +103,10 @@ pub(crate) extern "C" fn quiescence_urcu_reader(flavor: c_uint) {
 /// `rcu_unregister_thread`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_unregister_thread(flavor: c_uint) {
-    let flavor = Flavor::called(flavor);
+    with_errno(|| unregister(Flavor::called(flavor)));
+}
+
+fn unregister(flavor: Flavor) {
     let name = flavor.name();
     if flavor == Flavor::Bp {
         return; // as in liburcu: it does so when it ends
@@ -249,11 +263,14 @@ fn unregister_at_end(flavor: Flavor) {
 
 // ---- bp: records of a pool ---------------------------------------------------------------------------
 
-/// Records that are allocated at once.
-const CHUNK: usize = 32;
+/// Records that are allocated at once, and at least half of which are kept in reserve.
+const CHUNK: usize = 64;
 
 /// Whether threads register for bp ahead.
 static AHEAD: AtomicBool = AtomicBool::new(false);
+
+/// Whether less than half a chunk is left: the next call from C is to get more.
+static SHORT: AtomicBool = AtomicBool::new(false);
 
 static POOL: Mutex<Pool> = Mutex::new(Pool { all: Vec::new(), free: Vec::new() });
 
@@ -264,40 +281,62 @@ pub(crate) struct Pool {
     free: Vec<&'static Record>,
 }
 
-/// Locked for a push or a pop; always with signals blocked.
+/// Locked for a push or a pop, for which there is memory; always with signals blocked.
 pub(crate) fn pool() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A record that is nobody's. With signals blocked.
+fn take() -> &'static Record {
+    loop {
+        let mut pool = pool();
+        if let Some(record) = pool.free.pop() {
+            if pool.free.len() < CHUNK / 2 {
+                SHORT.store(true, Relaxed); // a hint
+            }
+            return record;
+        }
+        drop(pool);
+        grow();
+    }
+}
+
+/// Gets another chunk of records, and memory for the lists of them, here and in the domain. All that is got and given
+/// back while nothing is locked. With signals blocked.
+fn grow() {
+    let chunk = new_chunk();
+    let mut records = pool().all.len() + CHUNK;
+    loop {
+        if !removed::is("room") {
+            Flavor::Bp.domain().make_room(records);
+        }
+        let mut larger =
+            Pool { all: Vec::with_capacity(records), free: Vec::with_capacity(records) };
+        let mut pool = pool();
+        if pool.all.len() + CHUNK <= records {
+            larger.all.extend_from_slice(&pool.all);
+            larger.free.extend_from_slice(&pool.free);
+            larger.all.extend(chunk);
+            larger.free.extend(chunk);
+            std::mem::swap(&mut *pool, &mut larger);
+            return; // unlocks, and then drops the smaller one
+        }
+        records = pool.all.len() + CHUNK; // somebody else was faster
+    }
+}
+
+fn new_chunk() -> &'static [Record; CHUNK] {
+    let layout = Layout::new::<[Record; CHUNK]>();
+    // SAFETY: of more than no bytes.
+    let chunk = unsafe { alloc_zeroed(layout) }.cast::<[Record; CHUNK]>();
+    if chunk.is_null() {
+        handle_alloc_error(layout);
+    }
+    // SAFETY: all zeroes is a record that is not registered; never freed.
+    unsafe { &*chunk }
+}
+
 impl Pool {
-    fn take(&mut self) -> &'static Record {
-        if self.free.is_empty() {
-            self.grow();
-        }
-        let Some(record) = self.free.pop() else { unreachable!("just grown") };
-        record
-    }
-
-    fn grow(&mut self) {
-        let layout = Layout::new::<[Record; CHUNK]>();
-        // SAFETY: of more than no bytes.
-        let chunk = unsafe { alloc_zeroed(layout) }.cast::<Record>();
-        if chunk.is_null() {
-            handle_alloc_error(layout);
-        }
-        self.all.reserve(CHUNK);
-        // So that giving back needs no memory.
-        self.free.reserve(self.all.capacity());
-        for index in 0..CHUNK {
-            // SAFETY: one of the chunk.
-            let record = unsafe { chunk.add(index) };
-            // SAFETY: all zeroes is a record that is not registered; never freed.
-            let record = unsafe { &*record };
-            self.all.push(record);
-            self.free.push(record);
-        }
-    }
-
     /// In a child process: the other threads are gone, and their records free.
     pub(crate) fn after_fork(&mut self) {
         let own = if Flavor::Bp.is_attached() { Flavor::Bp.record() } else { None };
@@ -311,7 +350,7 @@ impl Pool {
 
 /// So that the first readers, which may be signal handlers, need allocate no record.
 pub(crate) fn reserve() {
-    signals::blocked(|| pool().grow());
+    signals::blocked(grow);
 }
 
 /// A flavour is there.
@@ -323,7 +362,13 @@ pub(crate) fn attached(flavor: Flavor) {
 
 /// Registers the calling thread for bp, if that is there, so that none of its signal handlers has to.
 pub(crate) fn register_ahead() {
-    if AHEAD.load(Relaxed) && !is_registered(Flavor::Bp) && !removed::is("ahead") {
+    if !AHEAD.load(Relaxed) {
+        return;
+    }
+    if SHORT.load(Relaxed) && SHORT.swap(false, Relaxed) && !removed::is("reserve") {
+        signals::blocked(grow);
+    }
+    if !is_registered(Flavor::Bp) && !removed::is("ahead") {
         quiescence_urcu_bp_register();
     }
 }
@@ -331,17 +376,18 @@ pub(crate) fn register_ahead() {
 /// bp: makes the calling thread a reader, if it is none. From its first section, by the program, or ahead.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_bp_register() {
-    signals::blocked(|| {
+    let register = || {
         let place = Flavor::Bp.place().cast::<*const Record>();
         if is_registered(Flavor::Bp) {
             return; // by a handler, right before
         }
-        let record = pool().take();
+        let record = take();
         enter(Flavor::Bp, record);
         attend_end();
         // SAFETY: the thread's own pointer. Last: a section may begin now.
         unsafe { place.write(record) };
-    });
+    };
+    with_errno(|| signals::blocked(register));
 }
 
 /// bp: the calling thread reads no more; or registers anew. With signals blocked.

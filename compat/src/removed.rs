@@ -1,9 +1,11 @@
 //! Steps that a test takes out, to see that another one notices. Without the feature `chaos` there is nothing of it.
 
-/// Whether `QUIESCENCE_REMOVED` names this step.
+/// Whether `QUIESCENCE_REMOVED` names this step. Asked once: what a signal handler executes allocates nothing.
 #[cfg(feature = "chaos")]
 pub(crate) fn is(step: &str) -> bool {
-    std::env::var("QUIESCENCE_REMOVED").is_ok_and(|removed| removed == step)
+    static REMOVED: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    let removed = REMOVED.get_or_init(|| std::env::var("QUIESCENCE_REMOVED").ok());
+    removed.as_deref() == Some(step)
 }
 
 /// Has quiescence leave out the step of its own that `QUIESCENCE_REMOVED` names, if it does.

@@ -152,3 +152,72 @@ fn signals_are_blocked_while_a_thread_registers_and_unregisters() {
     .unwrap();
     assert_eq!(BP_ASKED_UNBLOCKED.load(Relaxed), 0);
 }
+
+/// A handler may have interrupted `malloc`: what registers its thread must not allocate. Nor when a hundred threads
+/// have done so, as long as somebody calls the library now and then.
+#[test]
+fn the_first_section_allocates_nothing() {
+    const TEST: &str = "bp::the_first_section_allocates_nothing";
+    if role().is_none() {
+        let output = again(TEST, "alone", &[]);
+        return assert!(output.status.success(), "{output:?}");
+    }
+    attach();
+    let first_section = || {
+        allocations(|| {
+            read_lock(BP);
+            read_unlock(BP);
+        })
+    };
+    let (told, is_told) = mpsc::channel();
+    let readers: Vec<_> = (0..200)
+        .map(|number| {
+            let (end, may_end) = mpsc::channel::<()>();
+            let told = told.clone();
+            let reader = thread::spawn(move || {
+                told.send(first_section()).unwrap();
+                may_end.recv().unwrap();
+            });
+            assert_eq!(is_told.recv().unwrap(), 0, "reader {number}");
+            if number % 30 == 0 {
+                let _ = quiescence_urcu_start_poll(MEMB);
+            }
+            (end, reader)
+        })
+        .collect();
+    for (end, reader) in readers {
+        end.send(()).unwrap();
+        reader.join().unwrap();
+    }
+    quiescence_urcu_synchronize(BP);
+}
+
+/// What has no result leaves `errno` alone; and a thread that is cancelled while it may be driving a grace period for
+/// others comes to its end after that.
+#[test]
+fn callers_are_not_disturbed() {
+    attach();
+    thread::spawn(|| {
+        errno().store(7, Relaxed);
+        let kept = |f: &dyn Fn()| {
+            let (asked, cancellable) = disturbed(f);
+            assert!(asked != 0);
+            assert_eq!(errno().load(Relaxed), 7);
+            cancellable
+        };
+        kept(&|| quiescence_urcu_bp_register());
+        for flavor in [MEMB, MB, QSBR, SIGNAL] {
+            kept(&|| register(flavor));
+            kept(&|| unregister(flavor));
+            register(flavor);
+            let synchronize = || quiescence_urcu_synchronize(flavor);
+            assert_eq!(kept(&synchronize), 0, "flavour {flavor} can be cancelled");
+            let poll =
+                || _ = quiescence_urcu_poll_state(flavor, quiescence_urcu_start_poll(flavor));
+            assert_eq!(kept(&poll), 0, "flavour {flavor} can be cancelled");
+            unregister(flavor);
+        }
+    })
+    .join()
+    .unwrap();
+}

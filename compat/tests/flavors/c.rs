@@ -1,6 +1,7 @@
 //! A program's side: symbols of each flavour, readers inlined, and the core's functions as `shim/core.h` declares them.
 
-use std::cell::UnsafeCell;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 use std::process::{Command, Output};
 use std::ptr;
@@ -81,8 +82,86 @@ thread_local! {
     static BP_READER: UnsafeCell<*mut c_void> = const { UnsafeCell::new(ptr::null_mut()) };
 }
 
+/// Counts what a thread allocates and frees while it may not, as in a handler that has interrupted the allocator.
+#[derive(Debug)]
+struct Watched;
+
+#[global_allocator]
+static ALLOCATOR: Watched = Watched;
+
+thread_local! {
+    /// Whether the thread may not allocate, and how often it did.
+    static FORBIDDEN: Cell<bool> = const { Cell::new(false) };
+    static ALLOCATED: Cell<u32> = const { Cell::new(0) };
+    /// Whether the core finds `errno` changed when it asks for the thread's record.
+    static DISTURBED: Cell<bool> = const { Cell::new(false) };
+    /// How often it asked, and how often the thread could have been cancelled meanwhile.
+    static ASKED: Cell<u32> = const { Cell::new(0) };
+    static CANCELLABLE: Cell<u32> = const { Cell::new(0) };
+}
+
+// SAFETY: the system's own, but for a count.
+unsafe impl GlobalAlloc for Watched {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.set(ALLOCATED.get() + u32::from(FORBIDDEN.get()));
+        // SAFETY: by the contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        ALLOCATED.set(ALLOCATED.get() + u32::from(FORBIDDEN.get()));
+        // SAFETY: by the contract.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+/// How often the calling thread allocates, or frees, in `f`.
+pub(crate) fn allocations(f: impl FnOnce()) -> u32 {
+    let before = ALLOCATED.get();
+    FORBIDDEN.set(true);
+    f();
+    FORBIDDEN.set(false);
+    ALLOCATED.get() - before
+}
+
+pub(crate) fn errno() -> &'static AtomicI32 {
+    // SAFETY: asks where it is.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: the calling thread's own; used by it, at once.
+    unsafe { AtomicI32::from_ptr(place) }
+}
+
+/// Calls `f`, in which the core finds that `errno` has changed, as system calls do. Answers how often it asked for a
+/// record, and how often the thread could have been cancelled then.
+pub(crate) fn disturbed(f: impl FnOnce()) -> (u32, u32) {
+    let before = (ASKED.get(), CANCELLABLE.get());
+    DISTURBED.set(true);
+    f();
+    DISTURBED.set(false);
+    (ASKED.get() - before.0, CANCELLABLE.get() - before.1)
+}
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+fn asked() {
+    if !DISTURBED.get() {
+        return;
+    }
+    let (mut before, mut same) = (0, 0);
+    // SAFETY: disables, which is 1, and tells what was.
+    unsafe { pthread_setcancelstate(1, &raw mut before) };
+    // SAFETY: as it was.
+    unsafe { pthread_setcancelstate(before, &raw mut same) };
+    ASKED.set(ASKED.get() + 1);
+    CANCELLABLE.set(CANCELLABLE.get() + u32::from(before == 0));
+    errno().store(99, Relaxed);
+}
+
 /// The thread's record, as a TLS symbol has it.
 extern "C" fn reader<const FLAVOR: usize>() -> *mut c_void {
+    asked();
     READERS.with(|readers| ptr::from_ref(&readers[FLAVOR]).cast_mut().cast())
 }
 
@@ -94,6 +173,7 @@ extern "C" fn bp_reader() -> *mut c_void {
     if !is_blocked(libc::SIGUSR1) {
         BP_ASKED_UNBLOCKED.fetch_add(1, Relaxed);
     }
+    asked();
     BP_READER.with(|reader| reader.get().cast())
 }
 

@@ -8,13 +8,17 @@ use crate::c::again_within;
 const HANGS: [&str; 2] = ["end", "wake"];
 
 /// What is removed (see `removed` in the crate), and who notices.
-const STEPS: [(&str, &str); 13] = [
+const STEPS: [(&str, &str); 17] = [
     ("register", "readers::a_grace_period_waits_for_a_section_and_not_for_later_ones"),
     ("end", "readers::a_thread_that_ends_is_no_reader_any_more"),
     ("wake", "qsbr::going_offline_wakes_an_updater_that_sleeps"),
     ("away", "qsbr::who_waits_is_offline_meanwhile_and_online_afterwards"),
     ("back", "qsbr::who_waits_is_offline_meanwhile_and_online_afterwards"),
     ("ahead", "bp::who_calls_the_library_is_registered_ahead_of_signal_handlers"),
+    ("room", "bp::the_first_section_allocates_nothing"),
+    ("reserve", "bp::the_first_section_allocates_nothing"),
+    ("errno", "bp::callers_are_not_disturbed"),
+    ("uncancelled", "bp::callers_are_not_disturbed"),
     ("block", "bp::signals_are_blocked_while_a_thread_registers_and_unregisters"),
     ("give back", "bp::records_are_used_again"),
     ("own record", "fork::the_child_has_all_records_of_bp"),
