@@ -18,6 +18,9 @@ use crate::core::Core;
 mod events;
 
 /// A probe of the provider `quiescence`, where the feature is on. Loom knows no addresses.
+///
+/// What is told in more than one place is not inlined: a linker that leaves one of the places out, which a program does not
+/// use, leaves a note behind that leads nowhere.
 macro_rules! probe {
     ($name:ident, $core:expr $(, $argument:expr)*) => {{
         #[cfg(all(feature = "probes", not(loom)))]
@@ -64,7 +67,7 @@ pub(crate) fn grace_period_ended(
 }
 
 /// A batch of `callbacks` was closed, and waits for `cookie`: a grace period, by its number.
-#[inline]
+#[inline(never)]
 pub(crate) fn batch_closed(core: &Core, callbacks: u64, cookie: Cookie) {
     core.counters.batches.fetch_add(1, Relaxed);
     let number = Sequence::from_bits(cookie.to_bits()).ended();
@@ -73,14 +76,14 @@ pub(crate) fn batch_closed(core: &Core, callbacks: u64, cookie: Cookie) {
 }
 
 /// So many callbacks have been run in one go.
-#[inline]
+#[inline(never)]
 pub(crate) fn callbacks_run(core: &Core, callbacks: u64) {
     probe!(callbacks, core, callbacks);
     event!(core, Callbacks { callbacks });
 }
 
 /// A thread comes to the limit of what may wait, and has to wait (`true`) or is refused.
-#[inline]
+#[inline(never)]
 pub(crate) fn limit_reached(core: &Core, waits: bool) {
     let counters = &core.counters;
     if waits { &counters.limit_waits } else { &counters.limit_refusals }.fetch_add(1, Relaxed);
