@@ -433,7 +433,7 @@ fn free_passed() {
 /// Two that take, one that puts: the queue becomes empty and full again, and every node comes out once.
 #[test]
 fn a_lock_free_queue() {
-    model(3, || {
+    model(2, || {
         // SAFETY: what it frees is freed at the end of the model.
         let queue = unsafe { LockFreeQueue::with(at_the_end) };
         let world = World::new(queue, 3, SharedNode::new);
