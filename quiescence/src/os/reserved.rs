@@ -30,8 +30,9 @@ impl Reserved {
     /// Elsewhere: memory from the allocator, all of it.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn new(bytes: usize) -> Option<Self> {
-        let start = super::memory::map_zeroed(bytes)?;
-        Some(Self { start, bytes })
+        // SAFETY: of more than no bytes.
+        let start = unsafe { std::alloc::alloc_zeroed(layout(bytes)?) };
+        (!start.is_null()).then_some(Self { start, bytes })
     }
 
     /// Where the range begins; that is where a page begins.
@@ -103,15 +104,21 @@ fn page_size() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4_096)
 }
 
+/// Elsewhere: of the memory of a range.
+#[cfg(not(target_os = "linux"))]
+fn layout(bytes: usize) -> Option<std::alloc::Layout> {
+    std::alloc::Layout::from_size_align(bytes.max(1), 4_096).ok()
+}
+
 impl Drop for Reserved {
     fn drop(&mut self) {
         #[cfg(target_os = "linux")]
         // SAFETY: the mapping that `new` made; whoever drops this uses it no more.
         let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.bytes) };
         #[cfg(not(target_os = "linux"))]
-        // SAFETY: as above.
-        unsafe {
-            super::memory::unmap(self.start, self.bytes);
+        if let Some(layout) = layout(self.bytes) {
+            // SAFETY: the memory that `new` got by the same layout; as above.
+            unsafe { std::alloc::dealloc(self.start, layout) };
         }
     }
 }
