@@ -1,0 +1,1 @@
+//! A debugger that stops threads inside restartable sequences.

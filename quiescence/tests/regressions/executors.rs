@@ -1,0 +1,1 @@
+//! Sleepable domains whose readers and updaters are tasks of an executor.

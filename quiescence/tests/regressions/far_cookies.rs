@@ -1,0 +1,1 @@
+//! Cookies that no grace period of their domain will reach soon.

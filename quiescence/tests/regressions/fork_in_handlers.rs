@@ -1,0 +1,1 @@
+//! Forks and waits in places where the caller does not expect them.

@@ -1,0 +1,16 @@
+//! Faults that were found from outside, each with the test that fails without its mend.
+//!
+//! A module is one kind of fault, a function is one fault. Tests of the same kind for the C and C++ libraries
+//! are in `compat/tests/regressions.rs`.
+
+mod reader_counts;
+mod far_cookies;
+mod worker_survives;
+mod fork_in_handlers;
+mod executors;
+mod owned_bytes;
+mod short_threads;
+mod many_domains;
+mod starved_driver;
+mod report_signal;
+mod debugger;

@@ -1,0 +1,1 @@
+//! The limit in bytes counts what a value owns.

@@ -1,0 +1,1 @@
+//! Counts that safe code can drive: they are checked, or they cannot wrap.

@@ -1,0 +1,1 @@
+//! The signal by which a report takes stacks harms no thread.

@@ -1,0 +1,1 @@
+//! Threads that retire one object and end.

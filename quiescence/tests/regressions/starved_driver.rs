@@ -1,0 +1,1 @@
+//! A driver that gets no CPU does not hold up other updaters.

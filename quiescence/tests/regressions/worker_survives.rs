@@ -1,0 +1,1 @@
+//! Panics of user code on the worker thread, wherever that code runs.
