@@ -9,8 +9,10 @@ mod program;
 
 use std::path::PathBuf;
 
-use elf::{debian, dynamic, exports, relocations, segments, values};
+use elf::{dynamic, exports, relocations, segments, values};
 use program::{Whose, compile, run, run_and_abort, scratch};
+use xtask::needs::Need::Liburcu;
+use xtask::needs::{self, debian_libraries};
 
 const LIBRARIES: [&str; 8] = ["", "-memb", "-mb", "-qsbr", "-bp", "-signal", "-cds", "-common"];
 const FLAVORS: [&str; 5] = ["memb", "mb", "qsbr", "bp", "signal"];
@@ -21,6 +23,12 @@ fn soname(suffix: &str) -> String {
 
 fn ours(soname: &str) -> PathBuf {
     xtask::compat::built().join("lib").join(soname)
+}
+
+/// Ours; and Debian's, if they are there.
+fn sides() -> Vec<Whose<'static>> {
+    let debians = needs::met_for("with Debian's headers and libraries", &[Liburcu]);
+    [Whose::Ours].into_iter().chain(debians.then_some(Whose::Debians)).collect()
 }
 
 /// What we export beyond Debian 12's libraries: the poll interface of liburcu 0.14, which programs are compiled against.
@@ -34,8 +42,11 @@ fn is_of_0_14(name: &str) -> bool {
 
 #[test]
 fn exported_symbols_are_debians() {
+    if !needs::met(&[Liburcu]) {
+        return;
+    }
     for soname in LIBRARIES.map(soname) {
-        let (theirs, ours) = (exports(&debian().join(&soname)), exports(&ours(&soname)));
+        let (theirs, ours) = (exports(&debian_libraries().join(&soname)), exports(&ours(&soname)));
         assert!(theirs.len() > 40, "{soname}: Debian's exports {} symbols only", theirs.len());
         for (name, symbol) in &theirs {
             assert_eq!(ours.get(name), Some(symbol), "{soname}: {name}, ours against Debian's");
@@ -48,6 +59,9 @@ fn exported_symbols_are_debians() {
 
 #[test]
 fn the_polling_of_0_14_is_in_every_flavour() {
+    if !needs::met(&[]) {
+        return;
+    }
     for flavor in FLAVORS {
         let ours = exports(&ours(&soname(&format!("-{flavor}"))));
         let polls = ours.keys().filter(|name| is_of_0_14(name)).count();
@@ -57,6 +71,9 @@ fn the_polling_of_0_14_is_in_every_flavour() {
 
 #[test]
 fn the_core_exports_its_own_names_only() {
+    if !needs::met(&[]) {
+        return;
+    }
     let names = exports(&ours("libquiescence.so.0"));
     assert!(names.len() > 100, "{} symbols", names.len());
     let foreign: Vec<_> = names.keys().filter(|name| !name.starts_with("quiescence_")).collect();
@@ -66,6 +83,9 @@ fn the_core_exports_its_own_names_only() {
 /// What the dynamic linker is told of each library.
 #[test]
 fn libraries_are_linked_as_they_must_be() {
+    if !needs::met(&[]) {
+        return;
+    }
     for soname in LIBRARIES.map(soname).into_iter().chain(["libquiescence.so.0".to_owned()]) {
         let file = ours(&soname);
         let entries = dynamic(&file);
@@ -102,6 +122,9 @@ fn libraries_are_linked_as_they_must_be() {
 
 #[test]
 fn thread_local_readers_are_reached_by_descriptors() {
+    if !needs::met(&[]) {
+        return;
+    }
     for flavor in FLAVORS {
         let library = ours(&soname(&format!("-{flavor}")));
         let reader = format!("urcu_{flavor}_reader");
@@ -115,7 +138,9 @@ fn thread_local_readers_are_reached_by_descriptors() {
 
 #[test]
 fn layouts_and_numbers_are_debians() {
-    debian();
+    if !needs::met(&[Liburcu]) {
+        return;
+    }
     let directory = scratch("layouts");
     let inline = &["-lurcu-memb", "-lurcu-bp", "-lurcu-qsbr"];
     let theirs =
@@ -132,14 +157,13 @@ fn layouts_and_numbers_are_debians() {
 /// Trap 1. Each way of compiling an executable that makes copies, with either headers, on either libraries.
 #[test]
 fn data_that_an_executable_has_copied_is_the_data() {
-    debian();
+    if !needs::met(&[]) {
+        return;
+    }
     let copied = ["urcu_memb_gp", "urcu_memb_has_sys_membarrier", "urcu_memb_flavor"];
-    for (headers, pie) in [
-        (Whose::Ours, "-pie"),
-        (Whose::Ours, "-no-pie"),
-        (Whose::Debians, "-pie"),
-        (Whose::Debians, "-no-pie"),
-    ] {
+    let sides = sides();
+    let ways = sides.iter().flat_map(|headers| [(*headers, "-pie"), (*headers, "-no-pie")]);
+    for (headers, pie) in ways {
         let directory = scratch(&format!("copied-{headers:?}{pie}"));
         let options = if pie == "-pie" {
             ["-fPIE", "-pie", "-lurcu-memb"]
@@ -156,7 +180,7 @@ fn data_that_an_executable_has_copied_is_the_data() {
                 "this test needs an executable with a copy of {symbol}: {relocations:?}"
             );
         }
-        for libraries in [Whose::Ours, Whose::Debians] {
+        for &libraries in &sides {
             assert_eq!(run(&program, libraries, &[]), "ok\n");
         }
     }
@@ -169,6 +193,9 @@ mod mutants {
 
     #[test]
     fn a_library_that_looks_at_its_own_data() {
+        if !needs::met(&[]) {
+            return;
+        }
         let directory = scratch("without-table");
         let libraries =
             build_without(Step::DataThroughTheTable, &directory).expect("it can be built");
@@ -179,6 +206,9 @@ mod mutants {
 
     #[test]
     fn two_copies_of_one_flavour() {
+        if !needs::met(&[]) {
+            return;
+        }
         let directory = scratch("without-auxiliary");
         let libraries = build_without(Step::OneOfTwo, &directory).expect("it can be built");
         let program = compile(&directory, "dlopened.c", Whose::Ours, &["-ldl"]);
@@ -190,6 +220,9 @@ mod mutants {
 
     #[test]
     fn thread_local_storage_that_must_be_there_at_the_start() {
+        if !needs::met(&[]) {
+            return;
+        }
         let libraries = build_without(Step::Descriptors, &scratch("without-descriptors"));
         let library = libraries.expect("it can be built").join("liburcu-memb.so.8");
         assert!(
@@ -204,6 +237,9 @@ mod mutants {
 /// Trap 2. By a program that is linked with none of them, from threads that are older.
 #[test]
 fn each_library_can_be_loaded_while_a_program_runs() {
+    if !needs::met(&[]) {
+        return;
+    }
     let program = compile(&scratch("dlopened"), "dlopened.c", Whose::Ours, &["-ldl"]);
     for flavor in FLAVORS {
         let library = soname(&format!("-{flavor}"));
@@ -217,6 +253,9 @@ fn each_library_can_be_loaded_while_a_program_runs() {
 
 #[test]
 fn all_libraries_can_be_loaded_into_one_program() {
+    if !needs::met(&[]) {
+        return;
+    }
     let program = compile(&scratch("dlopened-all"), "dlopened.c", Whose::Ours, &["-ldl"]);
     let mut arguments: Vec<String> = Vec::new();
     for flavor in FLAVORS {
@@ -234,6 +273,9 @@ fn all_libraries_can_be_loaded_into_one_program() {
 
 #[test]
 fn a_library_that_is_unloaded_stays() {
+    if !needs::met(&[]) {
+        return;
+    }
     let program = compile(&scratch("closed"), "dlopened.c", Whose::Ours, &["-ldl"]);
     for flavor in FLAVORS {
         let library = soname(&format!("-{flavor}"));
@@ -248,6 +290,9 @@ fn a_library_that_is_unloaded_stays() {
 /// liburcu and liburcu-memb have the same symbols. Two plugins may bring one each; the core has one domain for both.
 #[test]
 fn liburcu_and_liburcu_memb_are_one_in_a_process() {
+    if !needs::met(&[]) {
+        return;
+    }
     let program = compile(&scratch("one"), "dlopened.c", Whose::Ours, &["-ldl"]);
     for pair in [["liburcu.so.8", "liburcu-memb.so.8"], ["liburcu-memb.so.8", "liburcu.so.8"]] {
         assert_eq!(run(&program, Whose::Ours, &["--one", pair[0], pair[1]]), "ok\n");
@@ -257,15 +302,18 @@ fn liburcu_and_liburcu_memb_are_one_in_a_process() {
 /// Trap 3.
 #[test]
 fn a_freed_worker_s_thread_is_joined_by_its_program() {
-    debian();
-    for headers in [Whose::Ours, Whose::Debians] {
+    if !needs::met(&[]) {
+        return;
+    }
+    let sides = sides();
+    for &headers in &sides {
         let program = compile(
             &scratch(&format!("joinable-{headers:?}")),
             "joinable.c",
             headers,
             &["-lurcu-memb"],
         );
-        for libraries in [Whose::Ours, Whose::Debians] {
+        for &libraries in &sides {
             assert_eq!(run(&program, libraries, &[]), "ok\n");
         }
     }
@@ -274,27 +322,35 @@ fn a_freed_worker_s_thread_is_joined_by_its_program() {
 /// Trap 4.
 #[test]
 fn the_futex_of_the_interface_waits_and_wakes() {
-    debian();
-    for headers in [Whose::Ours, Whose::Debians] {
+    if !needs::met(&[]) {
+        return;
+    }
+    let sides = sides();
+    for &headers in &sides {
         let program =
             compile(&scratch(&format!("futex-{headers:?}")), "futex.c", headers, &["-lurcu-memb"]);
-        assert_eq!(run(&program, Whose::Ours, &["ours"]), "ok\n");
-        assert_eq!(run(&program, Whose::Debians, &["stock"]), "ok\n");
+        for &libraries in &sides {
+            let whose = if libraries == Whose::Ours { "ours" } else { "stock" };
+            assert_eq!(run(&program, libraries, &[whose]), "ok\n");
+        }
     }
 }
 
 /// Clients compiled with liburcu's assertions look at marks in the reader's record that only the library sets.
 #[test]
 fn readers_compiled_with_assertions_find_themselves_registered() {
-    debian();
+    if !needs::met(&[]) {
+        return;
+    }
+    let sides = sides();
     for flavor in ["memb", "mb", "qsbr", "signal"] {
-        for headers in [Whose::Ours, Whose::Debians] {
+        for &headers in &sides {
             let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
             let library = format!("-lurcu-{flavor}");
             let directory = scratch(&format!("asserting-{flavor}-{headers:?}"));
             let program =
                 compile(&directory, "asserting.c", headers, &["-DDEBUG_RCU", &define, &library]);
-            for libraries in [Whose::Ours, Whose::Debians] {
+            for &libraries in &sides {
                 assert_eq!(run(&program, libraries, &["registered"]), "ok\n");
                 // The assertions are compiled in: this program fails without the mark.
                 let said = run_and_abort(&program, libraries, &["unregistered"], &[]);
@@ -307,6 +363,9 @@ fn readers_compiled_with_assertions_find_themselves_registered() {
 /// In the exported functions, which see what inlined ones cannot.
 #[test]
 fn misuse_of_exported_readers_is_named() {
+    if !needs::met(&[]) {
+        return;
+    }
     let debugging = [("QUIESCENCE_DEBUG", "1")];
     for flavor in FLAVORS {
         let define = format!("-DFLAVOR_{}", flavor.to_uppercase());

@@ -4,6 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use xtask::needs;
+use xtask::needs::Need::Gxx;
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cpp")
 }
@@ -19,7 +22,7 @@ fn compile(standard: &str, source: &Path, into: &Path) -> Output {
         .args(["-lurcu-memb", "-lquiescence", "-o"])
         .arg(into)
         .output()
-        .expect("g++ is there: apt-get install g++")
+        .expect("g++ runs")
 }
 
 fn run(program: &Path) -> Output {
@@ -47,17 +50,26 @@ fn compiled_and_run(name: &str, standards: &[&str]) {
 
 #[test]
 fn rcu() {
+    if !needs::met(&[Gxx]) {
+        return;
+    }
     compiled_and_run("rcu.cpp", &["c++20", "c++23"]);
 }
 
 #[test]
 fn hazard_pointers() {
+    if !needs::met(&[Gxx]) {
+        return;
+    }
     compiled_and_run("hazard_pointer.cpp", &["c++17", "c++20", "c++23"]);
 }
 
 /// The inlined reader executes no locked instruction on its fast path, and calls nothing.
 #[test]
 fn a_section_is_a_few_plain_instructions() {
+    if !needs::met(&[Gxx]) {
+        return;
+    }
     let directory = tempfile::tempdir().unwrap();
     let source = directory.path().join("section.cpp");
     std::fs::write(
@@ -73,7 +85,7 @@ fn a_section_is_a_few_plain_instructions() {
         .args(["-d", "--no-show-raw-insn", "--disassemble=section"])
         .arg(&program)
         .output()
-        .expect("objdump is there: apt-get install binutils");
+        .expect("objdump runs");
     let text = String::from_utf8_lossy(&output.stdout);
     // What is likely comes first, up to the first return; what is not stands behind it.
     let fast: Vec<&str> = text
@@ -93,6 +105,9 @@ fn a_section_is_a_few_plain_instructions() {
 
 #[test]
 fn what_the_standard_forbids_is_refused() {
+    if !needs::met(&[Gxx]) {
+        return;
+    }
     let cases = [
         ("std::rcu_domain mine;", "private"),
         ("auto copy = std::rcu_default_domain();", "deleted"),

@@ -5,6 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use xtask::needs;
+use xtask::needs::Need::Dpkg;
+
 /// Registers, reads, waits for a grace period.
 const PROGRAM: &str = "
 #include <urcu/urcu-memb.h>
@@ -93,6 +96,9 @@ fn runs_by(pkg_config_file: &Path) -> String {
 
 #[test]
 fn what_is_installed_below_a_prefix_is_complete() {
+    if !needs::met(&[]) {
+        return;
+    }
     let directory = scratch();
     let prefix = directory.path().to_str().expect("UTF-8");
     let said = succeeds(&["install", "--prefix", prefix]);
@@ -121,6 +127,9 @@ fn what_is_installed_below_a_prefix_is_complete() {
 
 #[test]
 fn libraries_are_installed_without_line_tables_but_with_symbols() {
+    if !needs::met(&[]) {
+        return;
+    }
     let directory = scratch();
     succeeds(&["install", "--prefix", directory.path().to_str().expect("UTF-8")]);
     let core = directory.path().join("lib/quiescence/libquiescence.so.0");
@@ -134,6 +143,9 @@ fn libraries_are_installed_without_line_tables_but_with_symbols() {
 
 #[test]
 fn a_packager_s_directory_is_known_to_nobody_afterwards() {
+    if !needs::met(&[]) {
+        return;
+    }
     let directory = scratch();
     let destdir = directory.path().to_str().expect("UTF-8");
     let places = ["--prefix", "/opt/q", "--libdir", "lib/here", "--includedir", "/opt/headers"];
@@ -153,6 +165,9 @@ fn a_packager_s_directory_is_known_to_nobody_afterwards() {
 
 #[test]
 fn a_dry_run_says_the_same_and_does_nothing() {
+    if !needs::met(&[]) {
+        return;
+    }
     let directory = scratch();
     let prefix = directory.path().to_str().expect("UTF-8");
     let foretold = succeeds(&["install", "--prefix", prefix, "--dry-run"]);
@@ -162,6 +177,9 @@ fn a_dry_run_says_the_same_and_does_nothing() {
 
 #[test]
 fn what_is_uninstalled_is_gone_and_nothing_else() {
+    if !needs::met(&[]) {
+        return;
+    }
     let directory = scratch();
     let prefix = directory.path().to_str().expect("UTF-8");
     let other = directory.path().join("lib/quiescence/pkgconfig/other.pc");
@@ -187,6 +205,9 @@ fn what_is_uninstalled_is_gone_and_nothing_else() {
 /// `cargo xtask install | head`.
 #[test]
 fn who_reads_no_further_does_not_stop_it() {
+    if !needs::met(&[]) {
+        return;
+    }
     xtask::compat::built();
     let directory = scratch();
     let (reader, writer) = std::io::pipe().expect("a pipe");
@@ -201,6 +222,9 @@ fn who_reads_no_further_does_not_stop_it() {
 
 #[test]
 fn it_says_its_name_and_version() {
+    if !needs::met(&[]) {
+        return;
+    }
     let said = succeeds(&["--version"]);
     assert_eq!(said.trim(), concat!("cargo xtask ", env!("CARGO_PKG_VERSION")));
     let usage = succeeds(&["install", "--help"]);
@@ -209,6 +233,9 @@ fn it_says_its_name_and_version() {
 
 #[test]
 fn installing_again_replaces_files_and_leaves_mapped_ones_alone() {
+    if !needs::met(&[]) {
+        return;
+    }
     use std::os::unix::fs::MetadataExt;
     let directory = scratch();
     let prefix = directory.path().to_str().expect("UTF-8");
@@ -225,6 +252,9 @@ fn installing_again_replaces_files_and_leaves_mapped_ones_alone() {
 
 #[test]
 fn bad_places_are_refused_and_nothing_is_installed() {
+    if !needs::met(&[]) {
+        return;
+    }
     let directory = scratch();
     let destdir = directory.path().to_str().expect("UTF-8");
     for (arguments, complaint) in [
@@ -249,6 +279,9 @@ fn bad_places_are_refused_and_nothing_is_installed() {
 
 #[test]
 fn a_place_that_cannot_be_written_is_named() {
+    if !needs::met(&[]) {
+        return;
+    }
     let directory = scratch();
     let file = directory.path().join("file");
     fs::write(&file, "in the way").expect("it is written");
@@ -271,6 +304,9 @@ fn allowed(path: &str, triplet: &str) -> bool {
 
 #[test]
 fn debian_packages_stand_beside_debian_s_own() {
+    if !needs::met(&[Dpkg]) {
+        return;
+    }
     let directory = scratch();
     let said = succeeds(&["deb", "--output", directory.path().to_str().expect("UTF-8")]);
     let packages: Vec<PathBuf> = said.lines().map(PathBuf::from).collect();
@@ -330,6 +366,9 @@ fn debian_packages_stand_beside_debian_s_own() {
 /// For its own tests the tree is found where it was built, whoever moves it.
 #[test]
 fn the_tree_s_pkg_config_files_go_where_it_goes() {
+    if !needs::met(&[]) {
+        return;
+    }
     let tree = xtask::compat::built();
     let maps = runs_by(&tree.join("lib/pkgconfig/liburcu-memb.pc"));
     assert!(maps.contains("liburcu-memb.so.8 => "), "{maps}");

@@ -1,7 +1,7 @@
 //! What a library or program looks like to the dynamic linker, as binutils print it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// A symbol that a library defines.
@@ -73,20 +73,6 @@ pub(crate) fn relocations(file: &Path) -> BTreeSet<(String, String)> {
 pub(crate) fn segments(file: &Path) -> Vec<String> {
     let text = run(Command::new("readelf").args(["--wide", "--program-headers"]).arg(file));
     text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
-}
-
-/// Where Debian's libraries are. Without them there is nothing to compare with.
-pub(crate) fn debian() -> PathBuf {
-    let triplet = run(Command::new("cc").arg("-print-multiarch"));
-    let directory = PathBuf::from("/usr/lib").join(triplet.trim());
-    for file in ["liburcu-memb.so.8", "liburcu-signal.so.8", "liburcu-memb.so"] {
-        assert!(
-            directory.join(file).exists(),
-            "{file} of Debian is not in {}: apt-get install liburcu8 liburcu-dev (0.13, as in Debian 12)",
-            directory.display()
-        );
-    }
-    directory
 }
 
 /// Runs a tool; its output.

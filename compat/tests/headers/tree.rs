@@ -25,14 +25,7 @@ impl Tree {
 
     /// Of the package liburcu-dev.
     pub(crate) fn debians() -> Self {
-        let output = Command::new("gcc").arg("-print-multiarch").output().expect("gcc runs");
-        let triplet = String::from_utf8(output.stdout).expect("a name in ASCII");
-        let root = Path::new("/usr/include").join(triplet.trim());
-        assert!(
-            root.join("urcu/urcu-memb.h").exists(),
-            "liburcu's headers are what ours are compared with: apt-get install liburcu-dev"
-        );
-        Self { root }
+        Self { root: xtask::needs::debian_headers() }
     }
 
     /// A copy of ours, with one passage of one header replaced. `name` is the mutant's own.

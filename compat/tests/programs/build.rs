@@ -4,11 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::table::{Headers, Job};
+use xtask::needs::{debian_headers, debian_libraries};
 
-/// Where Debian's `liburcu-dev` keeps its headers and libraries.
-const DEBIAN_HEADERS: &str = "/usr/include/x86_64-linux-gnu";
-const DEBIAN_LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
+use crate::table::{Headers, Job};
 
 /// No compiler takes so long, and no program.
 pub(crate) const SECONDS_MAX: &str = "60";
@@ -22,21 +20,19 @@ pub(crate) struct Place {
     pub(crate) ours: PathBuf,
     /// Where the executables go.
     work: PathBuf,
+    /// Whether there are Debian's libraries to compare with.
+    pub(crate) debians: bool,
 }
 
 impl Place {
     /// Builds our libraries unless `QUIESCENCE_COMPAT` says where they are.
-    pub(crate) fn new() -> Self {
-        assert!(
-            Path::new(DEBIAN_HEADERS).join("urcu/call-rcu.h").exists(),
-            "Debian's liburcu is needed to compare with: apt-get install liburcu-dev"
-        );
+    pub(crate) fn new(debians: bool) -> Self {
         let ours =
             std::env::var_os("QUIESCENCE_COMPAT").map_or_else(xtask::compat::built, PathBuf::from);
         let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
         fs::create_dir_all(&work).unwrap();
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-        Self { sources, ours, work }
+        Self { sources, ours, work, debians }
     }
 }
 
@@ -48,7 +44,7 @@ pub(crate) struct Compiled {
 
 /// Where Debian's `liburcu-NAME.so.8` is.
 pub(crate) fn debian_library(name: &str) -> PathBuf {
-    Path::new(DEBIAN_LIBRARIES).join(format!("liburcu-{name}.so.8"))
+    debian_libraries().join(format!("liburcu-{name}.so.8"))
 }
 
 fn text(output: &std::process::Output) -> String {
@@ -103,8 +99,10 @@ pub(crate) fn compile(place: &Place, job: &Job) -> Result<Compiled, String> {
 /// A header that is missing in our tree would be found in Debian's, and nobody would notice.
 fn only_from_where_they_should(place: &Place, job: &Job, list: &Path) -> Result<(), String> {
     let dependencies = fs::read_to_string(list).map_err(|error| error.to_string())?;
+    let headers = debian_headers();
+    let headers = headers.to_str().expect("a path in ASCII");
     let is_foreign = |name: &&str| match job.headers {
-        Headers::Ours => name.starts_with(DEBIAN_HEADERS) && name.contains("/urcu"),
+        Headers::Ours => name.starts_with(headers) && name.contains("/urcu"),
         Headers::Debian => Path::new(name).starts_with(&place.ours),
     };
     let foreign: Vec<_> = dependencies.split_whitespace().filter(is_foreign).collect();

@@ -43,7 +43,7 @@ pub(crate) fn line(job: &Job, is_compiled: bool, outcomes: &[Outcome]) -> String
 /// With ours; then with Debian's, where those can be asked.
 pub(crate) fn run_with_each_library(place: &Place, job: &Job, compiled: &Compiled) -> Vec<Outcome> {
     let mut outcomes = vec![run(job, compiled, Some(&place.ours.join("lib")))];
-    if job.program.with == With::Both {
+    if job.program.with == With::Both && place.debians {
         outcomes.push(run(job, compiled, None));
     }
     outcomes

@@ -1,0 +1,5 @@
+//! Faults that programs have shown, one module a kind of fault, each test named after what went wrong. The programs in C
+//! and C++ are in `regressions/` as well, and run on our libraries.
+
+#[path = "regressions/plain_machine.rs"]
+mod plain_machine;

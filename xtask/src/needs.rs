@@ -1,0 +1,181 @@
+//! What tests need of the machine: programs and files of packages that a machine may not have.
+//!
+//! A test that needs what is not there is skipped, and says so on standard error, past what the test harness captures:
+//! `skipped: no g++ for the test X; install g++`. The variable `QUIESCENCE_TEST_EXPECT` lists what a machine is known to
+//! have, as [`Need::word`] calls it, with commas between; there a skipped test fails instead.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::tools::c_compiler;
+
+/// The variable that lists what is there.
+const EXPECT: &str = "QUIESCENCE_TEST_EXPECT";
+
+/// Something that not every machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// GNU's C compiler, with the options that the libraries are compiled with.
+    Gcc,
+    /// `nm`, `objdump`, `readelf`, `strip`.
+    Binutils,
+    /// GNU's C++ compiler.
+    Gxx,
+    /// liburcu 0.13 as Debian has it, with its headers.
+    Liburcu,
+    /// `dpkg` and `dpkg-deb`.
+    Dpkg,
+}
+
+use Need::{Binutils, Dpkg, Gcc, Gxx, Liburcu};
+
+impl Need {
+    /// What `QUIESCENCE_TEST_EXPECT` calls it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Gcc => "gcc",
+            Binutils => "binutils",
+            Gxx => "g++",
+            Liburcu => "liburcu",
+            Dpkg => "dpkg-deb",
+        }
+    }
+
+    const fn missing(self) -> &'static str {
+        match self {
+            Gcc => "gcc that can make the libraries",
+            Binutils => "nm, objdump, readelf and strip",
+            Gxx => "g++",
+            Liburcu => "liburcu 0.13 with its headers",
+            Dpkg => "dpkg-deb",
+        }
+    }
+
+    const fn package(self) -> &'static str {
+        match self {
+            Gcc => "gcc and libc6-dev",
+            Binutils => "binutils",
+            Gxx => "g++",
+            Liburcu => "liburcu-dev (of Debian 12)",
+            Dpkg => "dpkg",
+        }
+    }
+
+    fn is_found(self) -> bool {
+        static FOUND: [OnceLock<bool>; 5] = [const { OnceLock::new() }; 5];
+        let find = || match self {
+            Gcc => runs("gcc") && compiles(),
+            Binutils => ["nm", "objdump", "readelf", "strip"].into_iter().all(runs),
+            Gxx => runs("g++"),
+            Liburcu => has_liburcu(),
+            Dpkg => runs("dpkg") && runs("dpkg-deb"),
+        };
+        *FOUND[self as usize].get_or_init(find)
+    }
+}
+
+/// Whether a test can run: whether there are the C compiler and binutils, without which there are no libraries, and what
+/// it `needs` besides. If not, that is said, and the test is to return.
+///
+/// # Panics
+/// If something is missing that `QUIESCENCE_TEST_EXPECT` lists.
+#[must_use]
+pub fn met(needs: &[Need]) -> bool {
+    let all = [Gcc, Binutils].into_iter().chain(needs.iter().copied());
+    let missing = all.into_iter().find(|need| !need.is_found());
+    missing.inspect(|need| skip(*need, "")).is_none()
+}
+
+/// The same for a part of a test, `what`: the rest of it runs without.
+///
+/// # Panics
+/// As [`met`].
+#[must_use]
+pub fn met_for(what: &str, needs: &[Need]) -> bool {
+    let missing = needs.iter().find(|need| !need.is_found());
+    missing.inspect(|need| skip(**need, what)).is_none()
+}
+
+fn skip(need: Need, part: &str) {
+    static SKIPPED: AtomicUsize = AtomicUsize::new(0);
+    let expected = std::env::var(EXPECT).unwrap_or_default();
+    let (word, missing, package) = (need.word(), need.missing(), need.package());
+    assert!(
+        !expected.split(',').any(|expected| expected == word),
+        "{EXPECT} lists {word}, and there is no {missing}: install {package}"
+    );
+    // Relaxed: a number for people.
+    let number = SKIPPED.fetch_add(1, Relaxed) + 1;
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("?");
+    let part = if part.is_empty() { String::new() } else { format!(", {part}") };
+    let line = format!(
+        "skipped: no {missing} for the test {test}{part}; install {package} ({number} so far)\n"
+    );
+    // Not by a macro, whose output the harness captures. Nothing is lost if it cannot be written.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+fn runs(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Whether the C compiler knows what `crate::compat` asks of it.
+fn compiles() -> bool {
+    let mut command = c_compiler();
+    command.args(["-mgeneral-regs-only", "-fsyntax-only", "-x", "c", "-"]);
+    if cfg!(target_arch = "x86_64") {
+        command.arg("-mtls-dialect=gnu2");
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// The part of paths that is the machine's, as in `/usr/lib/TRIPLET`; empty where there is none.
+fn triplet() -> String {
+    let output = c_compiler().arg("-print-multiarch").output();
+    let said = output.ok().filter(|output| output.status.success());
+    said.map_or_else(String::new, |said| String::from_utf8_lossy(&said.stdout).trim().to_owned())
+}
+
+/// Where Debian's libraries are, liburcu's among them if [`Need::Liburcu`] is met.
+#[must_use]
+pub fn debian_libraries() -> PathBuf {
+    Path::new("/usr/lib").join(triplet())
+}
+
+/// Where Debian's headers are, liburcu's among them if [`Need::Liburcu`] is met.
+#[must_use]
+pub fn debian_headers() -> PathBuf {
+    Path::new("/usr/include").join(triplet())
+}
+
+/// Of 0.13 only, which is what ours are compared with: later ones have no library for signals.
+fn has_liburcu() -> bool {
+    let (libraries, headers) = (debian_libraries(), debian_headers());
+    let libraries = ["liburcu-memb.so", "liburcu-memb.so.8", "liburcu-signal.so.8"]
+        .map(|name| libraries.join(name));
+    let headers = ["urcu/urcu-memb.h", "urcu/call-rcu.h"].map(|name| headers.join(name));
+    libraries
+        .into_iter()
+        .chain(headers)
+        .all(|path| std::fs::metadata(path).is_ok_and(|file| file.len() > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_met_without_a_word() {
+        assert!(met_for("nothing", &[]));
+        assert!(runs("sh") || !runs("no-such-program"));
+        assert!(!runs("no-such-program"));
+    }
+}
