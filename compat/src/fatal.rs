@@ -18,8 +18,14 @@ use crate::flavor::Flavor;
 /// Says what is wrong, with the advice that `what` ends with, and ends the process.
 #[cold]
 pub(crate) fn fatal(what: fmt::Arguments<'_>) -> ! {
-    say(&format!("liburcu (quiescence): {what}\n"));
+    warn(what);
     std::process::abort()
+}
+
+/// Says what is wrong where the process can go on.
+#[cold]
+pub(crate) fn warn(what: fmt::Arguments<'_>) {
+    say(&format!("liburcu (quiescence): {what}\n"));
 }
 
 /// Says on standard error that a variable of the environment is not what is `wanted`. To be called once for each.

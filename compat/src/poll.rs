@@ -3,7 +3,10 @@
 //! The state is a cookie of the domain. Who polls drives: no thread is woken, and none needed.
 
 use std::ffi::{c_uint, c_ulong};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
+use crate::fatal::{debugging, fatal, warn};
 use crate::flavor::Flavor;
 use crate::reader;
 use crate::undisturbed::undisturbed;
@@ -19,10 +22,37 @@ pub(crate) extern "C" fn quiescence_urcu_start_poll(flavor: c_uint) -> c_ulong {
 }
 
 /// `poll_state_synchronize_rcu`: whether it is over. Takes a step of it if nobody else does; never waits.
+///
+/// A state that this flavour cannot have given is never over, as in liburcu; that is said once, and ends the process under
+/// `QUIESCENCE_DEBUG=1`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_poll_state(flavor: c_uint, state: c_ulong) -> bool {
     undisturbed(|| {
-        let domain = Flavor::called(flavor).domain().domain();
-        domain.poll(domain.cookie_from_bits(state))
+        let flavor = Flavor::called(flavor);
+        let domain = flavor.domain().domain();
+        match domain.try_cookie_from_bits(state) {
+            Some(cookie) => domain.poll(cookie),
+            None => {
+                not_given(flavor, state);
+                false
+            }
+        }
     })
+}
+
+#[cold]
+fn not_given(flavor: Flavor, state: c_ulong) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let name = flavor.name();
+    let what = format_args!(
+        "{name}_poll_state_synchronize_rcu: the state {state:#x} is none that \
+         {name}_start_poll_synchronize_rcu has given, so it will never be over; poll the state of the same flavour"
+    );
+    if debugging() {
+        fatal(what);
+    }
+    // Relaxed: who comes first says it.
+    if !SAID.swap(true, Relaxed) {
+        warn(what);
+    }
 }

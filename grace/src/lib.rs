@@ -30,5 +30,5 @@ pub mod word;
 pub use machine::{Action, Event, Machine, Refused, Start};
 pub use policy::{AnyPolicy, Begin, Hint, Policy, Urgency};
 pub use segments::Segments;
-pub use sequence::{Cookie, Sequence};
+pub use sequence::{Cookie, NotGiven, Sequence};
 pub use word::Number;

@@ -42,7 +42,7 @@
 //! (`check` finds the fault with two-bit numbers and one pass, and finds none with two.)
 
 use crate::policy::{Begin, Hint, Policy, Urgency};
-use crate::sequence::{Cookie, Sequence};
+use crate::sequence::{Cookie, NotGiven, Sequence};
 use crate::word::Number;
 
 /// What the driver has to do next.
@@ -217,16 +217,25 @@ impl<P: Policy> Machine<P> {
     /// Asks for a full grace period from now on. The cookie is done when it has ended.
     pub fn request(&mut self, urgency: Urgency) -> Cookie {
         let cookie = self.snapshot();
-        self.require(cookie, urgency);
+        self.need(cookie, urgency);
         cookie
     }
 
     /// Asks for the grace period that an earlier [`snapshot`](Self::snapshot) stands for, if it has
-    /// not ended yet. A cookie that this machine cannot have given (further away than a full grace
-    /// period from now) counts as a request from now on.
-    pub fn require(&mut self, cookie: Cookie, urgency: Urgency) {
-        let furthest = self.snapshot();
-        let cookie = if cookie.is_at_or_after(furthest) { furthest } else { cookie };
+    /// not ended yet.
+    ///
+    /// # Errors
+    /// [`NotGiven`] for a cookie that this machine cannot have given
+    /// ([`has_given`](Sequence::has_given)): who waited for it might wait for ever. Nothing changes.
+    pub fn require(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
+        if !self.sequence.has_given(cookie) {
+            return Err(NotGiven);
+        }
+        self.need(cookie, urgency);
+        Ok(())
+    }
+
+    fn need(&mut self, cookie: Cookie, urgency: Urgency) {
         let levels = [
             (Urgency::Background, &mut self.needed),
             (Urgency::Normal, &mut self.needed_normal),

@@ -70,7 +70,32 @@ impl Sequence {
     pub const fn is_done(self, cookie: Cookie) -> bool {
         self.0.wrapping_sub(cookie.0) as i64 >= 0
     }
+
+    /// Whether this sequence, now or earlier, can have given `cookie`.
+    ///
+    /// Snapshots never go back. So a cookie is this sequence's only if it is not after the
+    /// [`snapshot`](Self::snapshot) of now, which is two grace periods ahead at most. Numbers that
+    /// are further back than half the range are taken as ahead, and are not this sequence's either.
+    pub const fn has_given(self, cookie: Cookie) -> bool {
+        cookie.0 & Self::IN_PROGRESS == 0 && self.snapshot().is_at_or_after(cookie)
+    }
 }
+
+/// A cookie was shown to a machine that cannot have given it: it stands for a grace period further
+/// ahead than any that the machine has promised, or for none at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NotGiven;
+
+impl core::fmt::Display for NotGiven {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(
+            "this cookie was not given by this domain: no grace period that was ever asked for \
+             here reaches it",
+        )
+    }
+}
+
+impl core::error::Error for NotGiven {}
 
 impl Cookie {
     /// The cookie that [`Sequence::is_done`] answers "done" to at `sequence` and ever after: what

@@ -148,7 +148,10 @@ proptest! {
                     continue;
                 }
                 Step::Require(bits, urgency) => {
-                    machine.require(Cookie::from_bits(bits), urgency);
+                    let (before, cookie) = (machine.clone(), Cookie::from_bits(bits));
+                    let given = machine.require(cookie, urgency);
+                    prop_assert_eq!(given.is_ok(), before.sequence().has_given(cookie));
+                    prop_assert!(given.is_ok() || machine == before, "nothing changes");
                     continue;
                 }
                 Step::Poll => {
@@ -187,17 +190,41 @@ proptest! {
         prop_assert!(asked.iter().all(|request| machine.sequence().is_done(request.cookie)));
     }
 
+    /// Whoever waits for a cookie that is not refused waits for two grace periods at most.
     #[test]
-    fn a_foreign_cookie_asks_for_one_grace_period_at_most(
+    fn a_foreign_cookie_is_refused_or_done_after_one_grace_period(
         policy in policy(),
         start in start(),
         bits: u64,
+        near in -12..12_i64,
+        is_near: bool,
+        busy: bool,
     ) {
         let mut machine = Machine::new(policy, start);
+        if busy {
+            machine.request(Urgency::Expedited);
+            machine.poll();
+        }
         let first = machine.sequence().ended();
-        machine.require(Cookie::from_bits(bits), Urgency::Normal);
-        finish(&mut machine);
-        prop_assert!(machine.sequence().ended().wrapping_sub(first) & (u64::MAX >> 1) <= 1);
+        let bits = if is_near {
+            machine.snapshot().to_bits().wrapping_add_signed(near)
+        } else {
+            bits
+        };
+        let cookie = Cookie::from_bits(bits);
+        match machine.require(cookie, Urgency::Normal) {
+            Ok(()) => {
+                finish(&mut machine);
+                prop_assert!(machine.sequence().is_done(cookie));
+            }
+            Err(refused) => {
+                prop_assert_eq!(refused, grace::NotGiven);
+                prop_assert!(bits & 1 != 0 || !machine.sequence().is_done(cookie));
+                finish(&mut machine);
+            }
+        }
+        let ended = machine.sequence().ended().wrapping_sub(first) & (u64::MAX >> 1);
+        prop_assert!(ended <= 1 + u64::from(busy));
     }
 
     #[test]

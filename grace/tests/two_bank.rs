@@ -59,6 +59,55 @@ proptest! {
     }
 
     #[test]
+    fn a_cookie_is_the_sequence_s_that_gave_it_now_and_later(
+        start in sequence(),
+        later in 0..1u64 << 60,
+        ahead in 1..1u64 << 60,
+        state in 1..4u64,
+    ) {
+        let cookie = start.snapshot();
+        prop_assert!(start.has_given(cookie));
+        let later = Sequence::after(start.ended().wrapping_add(later));
+        let later = if later.ended() == start.ended() { start } else { later };
+        prop_assert!(later.has_given(cookie));
+        prop_assert!(later.begin().has_given(cookie));
+        let far = Cookie::from_bits(cookie.to_bits().wrapping_add(4 * ahead));
+        prop_assert!(!start.has_given(far), "no grace period reaches it soon");
+        let none = Cookie::from_bits(cookie.to_bits().wrapping_sub(state));
+        prop_assert!(!start.has_given(none), "no cookie");
+    }
+
+    /// A cookie that is not refused is reached; one that is refused has changed nothing.
+    #[test]
+    fn a_foreign_cookie_is_refused_or_done_after_two_grace_periods(
+        start in ended(),
+        near in -24..24_i64,
+        busy: bool,
+    ) {
+        let mut machine = Machine::new(Adaptive::at(1_000), Sequence::after(start));
+        if busy {
+            machine.request(Urgency::Expedited);
+        }
+        let cookie = Cookie::from_bits(machine.snapshot().to_bits().wrapping_add_signed(near));
+        let before = machine.clone();
+        match machine.require(cookie, Urgency::Expedited) {
+            Ok(()) => {
+                let mut steps = 0;
+                while let Some(event) = answer(machine.pending(), true) {
+                    machine.observe(event).expect("the answer fits");
+                    steps += 1;
+                    prop_assert!(steps < 40, "two grace periods at most");
+                }
+                prop_assert!(machine.sequence().is_done(cookie));
+            }
+            Err(grace::NotGiven) => {
+                prop_assert!(machine == before);
+                prop_assert!(near > 0 || cookie.to_bits() & 3 != 0);
+            }
+        }
+    }
+
+    #[test]
     fn done_stays_done(start in sequence(), later in 0..1u64 << 60) {
         let cookie = start.snapshot();
         let done = next(next(start));

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use grace::policy::{AnyPolicy, Budget};
 #[cfg(not(loom))]
 use grace::two_bank::Adaptive;
-use grace::{Action, Event, Hint, Machine, Number, Sequence, Start, Urgency, word};
+use grace::{Action, Event, Hint, Machine, NotGiven, Number, Sequence, Start, Urgency, word};
 
 use self::protocol::Protocol;
 
@@ -388,23 +388,36 @@ impl Core {
     /// [GP-9].
     fn request_locked(&self, state: &mut State, urgency: Urgency) -> grace::Cookie {
         let cookie = state.protocol.snapshot();
-        self.require_locked(state, cookie, urgency);
+        self.require_locked(state, cookie, urgency).expect("a snapshot of now is the machine's");
         if chaos::mutant(Mutant::EarlyCookie) && state.protocol.sequence().in_progress() {
             return grace::Cookie::from_bits(cookie.to_bits().wrapping_sub(2));
         }
         cookie
     }
 
-    fn require_locked(&self, state: &mut State, cookie: grace::Cookie, urgency: Urgency) {
-        if state.protocol.require(cookie, urgency) && state.driven {
+    fn require_locked(
+        &self,
+        state: &mut State,
+        cookie: grace::Cookie,
+        urgency: Urgency,
+    ) -> Result<(), NotGiven> {
+        if state.protocol.require(cookie, urgency)? && state.driven {
             self.turn.notify_all();
         }
+        Ok(())
     }
 
-    /// Asks for what a cookie stands for; somebody must drive it.
+    /// Asks for what a cookie of this domain stands for; somebody must drive it.
     #[cfg(not(loom))]
-    pub(crate) fn require(&self, cookie: grace::Cookie, urgency: Urgency) {
-        self.require_locked(&mut sync::lock(&self.state), cookie, urgency);
+    pub(crate) fn require(&self, cookie: grace::Cookie, urgency: Urgency) -> Result<(), NotGiven> {
+        self.require_locked(&mut sync::lock(&self.state), cookie, urgency)
+    }
+
+    /// Whether a cookie is one that this domain can have given; [`Sequence::has_given`] argues why none that is can be
+    /// far ahead. Takes the machine's lock for a moment, unless the cookie is done.
+    #[cfg(not(loom))]
+    pub(crate) fn has_given(&self, cookie: grace::Cookie) -> bool {
+        self.sequence().is_done(cookie) || sync::lock(&self.state).protocol.has_given(cookie)
     }
 
     /// The cookie of a full grace period from now on, without asking for it.
@@ -428,9 +441,15 @@ impl Core {
     }
 
     /// Waits until `cookie` is done, driving the machine if nobody does.
+    ///
+    /// # Panics
+    /// If the cookie is not this domain's: it might never be done.
     pub(crate) fn wait(&self, cookie: grace::Cookie, urgency: Urgency, me: Me) {
         let mut state = sync::lock(&self.state);
-        self.require_locked(&mut state, cookie, urgency);
+        if let Err(not_given) = self.require_locked(&mut state, cookie, urgency) {
+            drop(state);
+            panic!("quiescence: {not_given}");
+        }
         self.wait_locked(state, cookie, me);
         self.unlocked_again();
     }
@@ -579,10 +598,12 @@ impl Core {
                 }
             };
             state.threads().observe(event).expect("each action is answered by its own event");
-            if let Event::Completed = event
-                && until.is_reached(state.protocol.sequence())
-            {
-                break;
+            if let Event::Completed = event {
+                if until.is_reached(state.protocol.sequence()) {
+                    break;
+                }
+                // At most one grace period in a hold of the lock, also where none has to wait for anything.
+                state = self.unlocked(state, || ());
             }
         }
         state

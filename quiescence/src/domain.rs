@@ -47,7 +47,7 @@ pub struct Domain<K: AnyKind = Private> {
     kind: K,
 }
 
-/// A full grace period of one domain, to ask about later.
+/// A full grace period of one domain, to ask about later: one that has been asked for, or the next.
 ///
 /// See [`Domain::start`] and [`Domain::get`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -438,10 +438,40 @@ impl<K: AnyKind> Domain<K> {
         defer::barrier(core, || may_wait(core, "barrier", place).me());
     }
 
-    /// The cookie that [`Cookie::to_bits`] made a number of, in this domain. Of any other number it makes a cookie that
-    /// may be done now, or not be for long.
+    /// The cookie that [`Cookie::to_bits`] made a number of, in this domain.
+    ///
+    /// A cookie stands for one of the next two grace periods at most when it is given, and later for an earlier one.
+    /// So a number that lies further ahead is no cookie of this domain, and is refused: no grace period would reach it
+    /// soon, and whoever waited for it would wait for ever. What cannot be told apart is a number of another domain
+    /// that lies behind: it counts as a grace period that ended long ago.
+    ///
+    /// Takes a lock for a moment, unless the grace period has ended.
+    ///
+    /// # Panics
+    /// If this domain cannot have given it; see [`try_cookie_from_bits`](Self::try_cookie_from_bits).
+    ///
+    /// ```
+    /// let domain = quiescence::Domain::global();
+    /// let bits = domain.start().to_bits();
+    /// domain.wait(domain.cookie_from_bits(bits));
+    /// ```
+    #[track_caller]
     pub fn cookie_from_bits(&self, bits: u64) -> Cookie {
-        self.cookie(grace::Cookie::from_bits(bits))
+        match self.try_cookie_from_bits(bits) {
+            Some(cookie) => cookie,
+            None => panic!("quiescence: {bits:#x}: {}", grace::NotGiven),
+        }
+    }
+
+    /// As [`cookie_from_bits`](Self::cookie_from_bits); `None` of a number that this domain cannot have given.
+    ///
+    /// ```
+    /// let domain = quiescence::Domain::new();
+    /// assert!(domain.try_cookie_from_bits(1 << 40).is_none());
+    /// ```
+    pub fn try_cookie_from_bits(&self, bits: u64) -> Option<Cookie> {
+        let cookie = grace::Cookie::from_bits(bits);
+        self.core().has_given(cookie).then(|| self.cookie(cookie))
     }
 
     /// What deferral may take in this domain, as it is set now.

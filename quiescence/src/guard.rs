@@ -192,6 +192,15 @@ impl<K: Kind> Reader<K> {
         &self.domain
     }
 
+    /// As if so many more handles of this thread had been made and leaked: tests come to the ends of counts so.
+    ///
+    /// # Panics
+    /// If the thread has 2^64 handles then.
+    #[doc(hidden)]
+    pub fn leak_more(&self, handles: u64) {
+        self.slot().acquire(handles);
+    }
+
     fn slot(&self) -> &Slot {
         // SAFETY: registered in `new`, unregistered by `drop`; `self.domain` keeps the memory.
         unsafe { &*self.slot }

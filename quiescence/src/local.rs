@@ -216,7 +216,7 @@ pub(crate) fn implicit_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Sl
             slot.mark_leaving();
         } else if !local.implicit {
             local.implicit = true;
-            slot.acquire();
+            slot.acquire(1);
         }
         slot
     })
@@ -241,7 +241,7 @@ pub(crate) fn make_fast(slot: &'static Slot) {
 pub(crate) fn handle_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
     Table::get().with_local(core, handle, |local| {
         let slot = local.slot(core);
-        slot.acquire();
+        slot.acquire(1);
         slot
     })
 }

@@ -40,8 +40,9 @@ pub(crate) struct Slot {
     began: AtomicPtr<Location<'static>>,
     /// The domain whose registry owns this memory; null only for [`NOT_READY`].
     core: Cell<*const Core>,
-    /// Handles and implicit registration that keep this slot registered. Owner only.
-    references: Cell<u32>,
+    /// Handles and implicit registration that keep this slot registered. Owner only. Safe code drives it, by handles that
+    /// are leaked: 64 bits, and checked, since a count that wraps would unregister the slot under a reader.
+    references: Cell<u64>,
     /// Where this slot stands in the registry's list. Under the registry's lock.
     index: Cell<usize>,
     /// Whose slot it is; see [`crate::local::token`]. Under the registry's lock.
@@ -480,9 +481,15 @@ impl Slot {
         self.attention.load(Relaxed) & PORTABLE == 0
     }
 
-    /// Counts one more user of this registration. Owner only.
-    pub(crate) fn acquire(&self) {
-        self.references.set(self.references.get() + 1);
+    /// Counts so many more users of this registration. Owner only.
+    ///
+    /// # Panics
+    /// If they are 2^64 or more.
+    pub(crate) fn acquire(&self, users: u64) {
+        let references = self.references.get().checked_add(users);
+        self.references.set(references.expect(
+            "quiescence: 2^64 registrations of one thread: `Reader`s are being leaked with mem::forget",
+        ));
     }
 
     /// Counts one user less. Owner only.
@@ -493,7 +500,7 @@ impl Slot {
 
     /// How many use this registration. Owner only.
     #[cfg(not(loom))]
-    pub(crate) fn references(&self) -> u32 {
+    pub(crate) fn references(&self) -> u64 {
         self.references.get()
     }
 

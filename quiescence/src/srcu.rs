@@ -215,7 +215,8 @@ impl Srcu {
     pub fn wait_async(&self, cookie: Cookie) -> Synchronize<'_> {
         let domain = self.sleepable();
         let cookie = domain.own(cookie);
-        domain.core().require(cookie, Urgency::Normal);
+        let required = domain.core().require(cookie, Urgency::Normal);
+        required.expect("every `Cookie` was given by its domain");
         Synchronize { srcu: self, cookie, number: None }
     }
 

@@ -7,7 +7,7 @@ use crate::c::*;
 /// A case: its name, what it does, what is said of it.
 type Case = (&'static str, fn(), &'static str);
 
-const CASES: [Case; 24] = [
+const CASES: [Case; 25] = [
     ("twice", || (register(MEMB), register(MEMB)).1, "urcu_memb_register_thread() twice"),
     ("qsbr twice", || (register(QSBR), register(QSBR)).1, "urcu_qsbr_register_thread() twice"),
     ("never", || unregister(MB), "urcu_mb_unregister_thread() by a thread that is not registered"),
@@ -98,6 +98,11 @@ const CASES: [Case; 24] = [
     ("portable signal", || register(SIGNAL), "urcu_signal: its readers execute no fences"),
     ("portable signal update", || quiescence_urcu_synchronize(SIGNAL), "urcu_signal: its readers"),
     (
+        "debug state",
+        || _ = quiescence_urcu_poll_state(MB, 1 << 40),
+        "urcu_mb_poll_state_synchronize_rcu: the state 0x10000000000 is none that",
+    ),
+    (
         "debug end",
         || ends_in_section(MEMB),
         "a thread ends inside a read-side critical section of urcu_memb",
@@ -171,6 +176,27 @@ fn without_being_asked_nobody_looks() {
     quiescence_urcu_defer_register_thread(MB);
     quiescence_urcu_defer_exit(MB);
     quiescence_urcu_defer_unregister_thread(MB);
+}
+
+/// A state from elsewhere is never over, and keeps nobody from anything: callbacks, grace periods, the end.
+#[test]
+fn a_state_from_elsewhere_is_said_once_and_never_over() {
+    const TEST: &str = "misuse::a_state_from_elsewhere_is_said_once_and_never_over";
+    if role().is_some() {
+        attach();
+        register(MEMB);
+        assert_not_over(MEMB, 1 << 40);
+        quiescence_urcu_synchronize(MEMB);
+        let state = quiescence_urcu_start_poll(MEMB);
+        until(|| quiescence_urcu_poll_state(MEMB, state));
+        assert_not_over(MEMB, state + 2);
+        assert!(quiescence_urcu_poll_state(MEMB, 0), "long ago");
+        return unregister(MEMB);
+    }
+    let output = again(TEST, "child", &[]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    assert_eq!(error.matches("is none that urcu_memb_start_poll").count(), 1, "{error}");
 }
 
 /// Before its library's constructor has run, a flavour has no words.

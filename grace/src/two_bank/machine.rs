@@ -22,6 +22,7 @@ use super::sequence::{Cookie, Phase, Sequence};
 use super::{EXPEDITE_AFTER_IDLE_NS, other};
 use crate::engine::{Intact, Steps};
 use crate::policy::Urgency;
+use crate::sequence::NotGiven;
 
 /// The steps that can be left out: each is a mutant.
 pub const STEPS: &[&str] = &[
@@ -202,15 +203,25 @@ impl<D: Delay, S: Steps> Machine<D, S> {
     /// Asks for a full grace period from now on. The cookie is done when it has ended.
     pub fn request(&mut self, urgency: Urgency) -> Cookie {
         let cookie = self.snapshot();
-        self.require(cookie, urgency);
+        self.need(cookie, urgency);
         cookie
     }
 
     /// Asks for the grace period that an earlier [`snapshot`](Self::snapshot) stands for, if it has not
-    /// ended yet. A cookie that this machine cannot have given counts as a request from now on.
-    pub fn require(&mut self, cookie: Cookie, urgency: Urgency) {
-        let furthest = self.snapshot();
-        let cookie = if cookie.is_at_or_after(furthest) { furthest } else { cookie };
+    /// ended yet.
+    ///
+    /// # Errors
+    /// [`NotGiven`] for a cookie that this machine cannot have given
+    /// ([`has_given`](Sequence::has_given)): who waited for it might wait for ever. Nothing changes.
+    pub fn require(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
+        if !self.sequence.has_given(cookie) {
+            return Err(NotGiven);
+        }
+        self.need(cookie, urgency);
+        Ok(())
+    }
+
+    fn need(&mut self, cookie: Cookie, urgency: Urgency) {
         if cookie.is_at_or_after(self.needed) {
             self.needed = cookie;
         }

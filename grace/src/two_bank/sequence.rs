@@ -95,6 +95,12 @@ impl Sequence {
     pub const fn is_done(self, cookie: Cookie) -> bool {
         self.0.wrapping_sub(cookie.0) as i64 >= 0
     }
+
+    /// Whether this sequence, now or earlier, can have given `cookie`: as
+    /// [`crate::Sequence::has_given`].
+    pub const fn has_given(self, cookie: Cookie) -> bool {
+        cookie.0 & Self::STATE == 0 && self.snapshot().is_at_or_after(cookie)
+    }
 }
 
 impl Cookie {

@@ -6,7 +6,7 @@
 use grace::policy::AnyPolicy;
 #[cfg(not(loom))]
 use grace::two_bank::{self, Adaptive};
-use grace::{Cookie, Event, Machine, Sequence, Urgency};
+use grace::{Cookie, Event, Machine, NotGiven, Sequence, Urgency};
 
 /// A domain's machine.
 #[derive(Debug)]
@@ -57,22 +57,18 @@ impl TwoBank {
     }
 
     /// Asks for what `cookie` stands for. If that makes the domain pressing which was not, the next run is due now: it
-    /// was put off for as long as nobody was in a hurry. Answers whether it does.
-    fn require(&mut self, cookie: two_bank::Cookie, urgency: Urgency) -> bool {
-        let furthest = self.machine.snapshot();
-        let is_later = cookie.is_at_or_after(self.expedited);
-        // A cookie that this domain cannot have given asks for what the machine takes it for.
-        let cookie = if cookie.is_at_or_after(furthest) { furthest } else { cookie };
-        if urgency == Urgency::Expedited && is_later {
+    /// was put off for as long as nobody was in a hurry. Returns whether it does.
+    fn require(&mut self, cookie: two_bank::Cookie, urgency: Urgency) -> Result<bool, NotGiven> {
+        let was_pressing = self.machine.is_expedited();
+        self.machine.require(cookie, pressing(urgency))?;
+        if urgency == Urgency::Expedited && cookie.is_at_or_after(self.expedited) {
             self.expedited = cookie;
         }
-        let was_pressing = self.machine.is_expedited();
-        self.machine.require(cookie, pressing(urgency));
         let hurries = !was_pressing && self.machine.is_expedited();
         if hurries {
             self.run_at_ns = 0;
         }
-        hurries
+        Ok(hurries)
     }
 }
 
@@ -99,22 +95,35 @@ fn cookie_of_banks(cookie: two_bank::Cookie) -> Cookie {
     Cookie::done_at(Sequence::after(ended))
 }
 
+/// # Errors
+/// If it is none of [`cookie_of_banks`]'s: it has a bit that those have not.
 #[cfg(not(loom))]
-fn cookie_for_banks(cookie: Cookie) -> two_bank::Cookie {
+fn cookie_for_banks(cookie: Cookie) -> Result<two_bank::Cookie, NotGiven> {
     let ended = Sequence::from_bits(cookie.to_bits()).ended();
-    two_bank::Cookie::done_at(two_bank::Sequence::after(ended))
+    let for_banks = two_bank::Cookie::done_at(two_bank::Sequence::after(ended));
+    if cookie_of_banks(for_banks) == cookie { Ok(for_banks) } else { Err(NotGiven) }
 }
 
 impl Protocol {
-    /// Asks for what a cookie stands for. Answers whether a driver that naps is to be woken.
-    pub(crate) fn require(&mut self, cookie: Cookie, urgency: Urgency) -> bool {
+    /// Asks for what a cookie stands for. Returns whether a driver that naps is to be woken.
+    ///
+    /// # Errors
+    /// As [`Machine::require`].
+    pub(crate) fn require(&mut self, cookie: Cookie, urgency: Urgency) -> Result<bool, NotGiven> {
         match self {
-            Self::Threads(machine) => {
-                machine.require(cookie, urgency);
-                false
-            }
+            Self::Threads(machine) => machine.require(cookie, urgency).map(|()| false),
             #[cfg(not(loom))]
-            Self::TwoBank(banks) => banks.require(cookie_for_banks(cookie), urgency),
+            Self::TwoBank(banks) => banks.require(cookie_for_banks(cookie)?, urgency),
+        }
+    }
+
+    /// Whether a cookie is one that this machine can have given: [`Sequence::has_given`].
+    #[cfg(not(loom))]
+    pub(crate) fn has_given(&self, cookie: Cookie) -> bool {
+        match self {
+            Self::Threads(machine) => machine.sequence().has_given(cookie),
+            Self::TwoBank(banks) => cookie_for_banks(cookie)
+                .is_ok_and(|cookie| banks.machine.sequence().has_given(cookie)),
         }
     }
 

@@ -64,6 +64,14 @@ pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Out
         .unwrap()
 }
 
+/// As [`again`], for a process that may be one that never ends: it is killed after 100 s, which is a failure of its own.
+pub(crate) fn again_in_time(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
+    let mut again = Command::new("timeout");
+    again.args(["--signal=KILL", "100"]).arg(std::env::current_exe().unwrap());
+    again.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, role);
+    again.envs(environment.iter().copied()).output().expect("coreutils")
+}
+
 /// The role of this process, if [`again`] has started it.
 pub(crate) fn role() -> Option<String> {
     std::env::var(ROLE).ok()

@@ -3,6 +3,9 @@
 //! A module is one kind of fault, a function is one fault. Tests of the same kind for the C and C++ libraries
 //! are in `compat/tests/regressions.rs`.
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod reader_counts;
 mod far_cookies;
 mod worker_survives;
