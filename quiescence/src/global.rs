@@ -157,7 +157,10 @@ pub fn fences() -> Fences {
 /// for grace periods of its own before it promises barriers, of which there are two sorts. So a program that minds calls
 /// this first of all in `main`.
 ///
-/// `QUIESCENCE_PERCPU=portable` in the environment asks for [`PerCpuPath::Portable`].
+/// `QUIESCENCE_PERCPU=portable` in the environment asks for [`PerCpuPath::Portable`]. So does a
+/// debugger or another tracer that is attached by then; `QUIESCENCE_PERCPU=restartable` asks for
+/// [`PerCpuPath::Restartable`] all the same. That one says what a debugger must not do that
+/// attaches later.
 pub fn per_cpu_path() -> PerCpuPath {
     percpu::path()
 }

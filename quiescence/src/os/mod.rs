@@ -26,3 +26,5 @@ pub(crate) mod socket;
 pub(crate) mod sync;
 #[cfg(not(loom))]
 pub(crate) mod thread;
+#[cfg(not(loom))]
+pub(crate) mod tracer;

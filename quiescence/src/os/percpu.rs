@@ -18,14 +18,24 @@
 //! So threads that ask at the same time, or a handler and the thread that it interrupts, each find out for
 //! themselves, and the first answer stands; and a `fork` in the midst of it leaves nothing half done.
 //!
-//! In the environment: `QUIESCENCE_PERCPU=portable`; and, for tests, `QUIESCENCE_PERCPU_SLOTS=1`, as if no more
-//! processors than so many could have words of their own.
+//! **A tracer** (a debugger) that is there when the choice is made has it be the portable path. A
+//! debugger may call a function in a thread that it stopped inside a sequence: it changes the
+//! thread's registers, and restores them after the call. The kernel sees the thread outside the
+//! range and sets `rseq_cs` to null; so the thread goes on in the midst of a sequence that is
+//! announced no more, and does not begin anew, whatever has happened meanwhile: what it commits may
+//! be a count in freed memory. No instruction of a sequence can find that out: the debugger may
+//! stop the thread between the look and the commit.
+//!
+//! In the environment: `QUIESCENCE_PERCPU=portable`, and `restartable`, which has sequences used
+//! beside a tracer as well; and, for tests, `QUIESCENCE_PERCPU_SLOTS=1`, as if no more processors
+//! than so many could have words of their own.
 
+use std::ffi::CStr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use super::environment;
 use super::fence::{self, Fences};
+use super::{environment, tracer};
 use crate::chaos::{self, Mutant};
 
 #[cfg(all(feature = "chaos", target_os = "linux", target_env = "gnu"))]
@@ -65,6 +75,14 @@ pub enum PerCpuPath {
     ///
     /// On Linux from 5.10 and glibc from 2.35, on x86-64, where nothing forbids rseq(2) and membarrier(2). The
     /// code must stay loaded: a shared object that contains it must not be given to `dlclose`.
+    ///
+    /// Not where a debugger or another tracer is attached when the choice is made, unless
+    /// `QUIESCENCE_PERCPU=restartable` is in the environment. One that attaches **later** must not
+    /// call functions in this process (`call`, `print f()`, conditions of breakpoints that call),
+    /// nor change where a thread is (`jump`, `return`): a thread that it has stopped inside a
+    /// sequence would go on there although the sequence has to begin anew, and might use memory
+    /// that was freed meanwhile. Looking and single steps do no harm; nor do breakpoints outside
+    /// the library's own code.
     Restartable,
     /// With atomic instructions, on the slot of the processor that the system names.
     Portable,
@@ -94,6 +112,8 @@ struct Chosen {
     state: AtomicU64,
     slots: AtomicU32,
 }
+
+const VARIABLE: &CStr = c"QUIESCENCE_PERCPU";
 
 static CHOSEN: Chosen = Chosen { state: AtomicU64::new(0), slots: AtomicU32::new(0) };
 
@@ -145,7 +165,8 @@ pub(crate) fn path() -> PerCpuPath {
 #[cold]
 #[inline(never)]
 fn choose() -> PerCpuPath {
-    let asked_not_to = environment::is(c"QUIESCENCE_PERCPU", "portable");
+    let said = |path| environment::is(VARIABLE, path);
+    let asked_not_to = said("portable") || (!said("restartable") && tracer::is_attached());
     let area = || Some(Area { offset: imp::area_offset()?, limit: slots() as u32 });
     let restartable = (!asked_not_to && fence::chosen() == Fences::Membarrier)
         .then(area)
@@ -155,7 +176,7 @@ fn choose() -> PerCpuPath {
     // AcqRel: pairs with `area`. The first answer stands.
     let stands = match CHOSEN.state.compare_exchange(0, found, AcqRel, Acquire) {
         Ok(_) => {
-            environment::complain_unless(c"QUIESCENCE_PERCPU", &["portable"]);
+            environment::complain_unless(VARIABLE, &["portable", "restartable"]);
             found
         }
         Err(first) => first,

@@ -63,7 +63,8 @@
 //! # Where it does not run
 //! Under valgrind and qemu's user mode there is no rseq(2), so glibc says so, and the path is the portable one.
 //! In a debugger that steps by single instructions each step is an interruption: after [`ABORTS_MAX`] of them
-//! the sequence gives up. In a child made by `vfork` nothing of the library may be used: it runs on its
+//! the sequence gives up. ([`PerCpuPath`](super::PerCpuPath) says what a debugger must not do.)
+//! In a child made by `vfork` nothing of the library may be used: it runs on its
 //! parent's area, of which its kernel thread knows nothing.
 //!
 //! With the feature `chaos` the commit of a count is taken apart into load, a wait, and store, so that a fault in the

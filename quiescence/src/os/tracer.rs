@@ -1,0 +1,60 @@
+//! Whether another process traces this one: a debugger, `strace`, `rr`.
+//!
+//! Asked while the path of per-CPU words is chosen (`os/percpu.rs`), perhaps in a signal handler: it neither
+//! allocates nor locks, and leaves `errno` as it is.
+
+/// Whether the process's first thread or the calling thread is traced. `false` where the system does not say, and
+/// where the tracer is in a PID namespace outside this one's, in which it has no number.
+pub(crate) fn is_attached() -> bool {
+    imp::is_attached()
+}
+
+#[cfg(target_os = "linux")]
+mod imp {
+    use std::ffi::CStr;
+
+    use rustix::fs::{CWD, Mode, OFlags};
+
+    pub(super) fn is_attached() -> bool {
+        // A debugger attaches to all threads, `PTRACE_SEIZE` to one.
+        [c"/proc/self/status", c"/proc/thread-self/status"].into_iter().any(says_so)
+    }
+
+    fn says_so(path: &CStr) -> bool {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let Ok(file) = rustix::fs::openat(CWD, path, flags, Mode::empty()) else { return false };
+        // The line is the eighth, behind the name (64 bytes, escaped) and numbers.
+        let mut text = [0; 1 << 10];
+        rustix::io::read(file, &mut text).is_ok_and(|length| names_a_tracer(&text[..length]))
+    }
+
+    /// Whether `/proc/PID/status` has a number other than 0 in the line `TracerPid:`.
+    fn names_a_tracer(status: &[u8]) -> bool {
+        // A name with a line break in it is escaped there: no other line begins so.
+        let lines = &mut status.split(|byte| *byte == b'\n');
+        let number = lines.find_map(|line| line.strip_prefix(b"TracerPid:"));
+        number.is_some_and(|number| number.trim_ascii() != b"0" && !number.trim_ascii().is_empty())
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::names_a_tracer;
+
+        #[test]
+        fn the_line_of_the_tracer_is_found() {
+            assert!(names_a_tracer(b"Name:\tt\nPid:\t7\nPPid:\t1\nTracerPid:\t42\nUid:\t0\n"));
+            assert!(!names_a_tracer(b"Name:\tt\nPid:\t7\nPPid:\t1\nTracerPid:\t0\nUid:\t0\n"));
+            assert!(!names_a_tracer(b"Name:\tTracerPid:\\t9\nPid:\t7\nTracerPid:\t0\n"));
+            for nothing in ["", "\n", "Name:\tt\n", "TracerPid:", "TracerPid:\t\n"] {
+                assert!(!names_a_tracer(nothing.as_bytes()), "{nothing:?}");
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod imp {
+    pub(super) fn is_attached() -> bool {
+        false
+    }
+}
