@@ -196,6 +196,14 @@ pub enum Mutant {
     NoMark,
     /// Lanes: what was left in one that ends is forgotten.
     LostLane,
+    /// Who takes a cookie without a lock is not shown that a grace period has begun.
+    UnseenBegin,
+    /// The begin of a grace period is shown without release, so that it hides the end of the one before.
+    RelaxedBegin,
+    /// Who takes a cookie without a lock does not fence after the exchange that unlinked.
+    NoUnlinkFence,
+    /// A driver that finds no other reader does not fence.
+    NoFenceAlone,
     /// Intrusive: a node is linked before its content can be seen.
     UnseenNode,
     /// Intrusive: who takes the last node of a queue empties its head after it has moved the tail back.
@@ -303,6 +311,10 @@ impl Mutant {
         Self::PopUnchecked,
         Self::TailLeftBehind,
     ];
+
+    /// Steps of cookies that are taken without a lock.
+    pub const UNLINKED: [Self; 4] =
+        [Self::UnseenBegin, Self::RelaxedBegin, Self::NoUnlinkFence, Self::NoFenceAlone];
 
     /// Steps of lanes that loom explores.
     pub const INBOX: [Self; 3] = [Self::RelaxedPush, Self::NoBell, Self::DeafSleep];

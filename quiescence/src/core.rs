@@ -425,6 +425,29 @@ impl Core {
         sync::lock(&self.state).protocol.snapshot() // [GP-9]
     }
 
+    /// The same without the lock, for a caller whose last step was the atomic exchange that unlinked an object.
+    ///
+    /// The exchange is followed by a full fence, and then by the load of `completed`. If the load finds no grace
+    /// period in progress, then the next one's begin is stored later, and its fence comes after the exchange
+    /// [UL-1]. If it finds one in progress, that one ends, with Release, before the next one begins.
+    pub(crate) fn snapshot_after_unlinking(&self) -> grace::Cookie {
+        if !chaos::mutant(Mutant::NoUnlinkFence) {
+            fence::full_after_locked(); // [UL-1]
+        }
+        // Relaxed: the fences order it [UL-1]; nothing is freed because of it.
+        Sequence::from_bits(self.completed.load(Relaxed)).snapshot()
+    }
+
+    /// Shows those who take no lock that a grace period is in progress, before its first fence [UL-1]. Under the
+    /// machine's lock.
+    fn show_begin(&self, sequence: Sequence) {
+        if !chaos::mutant(Mutant::UnseenBegin) {
+            // Its order against the fence of the grace period is [UL-1]. Release: whoever loads this value takes the
+            // grace periods before as ended, as in `complete` [GP-4].
+            self.completed.store(sequence.to_bits(), chaos::release_unless(Mutant::RelaxedBegin));
+        }
+    }
+
     /// The sequence as last made visible.
     pub(crate) fn sequence(&self) -> Sequence {
         // Acquire: pairs with the Release in `complete` [GP-4]; whoever sees the grace period ended
@@ -554,6 +577,7 @@ impl Core {
             let event = match state.threads().poll() {
                 Action::Idle => break,
                 Action::Fence => {
+                    self.show_begin(state.protocol.sequence());
                     let needed = self.fence_needed(me);
                     self.alone.store(needed.is_none(), Relaxed);
                     self.begin(&mut state, needed);
@@ -626,6 +650,10 @@ impl Core {
     fn fence_needed(&self, me: Me) -> Option<Needed> {
         let registry = sync::lock(&self.registry);
         if registry.len() <= me.quiescent_slots || chaos::mutant(Mutant::AlwaysAlone) {
+            if !chaos::mutant(Mutant::NoFenceAlone) {
+                // This grace period has no other fence; the calling thread may be a reader later [UL-1].
+                fence::full_after_locked();
+            }
             None
         } else if registry.needs_heavy_fence() {
             Some(Needed::Heavy)

@@ -525,6 +525,19 @@ pub(crate) fn synchronize<K: AnyKind>(
     core.synchronize(urgency, own.me());
 }
 
+/// Waits until the grace period of `cookie` is over, if it is not, on behalf of [`Unlinked`](crate::Unlinked).
+pub(crate) fn wait_unless_done<K: AnyKind>(
+    kind: &K,
+    cookie: grace::Cookie,
+    place: &'static Location<'static>,
+) {
+    let core = kind::known(kind);
+    if !core.sequence().is_done(cookie) {
+        let me = may_wait(core, "into_inner", place).me();
+        core.wait(cookie, Urgency::Normal, me);
+    }
+}
+
 /// The calling thread, which is about to wait for a grace period.
 ///
 /// # Panics

@@ -77,6 +77,8 @@ pub struct RcuOption<T: Send + Sync + 'static, K: AnyKind = Global> {
 pub struct Unlinked<T: Send + Sync + 'static, K: AnyKind = Global> {
     pointer: NonNull<T>,
     domain: Domain<K>,
+    /// The first grace period that began after it was unlinked. When that is over nobody reads it.
+    unread_after: grace::Cookie,
 }
 
 // SAFETY: owns a T that other threads may still read (Sync) and that may be dropped anywhere (Send).
@@ -478,22 +480,34 @@ impl<T: Send + Sync + 'static, K: AnyKind> Drop for RcuOption<T, K> {
 impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
     /// # Safety
     /// `pointer` is null or came from a box, was reachable under sections of `domain` only, and is
-    /// no more.
+    /// no more, by an atomic exchange that was the last thing the calling thread did.
     unsafe fn new(pointer: *mut T, domain: &Domain<K>) -> Option<Self> {
-        NonNull::new(pointer).map(|pointer| Self { pointer, domain: domain.clone() })
+        let pointer = NonNull::new(pointer)?;
+        // The caller's last step was the exchange, as is asked for [UL-1].
+        let unread_after = domain.core().snapshot_after_unlinking();
+        Some(Self { pointer, domain: domain.clone(), unread_after })
     }
 
-    /// Waits for a grace period and gives the value back: nobody reads it any more. Blocking, as
-    /// [`Domain::synchronize`].
+    /// Waits until nobody reads the value any more, and gives it back.
+    ///
+    /// Waits for nothing if a full grace period of the domain has ended since the value was taken out, whoever
+    /// asked for it: [`Domain::synchronize`], a future, callbacks. Else it waits for that one, blocking, as
+    /// [`Domain::synchronize`] does. **In a task, use [`into_box_async`](Self::into_box_async)**: where the sections
+    /// that are waited for belong to tasks of the same thread, this would wait for ever.
     ///
     /// # Panics
-    /// If the calling thread is in a section of the domain, or is an online QSBR reader of it: use
-    /// [`Qsbr::while_offline`](crate::Qsbr::while_offline). The value is retired then.
+    /// If it has to wait, and the calling thread is in a section of the domain, or is an online QSBR reader of it:
+    /// use [`Qsbr::while_offline`](crate::Qsbr::while_offline). The value is retired then.
     #[track_caller]
     pub fn into_box(self) -> Box<T> {
         if !chaos::mutant(Mutant::RetireBeforeUnlink) {
-            domain::synchronize(self.domain.kind(), Urgency::Normal, Location::caller());
+            domain::wait_unless_done(self.domain.kind(), self.unread_after, Location::caller());
         }
+        self.into_box_unread()
+    }
+
+    /// The value, which nobody reads any more.
+    fn into_box_unread(self) -> Box<T> {
         let mut this = ManuallyDrop::new(self);
         let pointer = this.pointer.as_ptr();
         // SAFETY: `this` is not used or dropped as a whole any more; the domain is dropped once.

@@ -163,6 +163,7 @@ impl Core {
             Action::Check { bank } => {
                 let bank = Bank::from(bank);
                 let mut holdouts = 0;
+                self.show_begin(state.protocol.sequence()); // before the heavy fence in `unfinished` [UL-1]
                 state = self.unlocked(state, || holdouts = self.unfinished(bank));
                 state.watch.holdouts = usize::try_from(holdouts).unwrap_or(usize::MAX);
                 if holdouts != 0 {

@@ -106,6 +106,19 @@ pub(crate) fn full() {
     fence(SeqCst);
 }
 
+/// A full fence of the calling thread that comes right after it has taken a lock or executed an atomic
+/// read-modify-write. On x86-64 such an instruction is a full fence by itself, so only the compiler is told; the
+/// kernel has `smp_mb__after_spinlock` and `smp_mb__after_atomic` for it. (Loom and Miri go by the language's
+/// model, in which it is none.)
+#[inline(always)]
+pub(crate) fn full_after_locked() {
+    if cfg!(all(target_arch = "x86_64", not(loom), not(miri))) {
+        std::sync::atomic::compiler_fence(SeqCst);
+    } else {
+        full();
+    }
+}
+
 /// The updater's half. `cells` are those of all readers; only loom looks at them.
 pub(crate) fn heavy<'a>(cells: impl Iterator<Item = &'a Cell>) {
     #[cfg(not(loom))]
