@@ -28,7 +28,7 @@
 //! [`Snapshot`](crate::Snapshot) and [`ArcCell`](crate::ArcCell). **No user code runs in a fallback section**, so
 //! none can store there and wait for itself. It would if a signal handler stored: it may load only.
 
-#[cfg(all(test, target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#[cfg(all(test, target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri)))]
 mod controls;
 
 use std::sync::atomic::AtomicBool;

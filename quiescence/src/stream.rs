@@ -113,6 +113,12 @@ impl Page {
             tracked: Tracked::new(),
         }))
     }
+
+    /// A pointer to a word and to those after it: a payload has several, and runs stand side by side.
+    #[inline]
+    fn from(&self, at: usize) -> *mut Word {
+        std::cell::UnsafeCell::raw_get(self.words[at..].as_ptr())
+    }
 }
 
 /// Gives a page and those after it back.
@@ -228,7 +234,7 @@ impl Stream {
         // SAFETY: the writer's page lives until the reader, which comes behind it, has read it.
         let page = unsafe { &*self.page.get() };
         page.tracked.write(at);
-        page.words[at].get()
+        page.from(at)
     }
 
     /// Ends the page and begins another.
@@ -380,7 +386,7 @@ impl Cursor {
         // SAFETY: the reader's page lives until it leaves it.
         let page = unsafe { &*self.page };
         page.tracked.read(self.at);
-        page.words[self.at].get()
+        page.from(self.at)
     }
 
     /// Goes on to the next page. The one it leaves is given back later: see [`Stream::give_back`].

@@ -23,19 +23,22 @@ use crate::chaos::{self, Mutant};
 use crate::core::{Attention, Core, Me};
 use crate::kind::{Handle, WeakHandle};
 use crate::local;
-use crate::os::{clock, signals, sync};
+use crate::os::{clock, signals, sync, thread};
 use crate::queue::Wants;
 use crate::trace;
 
 /// Callbacks run for one queue before the next one gets its turn.
 const RUNS_PER_TURN: usize = 64;
 
-static WORKER: Mutex<State> = Mutex::new(State { started: false, domains: Vec::new() });
+static WORKER: Mutex<State> =
+    Mutex::new(State { started: false, ends: false, domains: Vec::new() });
 static WORK: Condvar = Condvar::new();
 
 #[derive(Debug)]
 struct State {
     started: bool,
+    /// The process ends, and the thread is to do so before.
+    ends: bool,
     /// Domains with something to do. Not kept alive: a domain that ends runs what waits in it itself.
     domains: Vec<Task>,
 }
@@ -150,11 +153,26 @@ fn start(state: &mut State) -> Vec<Handle> {
     refused
 }
 
+/// At the orderly end of the process: has the thread end after its turn. Whoever announces a domain afterwards
+/// starts another. Returns whether the thread is still there.
+pub(crate) fn end() -> bool {
+    let mut state = sync::lock(&WORKER);
+    state.ends = state.started;
+    WORK.notify_one();
+    state.started
+}
+
 fn run() {
+    thread::is_one_of_ours();
     let mut state = sync::lock(&WORKER);
     let mut restless = false;
     loop {
         state = pause(state, restless);
+        if state.ends {
+            state.ends = false;
+            state.started = false;
+            return;
+        }
         let now = Instant::now();
         let (due, later) = state.domains.drain(..).partition(|task| task.due <= now);
         state.domains = later;
@@ -187,7 +205,7 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
         std::thread::yield_now();
         return sync::lock(&WORKER);
     }
-    loop {
+    while !state.ends {
         let now = Instant::now();
         match state.domains.iter().map(|task| task.due).min() {
             Some(due) if due <= now => return state,
@@ -195,6 +213,7 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
             None => state = sync::wait(&WORK, state),
         }
     }
+    state
 }
 
 /// What is still to be done in the domain, and when; if nothing is, the next callback is to be announced.
@@ -286,6 +305,7 @@ impl Held {
     /// In the child: there is no worker. The next announcement starts one.
     pub(crate) fn after_fork(&mut self) {
         self.0.started = false;
+        self.0.ends = false;
         self.0.domains.clear();
     }
 }

@@ -242,3 +242,31 @@ fn a_process_that_ends_at_once_runs_nothing() {
         unsafe { libc::_exit(20) }
     });
 }
+
+/// The library's own threads that the system knows of.
+fn own_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| std::fs::read(task.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.starts_with(b"quiescence")).count()
+}
+
+/// What the program tears down at its end, the worker does not use meanwhile.
+#[test]
+fn the_worker_ends_before_what_the_program_tears_down() {
+    extern "C" fn is_called_after_the_library() {
+        // SAFETY: asks for a signal, which ends a process whose worker stays.
+        unsafe { libc::alarm(60) };
+        while own_threads() != 0 {
+            thread::yield_now();
+        }
+        say();
+    }
+    in_process("the_worker_ends_before_what_the_program_tears_down", 0, 1, || {
+        // SAFETY: a function that lives as long as the program.
+        assert_eq!(unsafe { libc::atexit(is_called_after_the_library) }, 0);
+        quiescence::call(|| ()).unwrap();
+        while own_threads() == 0 {
+            thread::yield_now();
+        }
+    });
+}

@@ -9,7 +9,7 @@ pub(crate) fn at_exit(f: extern "C" fn()) -> bool {
     imp::install(f)
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, not(miri)))]
 mod imp {
     /// Registers the function for good.
     pub(super) fn install(f: extern "C" fn()) -> bool {
@@ -18,7 +18,45 @@ mod imp {
     }
 }
 
-#[cfg(not(unix))]
+/// Miri has no `atexit`. The destructor of a thread-local of the main thread takes its place: the first
+/// one made there, so the last one dropped.
+#[cfg(miri)]
+mod imp {
+    use std::sync::Mutex;
+
+    static AT_EXIT: Mutex<Vec<extern "C" fn()>> = Mutex::new(Vec::new());
+
+    struct Exit;
+
+    impl Drop for Exit {
+        fn drop(&mut self) {
+            let functions = std::mem::take(&mut *crate::os::sync::lock(&AT_EXIT));
+            functions.iter().rev().for_each(|function| function());
+            // The threads that have been told to end have their thread-locals to drop yet.
+            (0..1_000).for_each(|_| std::thread::yield_now());
+        }
+    }
+
+    thread_local! {
+        static EXIT: Exit = const { Exit };
+    }
+
+    extern "C" fn on_the_main_thread() {
+        EXIT.with(|_| ());
+    }
+
+    #[used]
+    // SAFETY: a function of the type that stands in this section.
+    #[unsafe(link_section = ".init_array")]
+    static BEFORE_MAIN: extern "C" fn() = on_the_main_thread;
+
+    pub(super) fn install(f: extern "C" fn()) -> bool {
+        crate::os::sync::lock(&AT_EXIT).push(f);
+        true
+    }
+}
+
+#[cfg(not(any(unix, miri)))]
 mod imp {
     /// Not here: what waits when the process ends is not run.
     pub(super) fn install(f: extern "C" fn()) -> bool {
@@ -27,7 +65,7 @@ mod imp {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(all(test, unix, not(miri)))]
 mod tests {
     use std::process::Command;
 

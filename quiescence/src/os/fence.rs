@@ -158,7 +158,7 @@ pub(crate) fn heavy_with_restarts() {
     imp::membarrier_with_restarts();
 }
 
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(all(target_os = "linux", not(any(loom, miri))))]
 mod imp {
     use rustix::thread::{MembarrierCommand, membarrier as call, membarrier_query};
 
@@ -200,7 +200,7 @@ mod imp {
     }
 }
 
-#[cfg(all(not(target_os = "linux"), not(loom)))]
+#[cfg(all(any(not(target_os = "linux"), miri), not(loom)))]
 mod imp {
     pub(super) fn register() -> bool {
         false

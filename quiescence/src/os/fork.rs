@@ -65,6 +65,19 @@ extern "C" fn finish() {
     {
         sync::moment();
     }
+    end_threads(deadline_ns);
+}
+
+/// Has the library's own threads end, so that none of them runs user code beside what the program tears down from now
+/// on. Waits for them until then: a callback that one of them is in may never return, or be the one that ends the process.
+fn end_threads(deadline_ns: u64) {
+    let ends = [worker::end, crate::stall::reporter::end, hash_table_worker::end];
+    while ends.iter().filter(|end| end()).count() != 0
+        && !super::thread::is_ours()
+        && clock::monotonic_ns() < deadline_ns
+    {
+        sync::moment();
+    }
 }
 
 /// Everything that is locked while the memory is copied. The guards refer to the domains beside
@@ -254,7 +267,7 @@ pub(crate) fn find(core: *const core::Core, identity: usize) -> Option<Handle> {
     handle.filter(|handle| handle.identity() == identity)
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, not(miri)))]
 mod imp {
     /// Registers the three functions for good.
     pub(super) fn install() {
@@ -266,7 +279,7 @@ mod imp {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(any(not(unix), miri))]
 mod imp {
     /// No fork here.
     pub(super) fn install() {

@@ -4,7 +4,7 @@
 /// and leaves `errno` as it is, so that a signal handler may call it.
 ///
 /// It is given page by page, as it is written to: no huge pages, which would take all of it at once.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
@@ -21,14 +21,14 @@ pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
 ///
 /// # Safety
 /// It came from [`map_zeroed`], is of this length, and nobody uses it.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) unsafe fn unmap(memory: *mut u8, bytes: usize) {
     // SAFETY: by the contract; it does not fail for a whole mapping.
     let _ = unsafe { rustix::mm::munmap(memory.cast(), bytes) };
 }
 
 /// The same, from the allocator.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), miri))]
 pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
     let layout = std::alloc::Layout::from_size_align(bytes, 4_096).ok()?;
     // SAFETY: not of no bytes.
@@ -40,7 +40,7 @@ pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
 ///
 /// # Safety
 /// As above.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), miri))]
 pub(crate) unsafe fn unmap(memory: *mut u8, bytes: usize) {
     let layout = std::alloc::Layout::from_size_align(bytes, 4_096).expect("as it was allocated");
     // SAFETY: by the contract.
@@ -54,7 +54,7 @@ pub(crate) fn available_bytes() -> u64 {
     imp::group_bytes().map_or(machine, |group| group.min(machine))
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 mod imp {
     use std::fs;
     use std::path::Path;
@@ -91,7 +91,7 @@ mod imp {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), miri))]
 mod imp {
     pub(super) fn machine_bytes() -> Option<u64> {
         None

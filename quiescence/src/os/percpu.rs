@@ -38,24 +38,26 @@ use super::fence::{self, Fences};
 use super::{environment, tracer};
 use crate::chaos::{self, Mutant};
 
-#[cfg(all(feature = "chaos", target_os = "linux", target_env = "gnu"))]
+#[cfg(all(feature = "chaos", target_os = "linux", target_env = "gnu", not(miri)))]
 #[path = "percpu/hooks.rs"]
 mod hooks;
-#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri)))]
 #[path = "percpu/x86_64.rs"]
 mod imp;
 #[cfg(all(
     quiescence_rseq_aarch64,
     target_os = "linux",
     target_env = "gnu",
-    target_arch = "aarch64"
+    target_arch = "aarch64",
+    not(miri)
 ))]
 #[path = "percpu/aarch64.rs"]
 mod imp;
 #[cfg(not(all(
     target_os = "linux",
     target_env = "gnu",
-    any(target_arch = "x86_64", all(quiescence_rseq_aarch64, target_arch = "aarch64"))
+    any(target_arch = "x86_64", all(quiescence_rseq_aarch64, target_arch = "aarch64")),
+    not(miri)
 )))]
 #[path = "percpu/nowhere.rs"]
 mod imp;
@@ -237,10 +239,15 @@ mod system {
 
     /// One more than the greatest number that a processor may have.
     pub(super) fn processors() -> u32 {
+        // Neither of the two is there under Miri, which has as many as it is told.
+        #[cfg(miri)]
+        return std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+        #[cfg(not(miri))]
         possible().unwrap_or_else(as_many_as_masks_have)
     }
 
     /// As the system says: `0-1`, or `0-3,8-11`.
+    #[cfg_attr(miri, allow(dead_code))]
     fn possible() -> Option<u32> {
         let file = rustix::fs::openat(
             CWD,
@@ -255,6 +262,7 @@ mod system {
     }
 
     /// Where there is no `/sys`: the kernel's masks of processors are as long as they have to be, in words.
+    #[cfg_attr(miri, allow(dead_code))]
     fn as_many_as_masks_have() -> u32 {
         let mut mask = [0_u64; (super::SLOTS_MAX / 64) as usize];
         // SAFETY: the kernel writes so many bytes at most.
@@ -293,6 +301,6 @@ mod system {
     }
 }
 
-#[cfg(all(test, target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#[cfg(all(test, target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri)))]
 #[path = "percpu/tests.rs"]
 mod tests;

@@ -16,7 +16,7 @@ unsafe impl Sync for Reserved {}
 
 impl Reserved {
     /// So many bytes of addresses, without memory. `None` if the system does not give them.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn new(bytes: usize) -> Option<Self> {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
@@ -28,7 +28,7 @@ impl Reserved {
     }
 
     /// Elsewhere: memory from the allocator, all of it.
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(not(target_os = "linux"), miri))]
     pub(crate) fn new(bytes: usize) -> Option<Self> {
         // SAFETY: of more than no bytes.
         let start = unsafe { std::alloc::alloc_zeroed(layout(bytes)?) };
@@ -41,7 +41,7 @@ impl Reserved {
     }
 
     /// Gives memory, all zero, to a part; some of its first page may have it already. `false` if there is none.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn commit(&self, from: usize, to: usize) -> bool {
         use rustix::mm::{MprotectFlags, mprotect};
 
@@ -55,7 +55,7 @@ impl Reserved {
 
     /// Takes the memory of a part away again, but for the part of its first page that precedes it. What is not taken away
     /// is zeroed: that, and pages that are locked.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn forget(&self, from: usize, to: usize) {
         use rustix::mm::{Advice, madvise};
 
@@ -76,7 +76,7 @@ impl Reserved {
     }
 
     /// The pages in which a part lies, but for a first one in which something lies before it.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(miri)))]
     fn pages(&self, from: usize, to: usize) -> Option<(*mut std::ffi::c_void, usize)> {
         let page = page_size();
         let first = from.next_multiple_of(page);
@@ -85,37 +85,37 @@ impl Reserved {
     }
 
     /// It has memory.
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(not(target_os = "linux"), miri))]
     pub(crate) fn commit(&self, _from: usize, _to: usize) -> bool {
         true
     }
 
     /// Zeroes it.
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(not(target_os = "linux"), miri))]
     pub(crate) fn forget(&self, from: usize, to: usize) {
         // SAFETY: within the range, and in nobody's use.
         unsafe { ptr::write_bytes(self.start.wrapping_add(from), 0, to - from) };
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 fn page_size() -> usize {
     // SAFETY: asks for a number.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4_096)
 }
 
 /// Elsewhere: of the memory of a range.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), miri))]
 fn layout(bytes: usize) -> Option<std::alloc::Layout> {
     std::alloc::Layout::from_size_align(bytes.max(1), 4_096).ok()
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(miri)))]
         // SAFETY: the mapping that `new` made; whoever drops this uses it no more.
         let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.bytes) };
-        #[cfg(not(target_os = "linux"))]
+        #[cfg(any(not(target_os = "linux"), miri))]
         if let Some(layout) = layout(self.bytes) {
             // SAFETY: the memory that `new` got by the same layout; as above.
             unsafe { std::alloc::dealloc(self.start, layout) };
@@ -123,7 +123,7 @@ impl Drop for Reserved {
     }
 }
 
-#[cfg(all(test, target_os = "linux", not(loom)))]
+#[cfg(all(test, target_os = "linux", not(any(loom, miri))))]
 mod tests {
     use super::{Reserved, page_size};
 

@@ -1,7 +1,7 @@
 //! Signals: the worker takes none, so that handlers run on the program's own threads.
 
 /// Calls `f`, which starts a thread, with all signals blocked: the new thread inherits that.
-#[cfg(unix)]
+#[cfg(all(unix, not(miri)))]
 pub(crate) fn without<R>(f: impl FnOnce() -> R) -> R {
     use std::mem::MaybeUninit;
     use std::ptr;
@@ -22,7 +22,7 @@ pub(crate) fn without<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// No signals here.
-#[cfg(not(unix))]
+#[cfg(any(not(unix), miri))]
 pub(crate) fn without<R>(f: impl FnOnce() -> R) -> R {
     f()
 }

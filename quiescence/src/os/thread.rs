@@ -62,6 +62,20 @@ pub(crate) fn id() -> u32 {
     ID.get()
 }
 
+thread_local! {
+    static IS_OURS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says that the calling thread is one of the library's own.
+pub(crate) fn is_one_of_ours() {
+    IS_OURS.set(true);
+}
+
+/// Whether it is.
+pub(crate) fn is_ours() -> bool {
+    IS_OURS.get()
+}
+
 /// In a child process: the thread has another id.
 pub(crate) fn after_fork() {
     ID.set(imp::id());

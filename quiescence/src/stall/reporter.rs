@@ -37,7 +37,8 @@ const HOLDOUTS_MAX: usize = 64;
 /// Stacks that are taken for one report: each is a signal, and may be 100 ms of waiting in vain.
 const STACKS_MAX: usize = 16;
 
-static REPORTER: Mutex<State> = Mutex::new(State { started: false, notes: VecDeque::new() });
+static REPORTER: Mutex<State> =
+    Mutex::new(State { started: false, ends: false, notes: VecDeque::new() });
 static NOTED: Condvar = Condvar::new();
 
 /// Reports that could not be made.
@@ -48,6 +49,8 @@ static HOOK_PANICS: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug)]
 struct State {
     started: bool,
+    /// The process ends, and the thread is to do so before.
+    ends: bool,
     notes: VecDeque<Note>,
 }
 
@@ -66,10 +69,24 @@ pub(crate) fn send(note: Note) {
     }
 }
 
+/// At the orderly end of the process: has the thread end, what is noted or not. Returns whether it is still there.
+pub(crate) fn end() -> bool {
+    let mut state = sync::lock(&REPORTER);
+    state.ends = state.started;
+    NOTED.notify_one();
+    state.started
+}
+
 fn run() {
+    thread::is_one_of_ours();
     loop {
         let mut state = sync::lock(&REPORTER);
         let note = loop {
+            if state.ends {
+                state.ends = false;
+                state.started = false;
+                return;
+            }
             match state.notes.pop_front() {
                 Some(note) => break note,
                 None => state = sync::wait(&NOTED, state),
@@ -236,6 +253,7 @@ impl Held {
     pub(crate) fn after_fork(&mut self) {
         let _: &hook::Held = &self.hook;
         self.state.started = false;
+        self.state.ends = false;
         self.state.notes.clear();
         symbols::after_fork();
     }

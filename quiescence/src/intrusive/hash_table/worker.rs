@@ -17,8 +17,8 @@ use std::ptr;
 use std::time::Duration;
 
 use crate::chaos::{self, Mutant, Point};
-use crate::os::signals;
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard};
+use crate::os::{signals, thread};
 
 /// A table, to the thread that resizes it.
 ///
@@ -54,6 +54,8 @@ pub(super) struct Board {
     /// Those whose list and buckets are to be left alone for a moment.
     held: Vec<*const dyn Work>,
     started: bool,
+    /// The process ends, and the thread is to do so before.
+    ends: bool,
 }
 
 // SAFETY: the pointers are to tables, which are valid while they are here and may be worked on by any thread.
@@ -64,6 +66,7 @@ static BOARD: Mutex<Board> = Mutex::new(Board {
     busy: Vec::new(),
     held: Vec::new(),
     started: false,
+    ends: false,
 });
 /// There is work.
 static WAITING: Condvar = Condvar::new();
@@ -202,14 +205,25 @@ impl Board {
     }
 }
 
+/// At the orderly end of the process: has the thread end once no table waits for it. Returns whether it is still there.
+pub(crate) fn end() -> bool {
+    let mut board = lock();
+    board.ends = board.started;
+    WAITING.notify_one();
+    board.started
+}
+
 fn run() {
+    thread::is_one_of_ours();
     let mut board = lock();
     loop {
         let Some(table) = board.waiting.pop_front() else {
-            let waited = WAITING.wait_timeout_while(board, LINGERS, |b| b.waiting.is_empty());
+            let idle = |board: &mut Board| board.waiting.is_empty() && !board.ends;
+            let waited = WAITING.wait_timeout_while(board, LINGERS, idle);
             board = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
             if board.waiting.is_empty() {
                 board.started = false;
+                board.ends = false;
                 return;
             }
             continue;
@@ -243,6 +257,7 @@ impl Held {
     /// In the child: nobody works on anything. What was begun is begun again by the next who asks.
     pub(crate) fn after_fork(&mut self) {
         self.0.started = false;
+        self.0.ends = false;
         self.0.held.clear();
         for entry in std::mem::take(&mut self.0.busy) {
             // One that was given up has nobody who frees it here.
