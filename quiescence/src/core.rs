@@ -172,6 +172,11 @@ pub(crate) struct Me {
     pub(crate) quiescent_slots: usize,
 }
 
+impl Me {
+    /// A thread that has no reader here.
+    pub(crate) const NOBODY: Self = Self { quiescent_slots: 0 };
+}
+
 impl Core {
     const_unless_loom! {
         /// A domain without readers.

@@ -31,6 +31,7 @@ use crate::chaos::{self, Mutant, Point};
 use crate::core::{Core, Me};
 use crate::kind::{self, AnyKind, Handle};
 use crate::local::{self, Debt, Own, Sections};
+use crate::os::sync;
 use crate::queue::{self, BATCH, BATCH_ALONE, Credit, Queue, RUN_SHARE, Wants};
 use crate::retire::{self, Boxed, Refused, Retire, Value};
 use crate::{retired, stream, trace, worker};
@@ -330,14 +331,14 @@ fn make_room<K: AnyKind>(kind: &K, queue: Option<&Queue>, object: Amount, waits:
     match remedy {
         _ if !waits => Room::Full,
         Remedy::WaitAndRun => {
-            settle(core, queue);
-            if admit(core, queue, object) { Room::Charged } else { Room::Waited }
+            let is_over = settle(core, queue);
+            admit_after_wait(core, queue, object, is_over)
         }
         Remedy::WaitAndFree => match local::nested_in_callbacks() {
             NESTED_MAX.. => Room::Full,
             _ => {
-                core.synchronize(Urgency::Expedited, Own::in_domain(core).me());
-                if admit(core, queue, object) { Room::Charged } else { Room::Waited }
+                let is_over = await_grace_period(core);
+                admit_after_wait(core, queue, object, is_over)
             }
         },
         Remedy::Borrow => {
@@ -349,6 +350,18 @@ fn make_room<K: AnyKind>(kind: &K, queue: Option<&Queue>, object: Amount, waits:
             Room::Charged
         }
         Remedy::Refuse => Room::Full,
+    }
+}
+
+/// What comes of an object that has been waited for.
+fn admit_after_wait(core: &Core, queue: Option<&Queue>, object: Amount, is_over: bool) -> Room {
+    if admit(core, queue, object) {
+        Room::Charged
+    } else if is_over {
+        Room::Waited
+    } else {
+        core.admit_over(object);
+        Room::Charged
     }
 }
 
@@ -378,13 +391,25 @@ fn admit_over(core: &Core, queue: Option<&Queue>, object: Amount) {
     }
 }
 
+/// Waits for a grace period. Returns whether it has ended.
+///
+/// **Invariant [D-2]: at the limit of a sleepable domain no thread waits for longer than a tick.** The sections that it
+/// waits for may be its own, or those of tasks that only this thread would poll: nobody knows.
+fn await_grace_period(core: &Core) -> bool {
+    if core.is_sleepable() {
+        return core.synchronize_within(Urgency::Expedited, sync::TICK);
+    }
+    core.synchronize(Urgency::Expedited, Own::in_domain(core).me());
+    true
+}
+
 /// Waits for a grace period, and drops of this thread's objects what is ready: all that was retired before.
-/// The thread is in no section and in no callback.
-fn settle(core: &Core, queue: Option<&Queue>) {
+/// The thread is in no section and in no callback. Returns whether the grace period has ended [D-2].
+fn settle(core: &Core, queue: Option<&Queue>) -> bool {
     if let Some(queue) = queue {
         queue.close(core, Urgency::Expedited);
     }
-    core.synchronize(Urgency::Expedited, Own::in_domain(core).me());
+    let is_over = await_grace_period(core);
     if let Some(queue) = queue {
         // A drop may begin a section on this thread and leak it.
         while queue.run_some(core, local::token(), core.tuning.run_min()) != 0
@@ -396,6 +421,7 @@ fn settle(core: &Core, queue: Option<&Queue>) {
         }
         queue.purse().trim(core);
     }
+    is_over
 }
 
 /// A section has ended on a thread that has gone over the limit: settles that, once it is in no section at all
@@ -410,7 +436,7 @@ pub(crate) fn settle_debts() {
     }
     for (handle, queue, debt) in local::debtors() {
         match debt {
-            Debt::Objects if !handle.is_sleepable() => settle(&handle, Some(&queue)),
+            Debt::Objects if !handle.is_sleepable() => _ = settle(&handle, Some(&queue)),
             // Not waited for: this thread may be in a section of a sleepable domain, of which nobody knows; or hold a
             // lock that the closure wants. No second one is admitted.
             Debt::Objects | Debt::Closures => _ = worker::hurry(&handle),
@@ -487,7 +513,7 @@ pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Debt) {
         match what {
             // It pays before it ends. (If somebody is running its callbacks, that one goes on until nothing
             // is ready: see `Queue::run_some`.)
-            Debt::Objects if !handle.is_sleepable() => settle(handle, Some(queue)),
+            Debt::Objects if !handle.is_sleepable() => _ = settle(handle, Some(queue)),
             // Not run here: whoever joins this thread may hold a lock that they take. Nor waited for: or a guard of the
             // sleepable domain, in which it waits.
             Debt::Objects | Debt::Closures => _ = worker::hurry(handle),

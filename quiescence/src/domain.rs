@@ -326,7 +326,7 @@ impl<K: AnyKind> Domain<K> {
     /// A few plain stores to memory of the thread's own; once in many calls a lock and a step of a grace
     /// period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits until the worker
     /// has made room: **do not hold a lock then that callbacks take, or readers in their sections**, or use
-    /// [`try_call`](Self::try_call).
+    /// [`try_call`](Self::try_call). (In a [sleepable domain](crate::Srcu#at-the-limit) it waits for 10 ms at most.)
     ///
     /// # Errors
     /// At the limit, where nothing may be waited for: `f`, in a [`Refused`]. In a section of registered threads the
@@ -372,6 +372,7 @@ impl<K: AnyKind> Domain<K> {
     /// and the drops of some earlier objects; once in some hundred to 16,384 calls a step of a grace period. At the domain's limit
     /// ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits for a grace period; then this object is
     /// queued, or dropped on the spot if there is still no room. It never waits for anything but sections.
+    /// (In a [sleepable domain](crate::Srcu#at-the-limit) it waits for 10 ms at most, and then goes over the limit.)
     ///
     /// # Errors
     /// In a section of registered threads, of whatever domain, nothing may be waited for: there the first object of a thread that

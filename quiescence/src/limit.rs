@@ -1,7 +1,8 @@
 //! Bounded memory: [`grace::limit`], executed with two atomic words and a purse for each thread.
 //!
 //! **Invariant [L-1]: what waits in a domain has been charged to it.** The domain's charge is what waits and
-//! what is in purses. It is at most the limit, but for one object of each thread that owes it.
+//! what is in purses. It is at most the limit, but for one object of each thread that owes it, and what had to be
+//! admitted though nobody owes it: that is counted ([`Statistics::limit_overruns`](crate::Statistics)).
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -87,8 +88,11 @@ impl Core {
         self.charge.0.admit(self.limit(), object)
     }
 
-    /// Admits an object over the limit, for a thread that has no purse to remember it by.
+    /// Admits an object over the limit; whoever has a purse may remember it by that ([`Purse::borrow`]).
     pub(crate) fn admit_over(&self, object: Amount) {
+        if !object.is_none() {
+            self.counters.limit_overruns.fetch_add(1, Relaxed);
+        }
         self.charge.0.add(object);
     }
 

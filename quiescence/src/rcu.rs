@@ -122,8 +122,8 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
     /// there it can neither wait nor add to what waits. Nothing has changed then. See
     /// [`try_store`](Self::try_store).
     ///
-    /// In a [sleepable domain](crate::Srcu) nobody knows of the caller's section: there it waits, for ever if the
-    /// section is the caller's own.
+    /// In a [sleepable domain](crate::Srcu#at-the-limit) the caller's section is not known: there it waits for 10 ms at
+    /// most, and then goes over the limit. It never panics there.
     #[track_caller]
     pub fn store(&self, value: T) {
         self.inner.store(Some(value));

@@ -97,12 +97,24 @@ const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_000) };
 /// Memory: an unused domain takes 32 bytes; one that has been read in takes a cache line besides; one that is used much
 /// 32 bytes for each processor; one that has had a grace period or a callback some 2 KiB, and what waits in it.
 ///
+/// # At the limit
+/// Where so much waits already as the domain's [tuning](Self::tune) allows, an update waits for a grace period, in
+/// every domain. In this one the section that it waits for may be the calling thread's own, or that of a task which
+/// only the calling thread would poll; guards move between threads and tasks, so that is not known. Therefore
+/// [`retire`](Self::retire), [`call`](Self::call), [`Rcu`](crate::Rcu)'s `store` and `update`, and a dropped
+/// [`Unlinked`](crate::Unlinked) **wait for 10 ms at most, and then go over the limit**: nothing is lost, nothing
+/// hangs, and [`Statistics::limit_overruns`] counts it. A section that does not end lets each thread add a hundred
+/// objects a second in this way.
+///
+/// Where the limit is to hold, use the forms that never go over it: [`try_retire`](Self::try_retire),
+/// [`try_call`](Self::try_call) and [`Rcu::try_store`](crate::Rcu::try_store) give back what they were given.
+///
 /// # What to beware of
-/// - **Whoever waits for a grace period in a section of the same domain waits for ever.** Guards move between
-///   threads, so nobody can tell, and nothing panics here; a report of the stall comes
-///   ([`set_stall_hook`](crate::set_stall_hook)). At the domain's limit this holds for [`retire`](Self::retire), for
-///   [`Rcu`](crate::Rcu)'s `store`, `try_store` and `update`, and for a dropped [`Unlinked`](crate::Unlinked) as well:
-///   drop the guard first. [`try_retire`](Self::try_retire) and [`try_call`](Self::try_call) never wait.
+/// - **Whoever waits for a grace period in a section of the same domain waits for ever**: in
+///   [`synchronize`](Self::synchronize), [`wait`](Self::wait), [`barrier`](Self::barrier), and
+///   [`Unlinked::into_inner`](crate::Unlinked::into_inner) before the value's grace period is over. So does a task's
+///   thread, for sections of tasks that only it would poll: await instead. Nothing panics here; a report of the stall
+///   comes ([`set_stall_hook`](crate::set_stall_hook)).
 /// - **Wakers of tasks run on the thread that drives the grace period**, which may be any that waits or polls here: do not hold
 ///   a lock there that a waker takes.
 /// - Other domains do not know of these sections: what is retired there may drop earlier objects in one, or wait.
@@ -273,7 +285,7 @@ impl Srcu {
 
     /// Drops `object` after a grace period. See [`Domain::retire`].
     ///
-    /// **Not in a section of this domain**, where the limit may be reached: it waits for a grace period then.
+    /// At the limit it waits for 10 ms at most: see [above](Srcu#at-the-limit).
     ///
     /// # Errors
     /// As [`Domain::retire`].

@@ -61,6 +61,10 @@ pub struct Statistics {
     /// Times that a thread came to the limit of what may wait, and did not wait: it got its object back, or
     /// owes the wait until its section ends.
     pub limit_refusals: u64,
+    /// Objects and closures that were admitted over the limit: in a sleepable domain after a wait in vain
+    /// ([`Srcu`](crate::Srcu) says why), in sections, where something that was refused is dropped, and where nothing
+    /// can be refused (a dropped [`Unlinked`](crate::Unlinked), [`raw`](crate::raw)).
+    pub limit_overruns: u64,
     /// Reports of stalls that were due: one at each doubling of a grace period's age beyond the limit.
     pub stalls: u64,
 }
@@ -89,6 +93,7 @@ impl Statistics {
             batches: counters.batches.load(Relaxed),
             limit_waits: counters.limit_waits.load(Relaxed),
             limit_refusals: counters.limit_refusals.load(Relaxed),
+            limit_overruns: counters.limit_overruns.load(Relaxed),
             stalls: counters.stalls.load(Relaxed),
         }
     }
@@ -202,6 +207,7 @@ pub(crate) struct Counters {
     pub(crate) batches: AtomicU64,
     pub(crate) limit_waits: AtomicU64,
     pub(crate) limit_refusals: AtomicU64,
+    pub(crate) limit_overruns: AtomicU64,
     pub(crate) stalls: AtomicU64,
     pub(crate) worker_callbacks_ns: AtomicU64,
 }
@@ -214,6 +220,7 @@ impl Counters {
             batches: AtomicU64::new(0),
             limit_waits: AtomicU64::new(0),
             limit_refusals: AtomicU64::new(0),
+            limit_overruns: AtomicU64::new(0),
             stalls: AtomicU64::new(0),
             worker_callbacks_ns: AtomicU64::new(0),
         }

@@ -281,7 +281,7 @@ fn tend(task: &mut Task<Handle>) {
 /// is owed already stays owed.
 fn advance(core: &Core) {
     let began_ns = clock::thread_cpu_ns();
-    core.advance_at_tick(Me { quiescent_slots: 0 });
+    core.advance_at_tick(Me::NOBODY);
     let spent_ns = clock::thread_cpu_ns().saturating_sub(began_ns);
     // Relaxed: a statistic.
     core.worker_ns.fetch_add(spent_ns, Relaxed);

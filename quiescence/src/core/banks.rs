@@ -4,14 +4,15 @@
 //! Who waits drives, as with registered threads; for futures and callbacks, the worker does. A driver that naps can be
 //! woken by whoever is in more of a hurry. What the machine calls a jiffy is a millisecond here.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 use std::time::Duration;
 
 use grace::two_bank::{Action, Event, Phase, Wait};
-use grace::{Cookie, Sequence};
+use grace::{Cookie, Sequence, Urgency};
 
 use super::protocol::{self, Protocol, TwoBank};
-use super::{Core, State, Until};
+use super::{Core, Me, State, Until};
 use crate::chaos::{self, Mutant, Point};
 use crate::os::sync::{self, MutexGuard};
 use crate::os::{clock, fence};
@@ -130,6 +131,41 @@ impl Core {
         }
     }
 
+    /// Waits for a full grace period of a sleepable domain, but so long at most. Returns whether it has ended.
+    ///
+    /// Does not stay the driver while it waits: it takes what steps can be taken, and sleeps beside the others.
+    pub(crate) fn synchronize_within(&self, urgency: Urgency, longest: Duration) -> bool {
+        let began_ns = clock::monotonic_ns();
+        let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+        let mut state = sync::lock(&self.state);
+        let cookie = self.request_locked(&mut state, urgency);
+        let is_over = loop {
+            if !state.driven {
+                state = self.drive(state, Until::MustWait { tick: false }, Me::NOBODY);
+            }
+            if state.protocol.sequence().is_done(cookie) {
+                break true;
+            }
+            let now_ns = clock::monotonic_ns();
+            let left_ns = longest_ns.saturating_sub(now_ns.saturating_sub(began_ns));
+            if left_ns == 0 {
+                break false;
+            }
+            let (is_driven, run_at_ns) = (state.driven, state.banks().run_at_ns);
+            let nap_ns = if is_driven { left_ns } else { run_at_ns.saturating_sub(now_ns) };
+            let nap_ns = nap_ns.min(left_ns);
+            if nap_ns != 0 {
+                self.sleeps.fetch_add(1, Relaxed); // a statistic
+                state.sleepers += 1;
+                state = sync::wait_for(&self.turn, state, Duration::from_nanos(nap_ns));
+                state.sleepers -= 1;
+            }
+        };
+        drop(state);
+        self.unlocked_again();
+        is_over
+    }
+
     /// Tells those whose grace periods have ended, where nobody drives because of us and no lock is held.
     pub(super) fn tell_those_due<'a>(
         &'a self,
@@ -226,7 +262,7 @@ impl Core {
         if state.banks().run_at_ns == 0 {
             return state; // somebody has come who is in a hurry
         }
-        self.sleeps.fetch_add(1, std::sync::atomic::Ordering::Relaxed); // a statistic
+        self.sleeps.fetch_add(1, Relaxed); // a statistic
         sync::wait_for(&self.turn, state, left)
     }
 

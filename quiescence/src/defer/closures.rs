@@ -133,7 +133,8 @@ fn make_room_for_closure<K: AnyKind>(
 /// Looks in a row at which nothing waits in a domain, and yet there is no room.
 const LOOKS_IN_VAIN: u32 = 16;
 
-/// Waits until the worker has made room for a closure. Answers whether it has been admitted.
+/// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most, and then admits it
+/// over the limit [D-2]. Answers whether it has been admitted.
 fn wait_for_room<K: AnyKind>(
     kind: &K,
     queue: Option<&Queue>,
@@ -142,6 +143,7 @@ fn wait_for_room<K: AnyKind>(
 ) -> bool {
     let core = kind.core();
     let for_a_tick = patience == Patience::Tick;
+    let is_sleepable = core.is_sleepable();
     let began_ns = clock::monotonic_ns();
     let mut in_vain = 0;
     loop {
@@ -163,8 +165,11 @@ fn wait_for_room<K: AnyKind>(
             return false; // there is no worker, so nobody makes room
         }
         let waited_ns = clock::monotonic_ns().saturating_sub(began_ns);
-        if for_a_tick && u128::from(waited_ns) >= sync::TICK.as_nanos() {
-            return false;
+        if (for_a_tick || is_sleepable) && u128::from(waited_ns) >= sync::TICK.as_nanos() {
+            if is_sleepable {
+                core.admit_over(amount);
+            }
+            return is_sleepable;
         }
         sync::moment();
     }

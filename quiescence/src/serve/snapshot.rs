@@ -89,7 +89,7 @@ fn of_domain(json: &mut Json, core: &Core) {
 }
 
 /// The counts, by the names of the fields of [`Statistics`].
-fn counts(statistics: &Statistics) -> [(&'static str, u64); 17] {
+fn counts(statistics: &Statistics) -> [(&'static str, u64); 18] {
     [
         ("grace_periods", statistics.grace_periods),
         ("grace_periods_expedited", statistics.grace_periods_expedited),
@@ -107,6 +107,7 @@ fn counts(statistics: &Statistics) -> [(&'static str, u64); 17] {
         ("batches", statistics.batches),
         ("limit_waits", statistics.limit_waits),
         ("limit_refusals", statistics.limit_refusals),
+        ("limit_overruns", statistics.limit_overruns),
         ("stalls", statistics.stalls),
     ]
 }
