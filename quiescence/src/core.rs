@@ -822,6 +822,13 @@ impl State {
 
 impl Drop for Core {
     fn drop(&mut self) {
+        // First: what is run below may use the library, and finds no trace of a domain that ends.
+        #[cfg(not(loom))]
+        if *self.known.get_mut() {
+            crate::os::fork::forget(self);
+            crate::worker::forget(self);
+            crate::local::ended(self);
+        }
         self.queues.run_all(self);
     }
 }

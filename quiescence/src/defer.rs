@@ -385,6 +385,7 @@ fn admit_over(core: &Core, queue: Option<&Queue>, object: Amount) {
     match queue {
         Some(queue) => {
             queue.purse().borrow(core, object);
+            local::note_debt(core);
             local::make_overdue();
         }
         None => core.admit_over(object),

@@ -28,7 +28,7 @@ use crate::worker;
 /// queued in it is run on the spot: nobody can read in it any more. (The worker has a handle while
 /// it looks after the domain; then its one is the last.)
 ///
-/// Note for the frugal: sections by [`Domain::read`] look the domain up in a small table of the
+/// Note for the frugal: sections by [`Domain::read`] look the domain up in a table of the
 /// thread; [`Domain::reader`] and [`read`](crate::read) do not.
 ///
 /// ```

@@ -10,6 +10,7 @@ use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
+use crate::by_domain::OfDomain;
 use crate::core::Core;
 use crate::guard::{Guard, Section};
 
@@ -111,6 +112,12 @@ impl WeakHandle {
             Self::Static(core) => ptr::from_ref(*core),
             Self::Shared(core) => core.as_ptr(),
         }
+    }
+}
+
+impl OfDomain for WeakHandle {
+    fn domain(&self) -> *const Core {
+        self.as_ptr()
     }
 }
 

@@ -107,6 +107,8 @@ pub mod sync;
 #[cfg(not(loom))]
 mod kind;
 #[cfg(not(loom))]
+mod by_domain;
+#[cfg(not(loom))]
 mod local;
 #[cfg(not(loom))]
 mod guard;

@@ -3,9 +3,9 @@
 //! The pointer that [`crate::read`] looks at first is thread-local without a destructor, so it can
 //! be used at any moment of a thread's life. The table behind it is freed by a destructor; a section
 //! that begins after that (inside the destructor of another thread-local) makes a new table, which
-//! goes when the section ends.
+//! goes when the section ends. What is in it is [`table`]'s.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
@@ -16,25 +16,14 @@ use crate::core::foreign::Surroundings;
 use crate::core::{Core, Me};
 use crate::defer;
 use crate::foreign;
-use crate::kind::{Handle, WeakHandle};
-use crate::os::fork;
+use crate::kind::Handle;
 use crate::queue::{Credit, Queue};
 use crate::slot::{NOT_READY, Slot, Sort};
 
-/// What the thread has in one domain.
-struct Local {
-    core: WeakHandle,
-    /// The slot of ordinary sections; null until the first, or when its last user has gone.
-    slot: *const Slot,
-    /// Whether `slot` is kept registered because [`crate::read`] was called.
-    implicit: bool,
-    /// The slots of QSBR handles.
-    others: Vec<*const Slot>,
-    /// Retired objects.
-    objects: Option<Arc<Queue>>,
-    /// Closures given to `call`.
-    closures: Option<Arc<Queue>>,
-}
+mod table;
+
+pub(crate) use table::ended;
+use table::{Local, Table};
 
 thread_local! {
     /// The slot for sections of the global domain, if its fast path may be used.
@@ -87,13 +76,6 @@ impl Running {
     const NOTHING: Self = Self { depth: 0, core: ptr::null(), credit: ptr::null() };
 }
 
-#[derive(Default)]
-struct Table {
-    locals: RefCell<Vec<Local>>,
-    /// The sentinel is gone: every registration ends with its section.
-    exiting: Cell<bool>,
-}
-
 struct Sentinel;
 
 impl Drop for Sentinel {
@@ -102,115 +84,11 @@ impl Drop for Sentinel {
     }
 }
 
-impl Table {
-    /// The thread's table; made if need be.
-    fn get() -> &'static Self {
-        let table = TABLE.get();
-        if !table.is_null() {
-            // SAFETY: made below by this thread and freed by `free_if_empty` only, which nobody calls
-            // while a borrow of the table is in use.
-            return unsafe { &*table };
-        }
-        let exiting = SENTINEL.try_with(|_| ()).is_err();
-        let table =
-            Box::into_raw(Box::new(Self { exiting: Cell::new(exiting), ..Self::default() }));
-        TABLE.set(table);
-        // SAFETY: as above.
-        unsafe { &*table }
-    }
-
-    /// The thread's table, if it has one.
-    fn existing() -> Option<&'static Self> {
-        let table = TABLE.get();
-        // SAFETY: see `get`.
-        unsafe { table.as_ref() }
-    }
-
-    /// Calls `f` with what the thread has in a domain; made if need be. `f` runs no user code.
-    fn with_local<R>(
-        &self,
-        core: &Core,
-        handle: impl FnOnce() -> Handle,
-        f: impl FnOnce(&mut Local) -> R,
-    ) -> R {
-        let mut locals = self.locals.borrow_mut();
-        let index = locals.iter().position(|local| ptr::eq(local.core.as_ptr(), core));
-        let index = index.unwrap_or_else(|| {
-            forget_last_queues();
-            locals.retain(|local| local.core.is_alive());
-            let handle = handle();
-            fork::remember(&handle);
-            locals.push(Local {
-                core: handle.downgrade(),
-                slot: ptr::null(),
-                implicit: false,
-                others: Vec::new(),
-                objects: None,
-                closures: None,
-            });
-            locals.len() - 1
-        });
-        f(&mut locals[index])
-    }
-
-    /// At the end of a thread: forgets domains in which it has nothing left, and the table with the
-    /// last of them. The caller uses no reference to the table afterwards.
-    fn free_if_empty() {
-        let Some(table) = Self::existing().filter(|table| table.exiting.get()) else { return };
-        let mut locals = table.locals.borrow_mut();
-        locals.retain(|local| {
-            !(local.slot.is_null() && local.others.is_empty()) && local.core.is_alive()
-        });
-        let empty = locals.is_empty();
-        drop(locals);
-        if empty {
-            let table = TABLE.replace(ptr::null_mut());
-            // SAFETY: made by `get` from a box, and no longer reachable.
-            drop(unsafe { Box::from_raw(table) });
-        }
-    }
-}
-
-impl Local {
-    /// The slot for ordinary sections; registers if there is none.
-    fn slot(&mut self, core: &Core) -> &'static Slot {
-        if self.slot.is_null() {
-            self.slot = core.register(token(), Sort::Ordinary);
-        }
-        // SAFETY: the domain is alive (`core`), and so are its slots; the lifetime is cut to the
-        // domain's by the callers.
-        unsafe { &*self.slot }
-    }
-
-    /// Unregisters the slot if nobody uses it.
-    fn unregister_if_unused(&mut self, core: &Core) {
-        // SAFETY: not null only while registered with the domain, which is alive (`core`).
-        if let Some(slot) = unsafe { self.slot.as_ref() }
-            && slot.references() == 0
-            && slot.is_quiescent()
-        {
-            if FAST.get() == self.slot {
-                FAST.set(&raw const NOT_READY);
-            }
-            self.slot = ptr::null();
-            core.unregister(slot);
-        }
-    }
-
-    /// All slots of this thread in the domain. The domain must be alive.
-    fn slots(&self) -> impl Iterator<Item = &Slot> {
-        // SAFETY: not null only while registered; the domain is alive by this function's contract.
-        let ordinary = unsafe { self.slot.as_ref() };
-        // SAFETY: in the list only while registered; as above.
-        ordinary.into_iter().chain(self.others.iter().map(|slot| unsafe { &**slot }))
-    }
-}
-
 /// The slot for implicit sections in a domain; registers on first use.
 #[cold]
 pub(crate) fn implicit_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
     let table = Table::get();
-    table.with_local(core, handle, |local| {
+    table.with_section(core, handle, |local| {
         let slot = local.slot(core);
         if table.exiting.get() {
             slot.mark_leaving();
@@ -224,8 +102,8 @@ pub(crate) fn implicit_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Sl
 
 /// The slot of the thread's ordinary sections in a domain, if it is registered there.
 pub(crate) fn existing_slot(core: &Core) -> Option<&Slot> {
-    let locals = Table::existing()?.locals.borrow();
-    let local = locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core))?;
+    let locals = Table::existing()?.locals();
+    let local = locals.get(core)?;
     // SAFETY: not null only while registered with the domain, which is alive (`core`).
     unsafe { local.slot.as_ref() }
 }
@@ -239,7 +117,7 @@ pub(crate) fn make_fast(slot: &'static Slot) {
 
 /// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
 pub(crate) fn handle_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
-    Table::get().with_local(core, handle, |local| {
+    Table::get().with_section(core, handle, |local| {
         let slot = local.slot(core);
         slot.acquire(1);
         slot
@@ -251,12 +129,13 @@ pub(crate) fn release_handle(core: &Core, handle: impl FnOnce() -> Handle, slot:
     slot.release();
     let table = Table::get();
     table.with_local(core, handle, |local| local.unregister_if_unused(core));
+    table.forget_unused(core);
     Table::free_if_empty();
 }
 
 /// A slot of its own for a QSBR handle.
 pub(crate) fn qsbr_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
-    Table::get().with_local(core, handle, |local| {
+    Table::get().with_section(core, handle, |local| {
         let slot = core.register(token(), Sort::Qsbr);
         local.others.push(slot);
         slot
@@ -268,6 +147,7 @@ pub(crate) fn release_other(core: &Core, handle: impl FnOnce() -> Handle, slot: 
     let table = Table::get();
     table.with_local(core, handle, |local| local.others.retain(|other| !ptr::eq(*other, slot)));
     core.unregister(slot);
+    table.forget_unused(core);
     Table::free_if_empty();
 }
 
@@ -275,11 +155,10 @@ pub(crate) fn release_other(core: &Core, handle: impl FnOnce() -> Handle, slot: 
 pub(crate) fn left_last_section(slot: &Slot) {
     let core = slot.core();
     let table = Table::get();
-    if let Some(local) =
-        table.locals.borrow_mut().iter_mut().find(|l| ptr::eq(l.core.as_ptr(), core))
-    {
+    if let Some(local) = table.locals().get_mut(core) {
         local.unregister_if_unused(core);
     }
+    table.forget_unused(core);
     Table::free_if_empty();
 }
 
@@ -296,7 +175,8 @@ fn leave_thread() {
     table.exiting.set(true);
     forget_last_queues();
     let mut orphans = Vec::new();
-    for local in table.locals.borrow_mut().iter_mut() {
+    let mut locals = table.locals();
+    for local in locals.iter_mut() {
         let Some(handle) = local.core.upgrade() else {
             continue;
         };
@@ -310,6 +190,8 @@ fn leave_thread() {
         local.unregister_if_unused(&handle);
         orphans.push((handle, local.objects.take(), local.closures.take()));
     }
+    locals.keep_used();
+    drop(locals);
     Table::free_if_empty();
     cache::clear();
     // A handle may be the last by now. Then its domain ends here, and runs callbacks: they find no
@@ -346,9 +228,8 @@ impl Own {
     pub(crate) fn in_domain(core: &Core) -> Self {
         let mut own = Self::default();
         if let Some(table) = Table::existing() {
-            let locals = table.locals.borrow();
-            let local = locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core));
-            local.into_iter().flat_map(Local::slots).for_each(|slot| own.count(slot));
+            let locals = table.locals();
+            locals.get(core).into_iter().flat_map(Local::slots).for_each(|slot| own.count(slot));
         }
         if core.foreign.is_some() {
             foreign::own().filter(|slot| ptr::eq(slot.core_ptr(), core)).for_each(|s| own.count(s));
@@ -426,14 +307,12 @@ fn find_queue(
 
 /// The thread's queue of retired objects in a domain, if it ever retired anything there.
 pub(crate) fn existing_objects(core: &Core) -> Option<Arc<Queue>> {
-    let locals = Table::existing()?.locals.borrow();
-    locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core))?.objects.clone()
+    Table::existing()?.locals().get(core)?.objects.clone()
 }
 
 /// The thread's queue of closures in a domain, if it ever queued one there.
 pub(crate) fn existing_closures(core: &Core) -> Option<Arc<Queue>> {
-    let locals = Table::existing()?.locals.borrow();
-    locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core))?.closures.clone()
+    Table::existing()?.locals().get(core)?.closures.clone()
 }
 
 /// Has the sections that the thread is in, of whatever domains, see to what waits when they end; a QSBR
@@ -445,27 +324,29 @@ pub(crate) fn make_overdue() {
 /// Whether the thread owes something in a domain, an object or a closure.
 pub(crate) fn owes(core: &Core) -> bool {
     let Some(table) = Table::existing() else { return false };
-    let locals = table.locals.borrow();
-    let local = locals.iter().find(|local| ptr::eq(local.core.as_ptr(), core));
-    let queues = local.into_iter().flat_map(|local| local.objects.iter().chain(&local.closures));
+    let locals = table.locals();
+    let queues = locals.get(core).into_iter().flat_map(Local::queues);
     // All of them: who looks is forgiven what there is room for by now.
     queues.filter(|queue| queue.purse().owes(core)).count() != 0
 }
 
+/// The thread has gone over the limit in a domain, in which it has a queue.
+pub(crate) fn note_debt(core: &Core) {
+    if let Some(table) = Table::existing() {
+        table.locals().note_debt(core);
+    }
+}
+
 /// Whether the thread owes something in some domain, as far as it knows.
 pub(crate) fn has_debts() -> bool {
-    let Some(table) = Table::existing() else { return false };
-    let locals = table.locals.borrow();
-    let alive = locals.iter().filter(|local| local.core.is_alive());
-    let mut queues = alive.flat_map(|local| local.objects.iter().chain(&local.closures));
-    queues.any(|queue| queue.purse().allowance().owes())
+    Table::existing().is_some_and(|table| table.locals().debtors().next().is_some())
 }
 
 /// The domains in which the thread has gone over the limit, and its queues there.
 pub(crate) fn debtors() -> Vec<(Handle, Arc<Queue>, Debt)> {
     let Some(table) = Table::existing() else { return Vec::new() };
-    let locals = table.locals.borrow();
-    let owing = locals.iter().flat_map(|local| {
+    let mut locals = table.locals();
+    let owing = locals.debtors().flat_map(|local| {
         let queues = [(&local.objects, Debt::Objects), (&local.closures, Debt::Closures)];
         queues.into_iter().filter_map(|(queue, debt)| {
             let queue = queue.as_ref().filter(|queue| queue.purse().allowance().owes())?;
@@ -510,12 +391,12 @@ impl Sections {
 fn each_section(f: impl FnOnce(&mut dyn Iterator<Item = &Slot>)) {
     let is_section = |slot: &&Slot| !slot.is_quiescent();
     let Some(table) = Table::existing() else { return f(&mut foreign::own().filter(is_section)) };
-    let locals = table.locals.borrow();
+    let mut locals = table.locals();
     // A domain must not end while its slots are looked at; nor here and now, under the borrow, if
     // this comes to be its last handle: that would run callbacks.
-    let handles: Vec<_> = locals.iter().filter_map(|local| local.core.keep()).collect();
-    let alive = locals.iter().filter(|local| local.core.is_alive());
-    f(&mut alive.flat_map(Local::slots).chain(foreign::own()).filter(is_section));
+    let mut handles = Vec::new();
+    let watched = locals.watched(&mut handles);
+    f(&mut watched.flat_map(Local::slots).chain(foreign::own()).filter(is_section));
     drop(locals);
     drop(handles);
 }

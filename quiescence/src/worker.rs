@@ -21,17 +21,21 @@ use grace::Urgency;
 
 use crate::chaos::{self, Mutant};
 use crate::core::{Attention, Core, Me};
-use crate::kind::{Handle, WeakHandle};
+use crate::kind::Handle;
 use crate::local;
 use crate::os::{clock, signals, sync, thread};
 use crate::queue::Wants;
 use crate::trace;
 
+mod tasks;
+
+use tasks::{Task, Tasks};
+
 /// Callbacks run for one queue before the next one gets its turn.
 const RUNS_PER_TURN: usize = 64;
 
 static WORKER: Mutex<State> =
-    Mutex::new(State { started: false, ends: false, domains: Vec::new() });
+    Mutex::new(State { started: false, ends: false, domains: Tasks::new() });
 static WORK: Condvar = Condvar::new();
 
 #[derive(Debug)]
@@ -40,33 +44,7 @@ struct State {
     /// The process ends, and the thread is to do so before.
     ends: bool,
     /// Domains with something to do. Not kept alive: a domain that ends runs what waits in it itself.
-    domains: Vec<Task>,
-}
-
-/// A domain with something to do.
-#[derive(Debug)]
-struct Task<H = WeakHandle> {
-    domain: H,
-    /// When it is this one's turn.
-    due: Instant,
-    /// When what has been queued has waited for company long enough.
-    close_at: Instant,
-    /// More was ready than one turn may run.
-    has_more: bool,
-}
-
-impl Task {
-    fn upgrade(self) -> Option<Task<Handle>> {
-        let Task { domain, due, close_at, has_more } = self;
-        Some(Task { domain: domain.upgrade()?, due, close_at, has_more })
-    }
-}
-
-impl Task<Handle> {
-    fn downgrade(&self) -> Task {
-        let Task { domain, due, close_at, has_more } = self;
-        Task { domain: domain.downgrade(), due: *due, close_at: *close_at, has_more: *has_more }
-    }
+    domains: Tasks,
 }
 
 /// So long from now on; as good as never, if that is beyond what the clock can say.
@@ -86,11 +64,13 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     let close_at = after(now, handle.tuning.lazy_ns());
     let wanted = handle.attention() != Attention::None;
     let due = if wanted { now + sync::TICK } else { close_at };
-    // Those that have ended may be due much later.
-    state.domains.retain(|task| task.domain.is_alive());
-    state.domains.push(Task { domain: handle.downgrade(), due, close_at, has_more: false });
+    let task = Task { domain: handle.downgrade(), due, close_at, has_more: false };
+    let first = state.domains.add(task);
     let refused = if state.started {
-        WORK.notify_one();
+        // Else the worker wakes up before it is this one's turn, and sees it then.
+        if first {
+            WORK.notify_one();
+        }
         Vec::new()
     } else {
         start(&mut state)
@@ -116,11 +96,8 @@ pub(crate) fn attend(handle: &Handle) -> bool {
     }
     let mut state = sync::lock(&WORKER);
     let now = Instant::now();
-    let this = ptr::from_ref::<Core>(handle);
     // If it is not in the list, the worker is looking after it, and sees what there is to do when it is done.
-    for task in state.domains.iter_mut().filter(|task| ptr::eq(task.domain.as_ptr(), this)) {
-        task.due = task.due.min(now);
-    }
+    state.domains.change(ptr::from_ref::<Core>(handle), |task| task.due = task.due.min(now));
     WORK.notify_one();
     true
 }
@@ -129,13 +106,21 @@ pub(crate) fn attend(handle: &Handle) -> bool {
 pub(crate) fn retune(handle: &Handle) {
     let mut state = sync::lock(&WORKER);
     let close_at = after(Instant::now(), handle.tuning.lazy_ns());
-    let this = ptr::from_ref::<Core>(handle);
     // If it is not in the list, the worker is looking after it, and sees the tuning when it is done.
-    for task in state.domains.iter_mut().filter(|task| ptr::eq(task.domain.as_ptr(), this)) {
+    state.domains.change(ptr::from_ref::<Core>(handle), |task| {
         task.close_at = task.close_at.min(close_at);
         task.due = task.due.min(task.close_at);
-    }
+    });
     WORK.notify_one();
+}
+
+/// A domain ends. None of our locks is held. However patient it was, its memory does not wait for its turn.
+pub(crate) fn forget(core: &Core) {
+    // Relaxed: set by whoever had a handle; what is in the list has been announced.
+    if core.queues.announced.load(Relaxed) {
+        let forgotten = sync::lock(&WORKER).domains.remove(core);
+        drop(forgotten);
+    }
 }
 
 /// Starts the thread. If the system gives none, the callbacks wait for their threads' next updates
@@ -147,7 +132,7 @@ fn start(state: &mut State) -> Vec<Handle> {
     if state.started {
         return Vec::new();
     }
-    let refused = state.domains.drain(..).filter_map(|task| task.domain.upgrade());
+    let refused = state.domains.take_all().into_iter().filter_map(|task| task.domain.upgrade());
     let refused: Vec<_> = refused.collect();
     refused.iter().for_each(|handle| handle.queues.announced.store(false, Relaxed));
     refused
@@ -173,11 +158,8 @@ fn run() {
             state.started = false;
             return;
         }
-        let now = Instant::now();
-        let (due, later) = state.domains.drain(..).partition(|task| task.due <= now);
-        state.domains = later;
+        let due = state.domains.take_due(Instant::now());
         drop(state);
-        let due: Vec<Task> = due;
         let mut tasks: Vec<Task<Handle>> = due.into_iter().filter_map(Task::upgrade).collect();
         tasks.iter_mut().for_each(tend);
         trace::deliver();
@@ -188,7 +170,7 @@ fn run() {
             let attention = attention_or_forget(task);
             restless |= attention == Attention::AtOnce;
             if attention != Attention::None {
-                state.domains.push(task.downgrade());
+                state.domains.add(task.downgrade());
             }
         }
         drop(state);
@@ -207,7 +189,7 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
     }
     while !state.ends {
         let now = Instant::now();
-        match state.domains.iter().map(|task| task.due).min() {
+        match state.domains.first_due() {
             Some(due) if due <= now => return state,
             Some(due) => state = sync::wait_for(&WORK, state, due - now),
             None => state = sync::wait(&WORK, state),
@@ -306,7 +288,7 @@ impl Held {
     pub(crate) fn after_fork(&mut self) {
         self.0.started = false;
         self.0.ends = false;
-        self.0.domains.clear();
+        self.0.domains.take_all();
     }
 }
 
@@ -413,9 +395,7 @@ mod tests {
         let ended: Vec<_> = (0..10).map(|_| patient().kind().handle().downgrade()).collect();
         let _last = patient();
         let state = sync::lock(&WORKER);
-        let is_ended =
-            |task: &Task| ended.iter().any(|one| ptr::eq(one.as_ptr(), task.domain.as_ptr()));
-        assert_eq!(state.domains.iter().filter(|task| is_ended(task)).count(), 0);
+        assert_eq!(ended.iter().filter(|one| state.domains.has(one.as_ptr())).count(), 0);
     }
 
     /// Nobody gets around the budget by wanting nothing for a moment, after which the domain is

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, Once};
 
+use crate::by_domain::ByDomain;
 use crate::core;
 use crate::intrusive::hash_table_worker;
 use crate::kind::{Handle, WeakHandle};
@@ -18,8 +19,8 @@ use crate::os::{clock, exit, fence, percpu, sync};
 use crate::srcu::track;
 use crate::{defer, lane, local, queue, restart, retired, serve, tuning, worker};
 
-/// The domains in use, so that a fork finds them.
-static DOMAINS: Mutex<Vec<WeakHandle>> = Mutex::new(Vec::new());
+/// The domains in use, so that a fork finds them. One that ends takes itself out ([`forget`]).
+static DOMAINS: Mutex<ByDomain<WeakHandle>> = Mutex::new(ByDomain::new());
 
 /// The system calls us at every fork, from the first domain on.
 static INSTALL: Once = Once::new();
@@ -30,11 +31,16 @@ pub(crate) fn remember(handle: &Handle) {
     watch();
     let mut domains = sync::lock(&DOMAINS);
     if !handle.known.swap(true, Relaxed) {
-        domains.retain(WeakHandle::is_alive);
-        domains.push(handle.downgrade());
+        domains.insert(handle.downgrade());
     }
     drop(domains);
     serve::attend();
+}
+
+/// A domain that is known ends. None of our locks is held.
+pub(crate) fn forget(core: &core::Core) {
+    let forgotten = sync::lock(&DOMAINS).remove(core);
+    drop(forgotten);
 }
 
 /// Has the system call us at every fork from now on, if it does not yet.
@@ -45,9 +51,10 @@ pub(crate) fn watch() {
     });
 }
 
-/// All domains in use.
-pub(crate) fn domains() -> Vec<Handle> {
-    sync::lock(&DOMAINS).iter().filter_map(WeakHandle::upgrade).collect()
+/// The domains in use, so many at most, and how many there are.
+pub(crate) fn domains(max: usize) -> (Vec<Handle>, usize) {
+    let domains = sync::lock(&DOMAINS);
+    (domains.iter().filter_map(WeakHandle::upgrade).take(max).collect(), domains.len())
 }
 
 /// How long the orderly end of a process waits for other threads' sections, at most.
@@ -56,7 +63,7 @@ const FINISH_NS: u64 = 200_000_000;
 /// At an orderly end of the process: runs what waits. Where other threads stay in sections, not for ever.
 extern "C" fn finish() {
     let deadline_ns = clock::monotonic_ns().saturating_add(FINISH_NS);
-    let mut domains = domains();
+    let (mut domains, _) = domains(usize::MAX);
     // What C queues expects to be lost here, as with liburcu: what it looks at may be gone.
     domains.retain(|handle| handle.foreign.is_none());
     // All of them each time: a callback of one may queue in another.
@@ -84,7 +91,7 @@ fn end_threads(deadline_ns: u64) {
 /// them and are dropped first.
 struct Held {
     domains_held: Vec<DomainHeld>,
-    domains: MutexGuard<'static, Vec<WeakHandle>>,
+    domains: MutexGuard<'static, ByDomain<WeakHandle>>,
     worker: worker::Held,
     tables: hash_table_worker::Held,
     retired: retired::Held,
@@ -260,8 +267,7 @@ pub(crate) fn in_child<L>(held: L, child: impl FnOnce() -> i32) -> std::io::Resu
 /// The domain at this address, if it is still the one with this identity.
 pub(crate) fn find(core: *const core::Core, identity: usize) -> Option<Handle> {
     let domains = sync::lock(&DOMAINS);
-    let found = domains.iter().find(|domain| std::ptr::eq(domain.as_ptr(), core));
-    let handle = found.and_then(WeakHandle::upgrade);
+    let handle = domains.get(core).and_then(WeakHandle::upgrade);
     // Before the handle may go, which may be the last, and run callbacks.
     drop(domains);
     handle.filter(|handle| handle.identity() == identity)

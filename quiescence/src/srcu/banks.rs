@@ -122,7 +122,7 @@ impl Banks {
         let bank = if wrong { (self.index.load(Relaxed) & 1) as Bank } else { entry.bank() };
         chaos::point(Point::LeaveBeforeStore);
         if entry.0 > 1 {
-            track::forget(entry.0 >> 1);
+            track::forget(self, entry.0 >> 1);
         }
         compiler_fence(SeqCst); // as in `enter`
         if !self.counts.try_increment(UNLOCKS + bank) {

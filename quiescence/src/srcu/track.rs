@@ -5,6 +5,7 @@
 //! table each, so it is for looking into a stall, not for every day.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::panic::Location;
 use std::sync::{Mutex, MutexGuard};
 
@@ -14,7 +15,6 @@ use crate::os::{clock, sync, thread};
 /// A guard that lives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Live {
-    banks: usize,
     /// Where it was taken.
     pub(crate) place: &'static Location<'static>,
     /// The thread that took it, as the system knows it; it may be held by another one, or by none, by now.
@@ -23,11 +23,18 @@ pub(crate) struct Live {
     pub(crate) since_ns: u64,
 }
 
-/// Live guards, in the order in which they were taken.
+/// Live guards, by the address of their domain's banks and their tickets: those of one domain in the order in which they
+/// were taken.
 #[derive(Debug)]
 struct Table {
-    live: BTreeMap<u64, Live>,
+    live: BTreeMap<(usize, u64), Live>,
     last: u64,
+}
+
+/// The keys of a domain's guards.
+fn of_domain(banks: &Banks) -> RangeInclusive<(usize, u64)> {
+    let banks = std::ptr::from_ref(banks).addr();
+    (banks, 0)..=(banks, u64::MAX)
 }
 
 static TABLE: Mutex<Table> = Mutex::new(Table { live: BTreeMap::new(), last: 0 });
@@ -36,36 +43,35 @@ static TABLE: Mutex<Table> = Mutex::new(Table { live: BTreeMap::new(), last: 0 }
 #[cold]
 pub(super) fn note(banks: &Banks, place: &'static Location<'static>) -> u64 {
     let banks = std::ptr::from_ref(banks).addr();
-    let live = Live { banks, place, thread: thread::id(), since_ns: clock::monotonic_ns() };
+    let live = Live { place, thread: thread::id(), since_ns: clock::monotonic_ns() };
     let mut table = sync::lock(&TABLE);
     table.last += 1;
     let ticket = table.last;
-    table.live.insert(ticket, live);
+    table.live.insert((banks, ticket), live);
     ticket
 }
 
 /// The guard with this ticket has ended.
 #[cold]
-pub(super) fn forget(ticket: u64) {
-    sync::lock(&TABLE).live.remove(&ticket);
+pub(super) fn forget(banks: &Banks, ticket: u64) {
+    sync::lock(&TABLE).live.remove(&(std::ptr::from_ref(banks).addr(), ticket));
 }
 
 /// The oldest listed guard of a domain, and how many there are.
 pub(crate) fn oldest(banks: &Banks) -> Option<(Live, usize)> {
-    let banks = std::ptr::from_ref(banks).addr();
     let table = sync::lock(&TABLE);
-    let mut of_domain = table.live.values().filter(|live| live.banks == banks);
-    let oldest = *of_domain.next()?;
-    Some((oldest, of_domain.count() + 1))
+    let mut live = table.live.range(of_domain(banks));
+    let (_, oldest) = live.next()?;
+    Some((*oldest, live.count() + 1))
 }
 
 /// The domain has ended, and its guards with it: a leaked one is not to be taken for one of the next domain in its
 /// place.
 pub(super) fn forget_all(banks: &Banks) {
-    let banks = std::ptr::from_ref(banks).addr();
     let mut table = sync::lock(&TABLE);
-    if !table.live.is_empty() {
-        table.live.retain(|_, live| live.banks != banks);
+    while let Some((key, _)) = table.live.range(of_domain(banks)).next() {
+        let key = *key;
+        table.live.remove(&key);
     }
 }
 
