@@ -15,7 +15,7 @@ use crate::fatal::fatal;
 use crate::flavor::{self, Flavor};
 use crate::reader::{self, Pool};
 use crate::signals::{self, Before};
-use crate::{defer, removed};
+use crate::{defer, hazard, removed};
 
 /// What is held while the memory is copied.
 struct Held {
@@ -69,6 +69,7 @@ extern "C" fn child() {
     let Some(Held { mut pool, mut workers, signals }) = take() else { return };
     pool.after_fork();
     defer::after_fork();
+    hazard::after_fork();
     workers.after_fork();
     drop((pool, workers));
     signals.restore();

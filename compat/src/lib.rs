@@ -14,6 +14,7 @@ mod defer;
 mod fatal;
 mod flavor;
 mod fork;
+mod hazard;
 mod lfht;
 mod poll;
 mod queues;

@@ -1,5 +1,11 @@
 //! Faults that programs have shown, one module a kind of fault, each test named after what went wrong. The programs in C
 //! and C++ are in `regressions/` as well, and run on our libraries.
 
+#[path = "regressions/cpp_headers.rs"]
+mod cpp_headers;
+#[path = "regressions/header_names.rs"]
+mod header_names;
 #[path = "regressions/plain_machine.rs"]
 mod plain_machine;
+#[path = "regressions/program.rs"]
+mod program;

@@ -31,10 +31,23 @@ use crate::domain::Domain;
 use crate::guard::Guard;
 use crate::kind::{AnyKind, Handle, Kind};
 use crate::local::{self, Own};
-use crate::os::fork;
+use crate::os::{fence, fork};
 use crate::queue::Queue;
 use crate::slot::{Slot, Sort};
 use crate::trace;
+
+/// The updater's half of an asymmetric fence, for protocols of a program's own, hazard pointers
+/// say: a full fence in every thread of the process, where it stands. The other half is a
+/// compiler's fence where [`fences`](crate::fences) returns
+/// [`Membarrier`](crate::Fences::Membarrier), else a sequentially consistent one. As a pair they
+/// order like two of the latter.
+///
+/// One system call under membarrier, a few microseconds. If the kernel refuses it, which it did not
+/// when the process started, the process aborts with a message: nothing else in user space can
+/// replace it.
+pub fn heavy_fence() {
+    fence::heavy(std::iter::empty());
+}
 
 /// One thread's place as a reader: liburcu's `struct urcu_reader`, of 256 bytes. All zeroes is one that is not
 /// registered. Its first word is the reader's own: what its program calls `ctr`.

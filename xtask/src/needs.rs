@@ -101,13 +101,22 @@ pub fn met_for(what: &str, needs: &[Need]) -> bool {
 }
 
 fn skip(need: Need, part: &str) {
-    static SKIPPED: AtomicUsize = AtomicUsize::new(0);
     let expected = std::env::var(EXPECT).unwrap_or_default();
     let (word, missing, package) = (need.word(), need.missing(), need.package());
     assert!(
         !expected.split(',').any(|expected| expected == word),
         "{EXPECT} lists {word}, and there is no {missing}: install {package}"
     );
+    say(part, missing, package);
+}
+
+/// Says that the rest of a test is skipped for want of something of the system's.
+pub fn skipped(missing: &str, install: &str) {
+    say("", missing, install);
+}
+
+fn say(part: &str, missing: &str, package: &str) {
+    static SKIPPED: AtomicUsize = AtomicUsize::new(0);
     // Relaxed: a number for people.
     let number = SKIPPED.fetch_add(1, Relaxed) + 1;
     let thread = std::thread::current();

@@ -27,7 +27,7 @@
 extern "C" {
 #else
 /* <unistd.h> declares it for programs that ask for more than ISO C only. */
-extern long int syscall(long int number, ...);
+extern long int syscall(long int __number, ...);
 #endif
 
 struct timespec;
@@ -52,22 +52,22 @@ static __inline__ int futex(int32_t *uaddr, int op, int32_t val,
 static __inline__ int futex_noasync(int32_t *uaddr, int op, int32_t val,
 		const struct timespec *timeout, int32_t *uaddr2, int32_t val3)
 {
-	int answer = futex(uaddr, op, val, timeout, uaddr2, val3);
+	int __answer = futex(uaddr, op, val, timeout, uaddr2, val3);
 
-	if (caa_unlikely(answer < 0 && errno == ENOSYS))
+	if (caa_unlikely(__answer < 0 && errno == ENOSYS))
 		return compat_futex_noasync(uaddr, op, val, timeout, uaddr2, val3);
-	return answer;
+	return __answer;
 }
 
 /* For signal handlers as well. */
 static __inline__ int futex_async(int32_t *uaddr, int op, int32_t val,
 		const struct timespec *timeout, int32_t *uaddr2, int32_t val3)
 {
-	int answer = futex(uaddr, op, val, timeout, uaddr2, val3);
+	int __answer = futex(uaddr, op, val, timeout, uaddr2, val3);
 
-	if (caa_unlikely(answer < 0 && errno == ENOSYS))
+	if (caa_unlikely(__answer < 0 && errno == ENOSYS))
 		return compat_futex_async(uaddr, op, val, timeout, uaddr2, val3);
-	return answer;
+	return __answer;
 }
 
 #ifdef __cplusplus

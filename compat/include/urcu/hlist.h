@@ -44,12 +44,12 @@ static __inline__ struct cds_hlist_node **_cds_hlist_link_to(struct cds_hlist_no
 /* At the front. */
 static __inline__ void cds_hlist_add_head(struct cds_hlist_node *newp, struct cds_hlist_head *head)
 {
-	struct cds_hlist_node *second = head->next;
+	struct cds_hlist_node *__second = head->next;
 
-	newp->next = second;
+	newp->next = __second;
 	newp->prev = (struct cds_hlist_node *) (void *) head;
-	if (second)
-		second->prev = newp;
+	if (__second)
+		__second->prev = newp;
 	head->next = newp;
 }
 

@@ -46,8 +46,8 @@ union cds_lfs_stack_ptr_t {
 	struct cds_lfs_stack *s;
 
 	cds_lfs_stack_ptr_t() : _s(0) {}
-	cds_lfs_stack_ptr_t(struct __cds_lfs_stack *stack) : _s(stack) {}
-	cds_lfs_stack_ptr_t(struct cds_lfs_stack *stack) : s(stack) {}
+	cds_lfs_stack_ptr_t(struct __cds_lfs_stack *__stack) : _s(__stack) {}
+	cds_lfs_stack_ptr_t(struct cds_lfs_stack *__stack) : s(__stack) {}
 };
 #else
 typedef union {

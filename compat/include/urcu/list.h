@@ -22,10 +22,10 @@ struct cds_list_head {
 #define CDS_INIT_LIST_HEAD(ptr)		_cds_list_join((ptr), (ptr))
 
 /* Ours: makes two elements neighbours. */
-static __inline__ void _cds_list_join(struct cds_list_head *before, struct cds_list_head *after)
+static __inline__ void _cds_list_join(struct cds_list_head *__before, struct cds_list_head *__after)
 {
-	before->next = after;
-	after->prev = before;
+	__before->next = __after;
+	__after->prev = __before;
 }
 
 /* At the front. */
@@ -71,10 +71,10 @@ static __inline__ void cds_list_move(struct cds_list_head *elem, struct cds_list
 /* Puts _new, which is on no list, where old is. */
 static __inline__ void cds_list_replace(struct cds_list_head *old, struct cds_list_head *_new)
 {
-	struct cds_list_head *before = old->prev, *after = old->next;
+	struct cds_list_head *__before = old->prev, *__after = old->next;
 
-	_cds_list_join(before, _new);
-	_cds_list_join(_new, after);
+	_cds_list_join(__before, _new);
+	_cds_list_join(_new, __after);
 }
 
 static __inline__ void cds_list_replace_init(struct cds_list_head *old, struct cds_list_head *_new)
@@ -94,12 +94,12 @@ static __inline__ int cds_list_empty(struct cds_list_head *head)
  */
 static __inline__ void cds_list_splice(struct cds_list_head *add, struct cds_list_head *head)
 {
-	struct cds_list_head *first = add->next, *last = add->prev;
+	struct cds_list_head *__first = add->next, *__last = add->prev;
 
-	if (first == add)
+	if (__first == add)
 		return;
-	_cds_list_join(last, head->next);
-	_cds_list_join(head, first);
+	_cds_list_join(__last, head->next);
+	_cds_list_join(head, __first);
 }
 
 #define cds_list_entry(ptr, type, member)	caa_container_of((ptr), type, member)

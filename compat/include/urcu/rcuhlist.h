@@ -17,13 +17,13 @@ extern "C" {
 /* At the front. Readers find it once its own links are written. */
 static __inline__ void cds_hlist_add_head_rcu(struct cds_hlist_node *newp, struct cds_hlist_head *head)
 {
-	struct cds_hlist_node *second = head->next;
+	struct cds_hlist_node *__second = head->next;
 
-	newp->next = second;
+	newp->next = __second;
 	newp->prev = (struct cds_hlist_node *) (void *) head;
 	rcu_assign_pointer(head->next, newp);
-	if (second)
-		second->prev = newp;
+	if (__second)
+		__second->prev = newp;
 }
 
 /* elem's own links stay as they are: readers who are there find back to the list. */

@@ -15,13 +15,13 @@ extern "C" {
 #endif
 
 /* Ours: newp, between two neighbours. Readers find it once its own links are written. */
-static __inline__ void _cds_list_publish(struct cds_list_head *before, struct cds_list_head *newp,
-		struct cds_list_head *after)
+static __inline__ void _cds_list_publish(struct cds_list_head *__before, struct cds_list_head *newp,
+		struct cds_list_head *__after)
 {
-	newp->prev = before;
-	newp->next = after;
-	rcu_assign_pointer(before->next, newp);
-	after->prev = newp;
+	newp->prev = __before;
+	newp->next = __after;
+	rcu_assign_pointer(__before->next, newp);
+	__after->prev = newp;
 }
 
 /* At the front. */

@@ -30,13 +30,13 @@ static __inline__ void urcu_ref_init(struct urcu_ref *ref)
 }
 
 /* Ours: one more, unless the count is bar or the largest there is. */
-static __inline__ bool _urcu_ref_get_unless(struct urcu_ref *ref, long bar)
+static __inline__ bool _urcu_ref_get_unless(struct urcu_ref *ref, long __bar)
 {
-	long count = uatomic_read(&ref->refcount), found;
+	long count = uatomic_read(&ref->refcount), __found;
 
-	for (; count != bar && count != LONG_MAX; count = found) {
-		found = uatomic_cmpxchg(&ref->refcount, count, count + 1);
-		if (found == count)
+	for (; count != __bar && count != LONG_MAX; count = __found) {
+		__found = uatomic_cmpxchg(&ref->refcount, count, count + 1);
+		if (__found == count)
 			return true;
 	}
 	return false;

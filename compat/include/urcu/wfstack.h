@@ -54,8 +54,8 @@ union cds_wfs_stack_ptr_t {
 	struct cds_wfs_stack *s;
 
 	cds_wfs_stack_ptr_t() : _s(0) {}
-	cds_wfs_stack_ptr_t(struct __cds_wfs_stack *stack) : _s(stack) {}
-	cds_wfs_stack_ptr_t(struct cds_wfs_stack *stack) : s(stack) {}
+	cds_wfs_stack_ptr_t(struct __cds_wfs_stack *__stack) : _s(__stack) {}
+	cds_wfs_stack_ptr_t(struct cds_wfs_stack *__stack) : s(__stack) {}
 };
 #else
 typedef union {

@@ -7,6 +7,7 @@ mod c;
 mod defer;
 mod environment;
 mod fork;
+mod hazard;
 mod misuse;
 mod qsbr;
 mod readers;

@@ -5,10 +5,10 @@ use std::os::unix::process::ExitStatusExt;
 use crate::c::again_within;
 
 /// Without these the test that notices does not end.
-const HANGS: [&str; 2] = ["end", "wake"];
+const HANGS: [&str; 3] = ["end", "wake", "hazard wake"];
 
 /// What is removed (see `removed` in the crate), and who notices.
-const STEPS: [(&str, &str); 17] = [
+const STEPS: [(&str, &str); 19] = [
     ("register", "readers::a_grace_period_waits_for_a_section_and_not_for_later_ones"),
     ("end", "readers::a_thread_that_ends_is_no_reader_any_more"),
     ("wake", "qsbr::going_offline_wakes_an_updater_that_sleeps"),
@@ -25,6 +25,8 @@ const STEPS: [(&str, &str); 17] = [
     ("fork mask", "fork::no_handler_runs_while_the_memory_is_copied"),
     ("surroundings", "defer::functions_are_called_by_a_registered_reader"),
     ("barrier", "defer::calls_are_made_in_order_and_a_barrier_waits_for_them"),
+    ("hazard scan", "hazard::what_is_protected_stays_until_it_is_not"),
+    ("hazard wake", "hazard::the_thread_that_reclaims_is_woken"),
     ("limit", "defer::online_threads_at_the_limit_do_not_wait_for_each_other"),
 ];
 

@@ -17,10 +17,10 @@
 
 static __inline__ caa_cycles_t caa_get_cycles(void)
 {
-	uint64_t ticks;
+	uint64_t __ticks;
 
-	__asm__ __volatile__ ("mrs %0, cntvct_el0" : "=r" (ticks));
-	return ticks;
+	__asm__ __volatile__ ("mrs %0, cntvct_el0" : "=r" (__ticks));
+	return __ticks;
 }
 
 #endif

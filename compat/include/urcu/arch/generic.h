@@ -72,11 +72,11 @@ typedef uint64_t caa_cycles_t;
 
 static __inline__ caa_cycles_t caa_get_cycles(void)
 {
-	struct timespec now;
+	struct timespec __now;
 
-	if (clock_gettime(CLOCK_MONOTONIC, &now) != 0)
+	if (clock_gettime(CLOCK_MONOTONIC, &__now) != 0)
 		return 0;
-	return (caa_cycles_t) now.tv_sec * 1000000000U + (caa_cycles_t) now.tv_nsec;
+	return (caa_cycles_t) __now.tv_sec * 1000000000U + (caa_cycles_t) __now.tv_nsec;
 }
 #endif
 #endif

@@ -66,11 +66,11 @@ _URCU_ALWAYS_INLINE void _urcu_bp_read_lock(void)
  */
 _URCU_ALWAYS_INLINE void _urcu_bp_read_unlock(void)
 {
-	unsigned long *word = &URCU_TLS(urcu_bp_reader)->ctr;
-	unsigned long now = *word;
+	unsigned long *__word = &URCU_TLS(urcu_bp_reader)->ctr;
+	unsigned long __now = *__word;
 
-	urcu_assert((now & URCU_BP_GP_CTR_NEST_MASK) != 0);
-	_urcu_common_announce(word, now - URCU_BP_GP_COUNT, !urcu_bp_has_sys_membarrier);
+	urcu_assert((__now & URCU_BP_GP_CTR_NEST_MASK) != 0);
+	_urcu_common_announce(__word, __now - URCU_BP_GP_COUNT, !urcu_bp_has_sys_membarrier);
 }
 
 /* Whether the calling thread is in a section: not 0 if so. Asking registers nobody. */

@@ -73,17 +73,17 @@ _URCU_ALWAYS_INLINE void urcu_common_wake_up_gp(struct urcu_gp *gp)
  * Writes a reader's word, between what it did before and what it does after. On x86 an exchange is
  * the store and the fences in one; elsewhere release is all that is needed before.
  */
-_URCU_ALWAYS_INLINE void _urcu_common_announce(unsigned long *word, unsigned long value, int fence)
+_URCU_ALWAYS_INLINE void _urcu_common_announce(unsigned long *__word, unsigned long __value, int __fence)
 {
 #ifdef URCU_ARCH_X86
-	if (fence) {
-		(void) __atomic_exchange_n(word, value, __ATOMIC_SEQ_CST);
+	if (__fence) {
+		(void) __atomic_exchange_n(__word, __value, __ATOMIC_SEQ_CST);
 		return;
 	}
 #endif
 	cmm_barrier();
-	__atomic_store_n(word, value, __ATOMIC_RELEASE);
-	if (fence)
+	__atomic_store_n(__word, __value, __ATOMIC_RELEASE);
+	if (__fence)
 		cmm_smp_mb();
 	else
 		cmm_barrier();
@@ -93,34 +93,34 @@ _URCU_ALWAYS_INLINE void _urcu_common_announce(unsigned long *word, unsigned lon
  * A thread's word is written by the thread alone, and by its signal handlers, which leave it as it
  * was: a plain load.
  */
-_URCU_ALWAYS_INLINE void _urcu_common_read_lock(unsigned long *word, const unsigned long *gp_ctr, int fence)
+_URCU_ALWAYS_INLINE void _urcu_common_read_lock(unsigned long *__word, const unsigned long *gp_ctr, int __fence)
 {
-	unsigned long now = *word;
+	unsigned long __now = *__word;
 
-	urcu_assert((now & URCU_GP_CTR_NEST_MASK) != URCU_GP_CTR_NEST_MASK);
-	if (caa_likely((now & URCU_GP_CTR_NEST_MASK) == 0))
-		_urcu_common_announce(word, __atomic_load_n(gp_ctr, __ATOMIC_ACQUIRE), fence);
+	urcu_assert((__now & URCU_GP_CTR_NEST_MASK) != URCU_GP_CTR_NEST_MASK);
+	if (caa_likely((__now & URCU_GP_CTR_NEST_MASK) == 0))
+		_urcu_common_announce(__word, __atomic_load_n(gp_ctr, __ATOMIC_ACQUIRE), __fence);
 	else
-		__atomic_store_n(word, now + URCU_GP_COUNT, __ATOMIC_RELEASE);
+		__atomic_store_n(__word, __now + URCU_GP_COUNT, __ATOMIC_RELEASE);
 }
 
 /* Answers whether that was the outermost section. */
-_URCU_ALWAYS_INLINE int _urcu_common_read_unlock(unsigned long *word, int fence)
+_URCU_ALWAYS_INLINE int _urcu_common_read_unlock(unsigned long *__word, int __fence)
 {
-	unsigned long now = *word;
+	unsigned long __now = *__word;
 
-	urcu_assert((now & URCU_GP_CTR_NEST_MASK) != 0);
-	if (caa_likely((now & URCU_GP_CTR_NEST_MASK) == URCU_GP_COUNT)) {
-		_urcu_common_announce(word, now - URCU_GP_COUNT, fence);
+	urcu_assert((__now & URCU_GP_CTR_NEST_MASK) != 0);
+	if (caa_likely((__now & URCU_GP_CTR_NEST_MASK) == URCU_GP_COUNT)) {
+		_urcu_common_announce(__word, __now - URCU_GP_COUNT, __fence);
 		return 1;
 	}
-	__atomic_store_n(word, now - URCU_GP_COUNT, __ATOMIC_RELEASE);
+	__atomic_store_n(__word, __now - URCU_GP_COUNT, __ATOMIC_RELEASE);
 	return 0;
 }
 
-_URCU_ALWAYS_INLINE int _urcu_common_read_ongoing(const unsigned long *word)
+_URCU_ALWAYS_INLINE int _urcu_common_read_ongoing(const unsigned long *__word)
 {
-	return (*word & URCU_GP_CTR_NEST_MASK) != 0;
+	return (*__word & URCU_GP_CTR_NEST_MASK) != 0;
 }
 
 #ifdef __cplusplus

@@ -1,0 +1,187 @@
+//! The thread that reclaims what hazard pointers protect no longer. It starts with the first object
+//! that is retired, and ends when there has been nothing to do for ten seconds.
+//!
+//! Its state is one word. Who retires the first object of a look asks for it ([`wake`]): the state
+//! becomes [`WANTED`], from whatever it was. The runner says [`LOOKING`] before it looks, and
+//! [`ASLEEP`] or [`ABSENT`] by a compare-exchange from that, which fails if somebody has asked
+//! meanwhile. So each request is followed by a look [HP-3].
+//!
+//! After a look that found something it waits for company, a millisecond: a steady flow of objects
+//! is one look a millisecond, and no system call of those who retire. Who waits for room ends that.
+
+use std::cell::Cell;
+use std::ffi::{c_uint, c_void};
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::time::{Duration, Instant};
+
+use super::{look, may_wait};
+use crate::flavor::Flavor;
+use crate::undisturbed::with_errno;
+use crate::{reader, removed, signals};
+
+/// There is no runner.
+const ABSENT: u32 = 0;
+/// It waits until it is wanted.
+const ASLEEP: u32 = 1;
+/// It looks, or waits for company.
+const LOOKING: u32 = 2;
+/// It is to look from the beginning.
+const WANTED: u32 = 3;
+
+static STATE: AtomicU32 = AtomicU32::new(ABSENT);
+
+/// Counts those who would not have it wait for company, and the looks that are over for those who
+/// wait for room.
+static HURRY: AtomicU32 = AtomicU32::new(0);
+static LOOKS: AtomicU32 = AtomicU32::new(0);
+
+const COMPANY: Duration = Duration::from_millis(1);
+const IDLE_AFTER: Duration = Duration::from_secs(10);
+const ROOM_WITHIN: Duration = Duration::from_millis(10);
+
+thread_local! {
+    /// Whether the calling thread is the runner.
+    static IS_THIS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread is the runner: a deleter runs.
+pub(super) fn is_this() -> bool {
+    IS_THIS.get()
+}
+
+/// Sleeps while the word is `expected`, but no longer than that. May return early.
+fn sleep(word: &AtomicU32, expected: u32, at_most: Duration) {
+    let timeout = libc::timespec {
+        tv_sec: at_most.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(at_most.subsec_nanos() as i32),
+    };
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: a word that stays, and a time.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, expected, &raw const timeout)
+    };
+}
+
+fn wake_sleepers(word: &AtomicU32) {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: a wake-up of those who sleep on a word of ours.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, i32::MAX) };
+}
+
+/// Whether there is no runner: the system gave none, or a fork did not bring it along.
+pub(super) fn is_absent() -> bool {
+    STATE.load(Relaxed) == ABSENT // a hint; `wake` finds out
+}
+
+/// Has the runner look at all that was retired by now.
+#[cold]
+pub(super) fn wake() {
+    // AcqRel: pairs with the runner's exchanges [HP-3]: what comes before this is seen by its next
+    // look.
+    match STATE.swap(WANTED, AcqRel) {
+        ABSENT => with_errno(start),
+        ASLEEP if !removed::is("hazard wake") => with_errno(|| wake_sleepers(&STATE)),
+        _ => {}
+    }
+}
+
+/// Starts a thread that takes no signals. If the system gives none, the next one to retire tries
+/// again.
+fn start() {
+    extern "C" fn main(_: *mut c_void) -> *mut c_void {
+        // SAFETY: asks for a number.
+        let thread = unsafe { libc::pthread_self() };
+        // SAFETY: the thread's own name, a C string of less than 16 bytes.
+        unsafe { libc::pthread_setname_np(thread, c"hazard_pointer".as_ptr()) };
+        IS_THIS.set(true);
+        // Deleters may read by C's functions, as callbacks may.
+        if Flavor::Memb.is_attached() {
+            reader::quiescence_urcu_reader(Flavor::Memb.index() as c_uint);
+        }
+        run();
+        ptr::null_mut()
+    }
+    let mut thread = MaybeUninit::uninit();
+    let create = || {
+        // SAFETY: the function takes anything; the thread's number is written if this returns 0.
+        unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), main, ptr::null_mut()) }
+    };
+    if signals::blocked(create) == 0 {
+        // SAFETY: written.
+        let thread = unsafe { thread.assume_init() };
+        // SAFETY: a thread that nobody else knows.
+        unsafe { libc::pthread_detach(thread) };
+    } else {
+        // AcqRel: as in `wake`.
+        STATE.swap(ABSENT, AcqRel);
+    }
+}
+
+fn run() {
+    loop {
+        // AcqRel: pairs with the exchange in `wake` [HP-3].
+        STATE.swap(LOOKING, AcqRel);
+        let hurry = HURRY.load(Acquire); // pairs with the addition in `wait_for_room`
+        let found = look();
+        // AcqRel: pairs with the load in `wait_for_room`; the room is there.
+        LOOKS.fetch_add(1, AcqRel);
+        wake_sleepers(&LOOKS);
+        if found != 0 {
+            sleep(&HURRY, hurry, COMPANY);
+        }
+        if rests() {
+            return;
+        }
+    }
+}
+
+/// Sleeps until the runner is wanted. True if there was nothing to do for long, and it is none any
+/// more.
+fn rests() -> bool {
+    // AcqRel, Acquire: as above.
+    if STATE.compare_exchange(LOOKING, ASLEEP, AcqRel, Acquire).is_err() {
+        return false;
+    }
+    let since = Instant::now();
+    loop {
+        sleep(&STATE, ASLEEP, IDLE_AFTER);
+        if STATE.load(Acquire) != ASLEEP {
+            return false;
+        }
+        if since.elapsed() >= IDLE_AFTER {
+            return STATE.compare_exchange(ASLEEP, ABSENT, AcqRel, Acquire).is_ok();
+        }
+    }
+}
+
+/// Waits until there is room, but 10 ms at most; not where something would wait for the calling
+/// thread meanwhile.
+#[cold]
+pub(super) fn wait_for_room(is_room: impl Fn() -> bool) {
+    if !may_wait() {
+        return;
+    }
+    let wait = || {
+        let until = Instant::now() + ROOM_WITHIN;
+        loop {
+            let looks = LOOKS.load(Acquire); // pairs with the addition in `run`
+            let left = until.saturating_duration_since(Instant::now());
+            if is_room() || left.is_zero() {
+                return;
+            }
+            // AcqRel: pairs with the load in `run`.
+            HURRY.fetch_add(1, AcqRel);
+            wake_sleepers(&HURRY);
+            sleep(&LOOKS, looks, left);
+        }
+    };
+    with_errno(wait);
+}
+
+/// In a child process, whose only thread this is.
+pub(super) fn forget() {
+    STATE.store(ABSENT, Relaxed); // no other thread sees it
+}

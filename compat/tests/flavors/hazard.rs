@@ -1,0 +1,163 @@
+//! The domain of `<hazard_pointer>`, driven as its header drives it.
+
+use std::ptr;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, fence};
+use std::thread;
+
+use crate::c::*;
+
+/// What an object begins with, as the header has it; and where it says that it was reclaimed.
+#[repr(C)]
+struct Object {
+    next: *mut Object,
+    reclaim: Option<unsafe extern "C" fn(*mut Object)>,
+    gone: *const AtomicBool,
+}
+
+/// A place, as far as the header knows it.
+type Place = AtomicPtr<Object>;
+
+unsafe extern "C" {
+    safe fn quiescence_hazard_v1_acquire() -> *const Place;
+    fn quiescence_hazard_v1_release(place: *const Place);
+    fn quiescence_hazard_v1_retire(object: *mut Object);
+}
+
+unsafe extern "C" fn reclaim(object: *mut Object) {
+    // SAFETY: from a box, below.
+    let object = unsafe { Box::from_raw(object) };
+    // SAFETY: the flag outlives the object, which its test waits for.
+    unsafe { &*object.gone }.store(true, Release);
+}
+
+fn object(gone: &AtomicBool) -> *mut Object {
+    Box::into_raw(Box::new(Object { next: ptr::null_mut(), reclaim: Some(reclaim), gone }))
+}
+
+fn retire(object: *mut Object) {
+    // SAFETY: once, and where it was it is no more.
+    unsafe { quiescence_hazard_v1_retire(object) };
+}
+
+fn acquire() -> &'static Place {
+    // SAFETY: not null, with memory; places stay.
+    unsafe { &*quiescence_hazard_v1_acquire() }
+}
+
+fn release(place: &'static Place) {
+    // SAFETY: acquired, and not released before.
+    unsafe { quiescence_hazard_v1_release(place) };
+}
+
+/// Returns when a look has begun after the call, and is over.
+fn look() {
+    for _ in 0..2 {
+        let gone = AtomicBool::new(false);
+        retire(object(&gone));
+        until(|| gone.load(Acquire));
+    }
+}
+
+#[test]
+fn what_is_protected_stays_until_it_is_not() {
+    attach();
+    let gone = AtomicBool::new(false);
+    let place = acquire();
+    let protected = object(&gone);
+    // As the header: a store, a fence, and a look whether it is still where it was.
+    place.store(protected, Release);
+    fence(SeqCst);
+    retire(protected);
+    look();
+    assert!(!gone.load(Acquire), "reclaimed while it is protected");
+    release(place);
+    look();
+    until(|| gone.load(Acquire));
+}
+
+#[test]
+fn the_thread_that_reclaims_is_woken() {
+    attach();
+    for _ in 0..200 {
+        look();
+    }
+}
+
+#[test]
+fn places_are_used_again() {
+    attach();
+    let mut places: Vec<_> = (0..100).map(|_| acquire()).collect();
+    places.sort_by_key(|place| ptr::from_ref(*place));
+    places.dedup_by_key(|place| ptr::from_ref(*place));
+    assert_eq!(places.len(), 100, "one place for each");
+    assert!(places.iter().all(|place| place.load(Relaxed).is_null()));
+    let known: Vec<_> = places.iter().map(|place| ptr::from_ref::<Place>(place).addr()).collect();
+    places.into_iter().for_each(release);
+    // Also by another thread, which keeps some at its end no longer.
+    let again = || (0..100).map(|_| acquire()).collect::<Vec<_>>();
+    let from_other = thread::spawn(move || {
+        let again = again();
+        let addresses: Vec<_> =
+            again.iter().map(|place| ptr::from_ref::<Place>(place).addr()).collect();
+        again.into_iter().for_each(release);
+        addresses
+    });
+    let from_other = from_other.join().unwrap();
+    // All but those that this thread keeps for itself, and what other tests have taken.
+    let used = from_other.iter().filter(|address| known.contains(address)).count();
+    assert!(used >= 60, "{used} of 100 were used again");
+}
+
+/// A child has no such thread: the first to retire there starts one, and finds what was retired.
+#[test]
+fn a_child_reclaims_as_well() {
+    attach();
+    look();
+    let gone: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+    let place = acquire();
+    let kept = object(gone);
+    place.store(kept, Release);
+    fence(SeqCst);
+    retire(kept);
+    look(); // and it is kept
+    // SAFETY: the child calls the library, which a fork leaves whole, and the allocator, which
+    // glibc does.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: a signal that ends the process: a child that hangs is a failure.
+        unsafe { libc::alarm(60) };
+        release(place);
+        look();
+        until(|| gone.load(Acquire));
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: a child of ours, and a place for its status.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+    assert!(!gone.load(Acquire));
+    release(place);
+    look();
+    until(|| gone.load(Acquire));
+}
+
+/// Whoever retires very many waits for room, and nobody waits where room cannot come.
+#[test]
+fn very_many_find_room() {
+    attach();
+    static ALL: AtomicBool = AtomicBool::new(false);
+    for _ in 0..20_000 {
+        retire(object(&ALL));
+    }
+    register(MEMB);
+    read_lock(MEMB);
+    for _ in 0..5_000 {
+        retire(object(&ALL));
+    }
+    read_unlock(MEMB);
+    unregister(MEMB);
+    look();
+}
