@@ -134,6 +134,10 @@ pub enum Mutant {
     SkipOne,
     /// The callbacks of a thread that has ended are forgotten.
     LostTail,
+    /// A barrier does not look again at the queue that the callbacks of ended threads move to.
+    SharedOnce,
+    /// The worker looks into one queue after the other while callbacks move between them.
+    OneByOne,
     /// Callbacks wait for company for ever.
     LazyForever,
     /// The worker is not told of callbacks.
@@ -285,8 +289,14 @@ impl Mutant {
         [Self::UnlinkedStart, Self::RelaxedLink, Self::NoOwner, Self::NoUnlink, Self::NoClaim];
 
     /// Orderings of the callback queues.
-    pub const QUEUES: [Self; 4] =
-        [Self::CookieBeforeCount, Self::NoIdleFence, Self::RelaxedOrphan, Self::RelaxedWrite];
+    pub const QUEUES: [Self; 6] = [
+        Self::CookieBeforeCount,
+        Self::NoIdleFence,
+        Self::RelaxedOrphan,
+        Self::RelaxedWrite,
+        Self::SharedOnce,
+        Self::OneByOne,
+    ];
 
     /// Steps of the tools in `sync`.
     pub const TOOLS: [Self; 4] =

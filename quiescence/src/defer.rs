@@ -21,7 +21,6 @@ mod closures;
 pub(crate) use closures::call_within_a_tick;
 pub(crate) use closures::{Patience, call, call_over};
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;
@@ -30,9 +29,9 @@ use grace::limit::{Amount, Place, Remedy, Zone, remedy};
 use crate::chaos::{self, Mutant, Point};
 use crate::core::{Core, Me};
 use crate::kind::{self, AnyKind, Handle};
-use crate::local::{self, Debt, Own, Sections};
+use crate::local::{self, Own, Sections};
 use crate::os::sync;
-use crate::queue::{self, BATCH, BATCH_ALONE, Credit, Queue, RUN_SHARE, Wants};
+use crate::queue::{self, BATCH, BATCH_ALONE, Contents, Credit, Queue, RUN_SHARE, Wants};
 use crate::retire::{self, Boxed, Refused, Retire, Value};
 use crate::{retired, stream, trace, worker};
 
@@ -209,7 +208,7 @@ unsafe fn add_object<K: AnyKind, P>(
     bytes: u64,
 ) {
     // SAFETY: by the contract; the queue is this thread's.
-    if unsafe { add(kind, queue, what, payload, bytes) }
+    if unsafe { add(kind, queue, Contents::Objects, what, payload, bytes) }
         && let Some(queue) = queue
     {
         tend(kind.core(), queue);
@@ -225,6 +224,7 @@ unsafe fn add_object<K: AnyKind, P>(
 unsafe fn add<K: AnyKind, P>(
     kind: &K,
     queue: Option<&Queue>,
+    contents: Contents,
     what: &'static stream::Kind,
     payload: P,
     bytes: u64,
@@ -233,7 +233,7 @@ unsafe fn add<K: AnyKind, P>(
     let due = match queue {
         // SAFETY: by the contract.
         Some(queue) => unsafe { queue.add(what, payload, bytes) },
-        None => kind::known(kind).queues.with_shared(core, |queue| {
+        None => kind::known(kind).queues.with_shared(core, contents, |queue| {
             // SAFETY: by the contract; whoever holds the lock is the one who adds.
             unsafe { queue.add(what, payload, bytes) }
         }),
@@ -437,10 +437,10 @@ pub(crate) fn settle_debts() {
     }
     for (handle, queue, debt) in local::debtors() {
         match debt {
-            Debt::Objects if !handle.is_sleepable() => _ = settle(&handle, Some(&queue)),
+            Contents::Objects if !handle.is_sleepable() => _ = settle(&handle, Some(&queue)),
             // Not waited for: this thread may be in a section of a sleepable domain, of which nobody knows; or hold a
             // lock that the closure wants. No second one is admitted.
-            Debt::Objects | Debt::Closures => _ = worker::hurry(&handle),
+            Contents::Objects | Contents::Closures => _ = worker::hurry(&handle),
         }
     }
 }
@@ -477,17 +477,9 @@ pub(crate) fn barrier(core: &Core, me: impl Fn() -> Me) {
         return;
     }
     let lanes = core.lanes.begin_barrier();
-    drain(core, &core.queues.all(), &me);
+    core.queues.drain(core, &me, local::token());
     lanes.finish(core, &me);
     trace::deliver();
-}
-
-/// Waits until all that has been added to these queues has run.
-pub(crate) fn drain(core: &Core, queues: &[Arc<Queue>], me: &impl Fn() -> Me) {
-    // All batches first, so that one grace period serves them all.
-    queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
-    queues.iter().for_each(|queue| queue.drain(core, me, local::token()));
-    core.queues.forget_orphans();
 }
 
 /// At the orderly end of the process: runs what waits in a domain, as far as others let it in so short a time.
@@ -501,12 +493,12 @@ pub(crate) fn finish(core: &Core) -> bool {
     queues.iter().for_each(|queue| {
         while queue.run_some(core, local::token(), core.tuning.run_min()) != 0 {}
     });
-    core.queues.forget_orphans();
-    core.queues.all().iter().all(|queue| queue.is_empty())
+    core.queues.forget_orphans(core);
+    core.queues.wants() == Wants::Nothing
 }
 
 /// The thread that added to this queue, of objects or of closures, is gone.
-pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Debt) {
+pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Contents) {
     let owes = queue.purse().owes(handle);
     queue.mark_orphan(handle);
     chaos::point(Point::Orphaned);
@@ -514,15 +506,15 @@ pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Debt) {
         match what {
             // It pays before it ends. (If somebody is running its callbacks, that one goes on until nothing
             // is ready: see `Queue::run_some`.)
-            Debt::Objects if !handle.is_sleepable() => _ = settle(handle, Some(queue)),
+            Contents::Objects if !handle.is_sleepable() => _ = settle(handle, Some(queue)),
             // Not run here: whoever joins this thread may hold a lock that they take. Nor waited for: or a guard of the
             // sleepable domain, in which it waits.
-            Debt::Objects | Debt::Closures => _ = worker::hurry(handle),
+            Contents::Objects | Contents::Closures => _ = worker::hurry(handle),
         }
     }
-    if queue.is_empty() {
-        handle.queues.forget_orphans();
-    } else {
+    let is_empty = queue.is_empty();
+    handle.queues.leave_behind(handle, queue);
+    if !is_empty {
         worker::announce(handle);
     }
 }

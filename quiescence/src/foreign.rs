@@ -32,7 +32,7 @@ use crate::guard::Guard;
 use crate::kind::{AnyKind, Handle, Kind};
 use crate::local::{self, Own};
 use crate::os::{fence, fork};
-use crate::queue::Queue;
+use crate::queue::{self, Queue, Wants};
 use crate::slot::{Slot, Sort};
 use crate::trace;
 
@@ -222,7 +222,11 @@ impl ForeignDomain {
 
     /// Whether closures and objects wait in the domain's queues: those of the calling thread, or of all.
     pub fn is_waiting(&'static self, own_only: bool) -> bool {
-        self.queues(own_only).iter().any(|queue| !queue.is_empty())
+        if own_only && local::is_noticed_at_end() {
+            self.own_queues().iter().any(|queue| !queue.is_empty())
+        } else {
+            self.core.queues.wants() != Wants::Nothing
+        }
     }
 
     /// Waits until the closures and objects that wait in the domain's queues, the calling thread's or all, have run;
@@ -232,7 +236,13 @@ impl ForeignDomain {
     /// It would wait for ever in a section of the domain, and where a queue's closure calls it: the caller sees to it
     /// that neither is so.
     pub fn wait_for_queues(&'static self, own_only: bool) {
-        defer::drain(&self.core, &self.queues(own_only), &|| Own::in_domain(&self.core).me());
+        let me = || Own::in_domain(&self.core).me();
+        // A thread that ends adds to queues that all share.
+        if own_only && local::is_noticed_at_end() {
+            queue::drain(&self.core, &self.own_queues(), &me, local::token());
+        } else {
+            self.core.queues.drain(&self.core, me, local::token());
+        }
         trace::deliver();
     }
 
@@ -253,11 +263,7 @@ impl ForeignDomain {
         self.core.lanes.are_run_here()
     }
 
-    fn queues(&self, own_only: bool) -> Vec<Arc<Queue>> {
-        // A thread that ends adds to a queue that all share.
-        if !own_only || !local::is_noticed_at_end() {
-            return self.core.queues.all();
-        }
+    fn own_queues(&self) -> Vec<Arc<Queue>> {
         let own = [local::existing_objects(&self.core), local::existing_closures(&self.core)];
         own.into_iter().flatten().collect()
     }

@@ -17,7 +17,7 @@ use crate::core::{Core, Me};
 use crate::defer;
 use crate::foreign;
 use crate::kind::Handle;
-use crate::queue::{Credit, Queue};
+use crate::queue::{Contents, Credit, Queue};
 use crate::slot::{NOT_READY, Slot, Sort};
 
 mod table;
@@ -198,10 +198,10 @@ fn leave_thread() {
     // borrow of the table in their way.
     for (handle, objects, closures) in orphans {
         if let Some(queue) = objects {
-            defer::orphan(&handle, &queue, Debt::Objects);
+            defer::orphan(&handle, &queue, Contents::Objects);
         }
         if let Some(queue) = closures {
-            defer::orphan(&handle, &queue, Debt::Closures);
+            defer::orphan(&handle, &queue, Contents::Closures);
         }
     }
 }
@@ -260,13 +260,13 @@ impl Own {
 /// The queue of the last call is found at once.
 #[inline]
 pub(crate) fn objects(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
-    last_or_find(&OBJECTS, core, handle, |local| &mut local.objects)
+    last_or_find(&OBJECTS, core, handle, Contents::Objects)
 }
 
 /// The thread's queue of closures in a domain; as [`objects`].
 #[inline]
 pub(crate) fn closures(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
-    last_or_find(&CLOSURES, core, handle, |local| &mut local.closures)
+    last_or_find(&CLOSURES, core, handle, Contents::Closures)
 }
 
 #[inline]
@@ -274,7 +274,7 @@ fn last_or_find<'c>(
     last: &'static LocalKey<Cell<Last>>,
     core: &'c Core,
     handle: impl FnOnce() -> Handle,
-    which: impl FnOnce(&mut Local) -> &mut Option<Arc<Queue>>,
+    contents: Contents,
 ) -> Option<&'c Queue> {
     let known = last.get();
     if ptr::eq(known.core, core) {
@@ -282,24 +282,24 @@ fn last_or_find<'c>(
         // forgets an ended domain forgets this pair as well; `core` lives.
         return unsafe { known.queue.as_ref() };
     }
-    let queue = find_queue(core, handle, which);
+    let queue = find_queue(core, handle, contents);
     last.set(Last { core, queue: queue.map_or(ptr::null(), ptr::from_ref) });
     queue
 }
 
 #[cold]
-fn find_queue(
-    core: &Core,
-    handle: impl FnOnce() -> Handle,
-    which: impl FnOnce(&mut Local) -> &mut Option<Arc<Queue>>,
-) -> Option<&Queue> {
+fn find_queue(core: &Core, handle: impl FnOnce() -> Handle, contents: Contents) -> Option<&Queue> {
     let table = Table::get();
     if table.exiting.get() {
         Table::free_if_empty();
         return None;
     }
     let queue = table.with_local(core, handle, |local| {
-        Arc::as_ptr(which(local).get_or_insert_with(|| core.queues.add(core, token())))
+        let queue = match contents {
+            Contents::Objects => &mut local.objects,
+            Contents::Closures => &mut local.closures,
+        };
+        Arc::as_ptr(queue.get_or_insert_with(|| core.queues.add(core, token(), contents)))
     });
     // SAFETY: the table holds the queue until `leave_thread`, and while `core` lives.
     unsafe { queue.as_ref() }
@@ -343,26 +343,17 @@ pub(crate) fn has_debts() -> bool {
 }
 
 /// The domains in which the thread has gone over the limit, and its queues there.
-pub(crate) fn debtors() -> Vec<(Handle, Arc<Queue>, Debt)> {
+pub(crate) fn debtors() -> Vec<(Handle, Arc<Queue>, Contents)> {
     let Some(table) = Table::existing() else { return Vec::new() };
     let mut locals = table.locals();
     let owing = locals.debtors().flat_map(|local| {
-        let queues = [(&local.objects, Debt::Objects), (&local.closures, Debt::Closures)];
+        let queues = [(&local.objects, Contents::Objects), (&local.closures, Contents::Closures)];
         queues.into_iter().filter_map(|(queue, debt)| {
             let queue = queue.as_ref().filter(|queue| queue.purse().allowance().owes())?;
             Some((local.core.upgrade()?, Arc::clone(queue), debt))
         })
     });
     owing.collect()
-}
-
-/// What a thread has gone over the limit with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Debt {
-    /// An object, which it frees itself.
-    Objects,
-    /// A closure, which the worker runs.
-    Closures,
 }
 
 /// The sections that a thread is in, of whatever domains.
@@ -461,6 +452,7 @@ mod tests {
     use std::sync::{Arc, mpsc};
     use std::thread;
 
+    use crate::queue::Contents;
     use crate::retire::Closure;
 
     /// How often the callback below read, and how often it was refused.
@@ -485,7 +477,7 @@ mod tests {
         // SAFETY: until the lock below is let go a handle is there: `domain`, then the thread's.
         let core = unsafe { &*handles.as_ptr() };
         // Not by `call`, which tells the worker: then that might be the one with the last handle.
-        add(&core.queues.add(core, 1), read);
+        add(&core.queues.add(core, 1, Contents::Closures), read);
         let (has_read, is_told) = mpsc::channel();
         let (locked, may_end) = mpsc::channel::<()>();
         let reader = thread::spawn(move || {

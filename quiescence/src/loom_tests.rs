@@ -20,7 +20,7 @@ use crate::engine::Settings;
 use crate::inbox::{Chain, Found, Inbox, Link};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
-use crate::queue::{Queue, Wants};
+use crate::queue::{Contents, Queue, Wants};
 use crate::slot::{Slot, Sort};
 use crate::stream::Kind;
 
@@ -517,7 +517,7 @@ fn two_threads_run_in_order(before: usize, after: usize) {
     bounded(2, move || {
         RUN.set(0);
         let core = Core::new(Start::ZERO, SETTINGS);
-        let queue = Queue::new(&core, 1);
+        let queue = Queue::new(&core, 1, Contents::Objects);
         let shared = Arc::new((core, queue));
         (0..before).for_each(|number| add_numbered(&shared.1, number));
         let runner = thread::spawn({
@@ -554,7 +554,7 @@ fn callbacks_wait_for_readers() {
     model(|| {
         let world = World::new();
         let reader = spawn_reader(&world, 1, false);
-        let queue = Queue::new(&world.core, 2);
+        let queue = Queue::new(&world.core, 2, Contents::Objects);
         retire(&world, &queue, 1);
         // As an updater does: a step, and what is ready. Then all of it.
         queue.close(&world.core, Urgency::Normal);
@@ -572,7 +572,7 @@ fn callbacks_wait_for_readers() {
 fn what_another_thread_closes_waits_for_readers() {
     bounded(3, || {
         let world = World::new();
-        let queue = Arc::new(Queue::new(&world.core, 2));
+        let queue = Arc::new(Queue::new(&world.core, 2, Contents::Objects));
         let slot = world.core.register(3, Sort::Ordinary);
         let slot = std::ptr::from_ref(slot).addr();
         let reader = thread::spawn({
@@ -665,7 +665,7 @@ fn the_worker_leaves_nothing_behind() {
     model(|| {
         let core = Arc::new(Core::new(Start::ZERO, SETTINGS));
         core.queues.announced.store(true, Relaxed);
-        let queue = core.queues.add(&core, 1);
+        let queue = core.queues.add(&core, 1, Contents::Closures);
         let adder = thread::spawn({
             let core = Arc::clone(&core);
             move || {
@@ -688,7 +688,7 @@ fn an_orphan_is_forgotten_when_it_is_empty() {
     model(|| {
         RUN.set(0);
         let core = Arc::new(Core::new(Start::ZERO, SETTINGS));
-        let queue = core.queues.add(&core, 1);
+        let queue = core.queues.add(&core, 1, Contents::Closures);
         let adder = thread::spawn({
             let core = Arc::clone(&core);
             move || {
@@ -696,13 +696,65 @@ fn an_orphan_is_forgotten_when_it_is_empty() {
                 queue.mark_orphan(&core);
             }
         });
-        core.queues.forget_orphans();
+        core.queues.forget_orphans(&core);
         adder.join().unwrap();
         assert_eq!(core.queues.counts().queued, 1);
         core.queues.run_all(&core);
         assert_eq!(RUN.get(), 1, "forgotten with a callback in it");
-        core.queues.forget_orphans();
+        core.queues.forget_orphans(&core);
         assert_eq!(core.queues.len(), 0);
+    });
+}
+
+/// A thread ends, and what it has queued moves on while a barrier waits for it: the barrier finds it there. What
+/// comes after it to the same queue comes after it.
+#[test]
+fn a_barrier_finds_what_was_left_behind() {
+    bounded(3, || {
+        RUN.set(0);
+        let core = Arc::new(Core::new(Start::ZERO, SETTINGS));
+        let queue = core.queues.add(&core, 1, Contents::Closures);
+        (0..2).for_each(|number| add_numbered(&queue, number));
+        let ending = thread::spawn({
+            let core = Arc::clone(&core);
+            move || {
+                queue.mark_orphan(&core);
+                core.queues.leave_behind(&core, &queue);
+            }
+        });
+        core.queues.drain(&core, || STRANGER, 2);
+        nothing_panicked(&core);
+        assert_eq!(RUN.get(), 2, "the barrier is over");
+        ending.join().unwrap();
+        core.queues.forget_orphans(&core);
+        assert_eq!((core.queues.len(), core.queues.counts().queued), (0, 2));
+    });
+}
+
+/// A thread that ends takes nothing out of the worker's sight when it leaves the domain alone.
+#[test]
+fn the_worker_sees_what_moves() {
+    bounded(3, || {
+        let core = Arc::new(Core::new(Start::ZERO, SETTINGS));
+        core.queues.announced.store(true, Relaxed);
+        // A shared queue that is looked at before the other one.
+        let first = core.queues.add(&core, 2, Contents::Closures);
+        let queue = core.queues.add(&core, 1, Contents::Closures);
+        [(&first, 0), (&queue, 1)].map(|(queue, number)| add_numbered(queue, number));
+        first.mark_orphan(&core);
+        core.queues.forget_orphans(&core);
+        let ending = thread::spawn({
+            let core = Arc::clone(&core);
+            move || {
+                queue.mark_orphan(&core);
+                core.queues.leave_behind(&core, &queue);
+            }
+        });
+        assert_eq!(core.queues.leave(), Wants::Company);
+        assert_eq!(core.queues.counts().queued, 2);
+        ending.join().unwrap();
+        RUN.set(0);
+        core.queues.run_all(&core);
     });
 }
 
@@ -862,6 +914,8 @@ fn mutants() {
         if Mutant::QUEUES.contains(&mutant) {
             the_worker_leaves_nothing_behind();
             an_orphan_is_forgotten_when_it_is_empty();
+            a_barrier_finds_what_was_left_behind();
+            the_worker_sees_what_moves();
             two_threads_run_a_queue_in_order();
             what_another_thread_closes_waits_for_readers();
             return;

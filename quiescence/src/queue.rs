@@ -16,15 +16,20 @@
 //! **Invariant: what waits is charged.** A callback is admitted by [`crate::limit`] before it is written;
 //! what it was charged is free again right before it runs: a callback that queues itself anew finds the room
 //! that it had.
+//!
+//! What a thread that ends leaves behind moves to a queue that all such threads share: see `merge`.
 
 #[cfg(not(loom))]
 mod forked;
 mod list;
+mod merge;
 mod run;
 
 #[cfg(not(loom))]
 pub(crate) use forked::{Held, HeldQueue};
 pub(crate) use list::Queues;
+#[cfg(not(loom))]
+pub(crate) use list::drain;
 pub(crate) use run::{Credit, caught};
 use run::{Deadline, running};
 
@@ -81,8 +86,9 @@ pub(crate) struct Queue {
     /// Callbacks that have finished, and their bytes. Written under the lock.
     finished: AtomicU64,
     bytes_finished: AtomicU64,
-    /// The thread that adds, as [`crate::local::token`]; 0 for the shared one.
+    /// The thread that adds, as [`crate::local::token`]; 0 for the shared ones.
     owner: usize,
+    contents: Contents,
     /// That thread is gone; nobody adds any more.
     orphan: AtomicBool,
     /// It has run callbacks itself since the worker last asked.
@@ -132,6 +138,15 @@ struct Lost {
     finished: u64,
     /// ...it is so many bytes.
     bytes: u64,
+}
+
+/// What a queue has: each thread has one of either sort in a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// Retired objects, which their thread frees itself.
+    Objects,
+    /// Closures, which the worker runs.
+    Closures,
 }
 
 /// What came of running callbacks.
@@ -246,7 +261,7 @@ impl Inner {
 }
 
 impl Queue {
-    pub(crate) fn new(core: &Core, owner: usize) -> Self {
+    pub(crate) fn new(core: &Core, owner: usize, contents: Contents) -> Self {
         let (stream, cursor) = Stream::new();
         let portable = fence::chosen() == Fences::Portable;
         Self {
@@ -271,6 +286,7 @@ impl Queue {
             finished: AtomicU64::new(0),
             bytes_finished: AtomicU64::new(0),
             owner,
+            contents,
             orphan: AtomicBool::new(false),
             tended: AtomicBool::new(false),
             fence: fence::Cell::new(),

@@ -222,6 +222,36 @@ impl Stream {
             .store(self.written.load(Relaxed) + 1, chaos::release_unless(Mutant::RelaxedWrite));
     }
 
+    /// Writes callbacks that were read from another stream, and are not run from there.
+    ///
+    /// # Safety
+    /// Only the writer, one at a time, calls this. The payload is as it was read.
+    pub(crate) unsafe fn push_run(&self, run: &Run) {
+        let push = match run.kind.words {
+            1 => Self::push_words::<1>,
+            2 => Self::push_words::<2>,
+            3 => Self::push_words::<3>,
+            _ => Self::push_words::<PAYLOAD_MAX>,
+        };
+        for index in 0..run.count as usize {
+            // SAFETY: so many payloads stand side by side; more than one only of kinds of one word.
+            let payload = unsafe { run.payload.add(index) };
+            // SAFETY: by the contract, and the payload has so many words.
+            unsafe { push(self, run.kind, payload) };
+        }
+    }
+
+    /// Writes a callback whose payload is copied from elsewhere.
+    ///
+    /// # Safety
+    /// As [`push`](Self::push), of what is read.
+    unsafe fn push_words<const N: usize>(&self, kind: &'static Kind, payload: *const Word) {
+        // SAFETY: by the contract, so many words.
+        let payload = unsafe { payload.cast::<[Word; N]>().read() };
+        // SAFETY: by the contract.
+        unsafe { self.push(kind, payload) };
+    }
+
     /// Stores one word of the writer's.
     fn put(&self, at: usize, word: *mut ()) {
         // SAFETY: in the page, and the writer's until it is counted [DS-1].

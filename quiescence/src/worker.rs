@@ -255,7 +255,7 @@ fn tend(task: &mut Task<Handle>) {
     if ran != 0 {
         trace::worker_ran_callbacks(core, clock::thread_cpu_ns().saturating_sub(began_ns));
     }
-    core.queues.forget_orphans();
+    core.queues.forget_orphans(core);
     core.look_for_stall();
 }
 
@@ -298,6 +298,7 @@ mod tests {
 
     use super::*;
     use crate::kind::AnyKind;
+    use crate::queue::Contents;
     use crate::retire::{Boxed, Closure};
     use crate::{Domain, domain::Builder};
 
@@ -305,7 +306,7 @@ mod tests {
     fn with_callback(builder: Builder) -> Domain {
         let domain = builder.build();
         let core = domain.kind().core();
-        let queue = core.queues.add(core, 1);
+        let queue = core.queues.add(core, 1, Contents::Closures);
         add(&queue, || ());
         domain
     }
@@ -367,7 +368,7 @@ mod tests {
         tuning.run_time = Duration::ZERO;
         domain.tune(tuning);
         let core = domain.kind().core();
-        let queue = core.queues.add(core, 1);
+        let queue = core.queues.add(core, 1, Contents::Closures);
         add(&queue, || ());
         for number in 0..999_u64 {
             let object = Box::into_raw(Box::new(number));

@@ -7,7 +7,7 @@ use crate::chaos::{self, Mutant};
 use crate::kind::{self, AnyKind};
 use crate::local::{self, Own, Sections};
 use crate::os::{clock, sync};
-use crate::queue::{BATCH, Queue, Wants};
+use crate::queue::{BATCH, Contents, Queue, Wants};
 use crate::retire::{Closure, Refused};
 use crate::{trace, worker};
 
@@ -64,11 +64,11 @@ fn add_closure<K: AnyKind, F: FnOnce() + Send + 'static>(
 ) -> bool {
     if const { Closure::<F>::FITS } {
         // SAFETY: an F, which is Send and 'static.
-        unsafe { add(kind, queue, &Closure::<F>::NEAR, f, bytes) }
+        unsafe { add(kind, queue, Contents::Closures, &Closure::<F>::NEAR, f, bytes) }
     } else {
         let f = Box::into_raw(Box::new(f));
         // SAFETY: an F in a box, as above.
-        unsafe { add(kind, queue, &Closure::<F>::FAR, f, bytes) }
+        unsafe { add(kind, queue, Contents::Closures, &Closure::<F>::FAR, f, bytes) }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Release;
 
 use grace::limit::Amount;
 
+use super::list::Shared;
 use super::{Inner, Queue, Queues};
 use crate::chaos::{self, Mutant};
 use crate::core::Core;
@@ -13,7 +14,7 @@ use crate::os::sync::{self, MutexGuard};
 /// What is held across a `fork`.
 pub(crate) struct Held<'a> {
     list: MutexGuard<'a, Vec<Arc<Queue>>>,
-    _shared: MutexGuard<'a, Option<Arc<Queue>>>,
+    _shared: MutexGuard<'a, Shared>,
 }
 
 impl Queues {

@@ -3,24 +3,69 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
+use grace::Urgency;
+
 use super::run::running;
-use super::{Credit, Queue, Wants};
+use super::{Contents, Credit, Queue, Wants};
 use crate::chaos::{self, Mutant, Point};
-use crate::core::Core;
+use crate::core::{Core, Me};
 use crate::os::fence;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, const_unless_loom};
 use crate::statistics::Callbacks;
+
+/// The queues that threads without any of their own share: one for objects, one for closures, since a closure may
+/// take long. They are in the list, too.
+#[derive(Debug)]
+pub(super) struct Shared {
+    objects: Option<Arc<Queue>>,
+    closures: Option<Arc<Queue>>,
+}
+
+impl Shared {
+    const NONE: Self = Self { objects: None, closures: None };
+
+    fn of(&mut self, contents: Contents) -> &mut Option<Arc<Queue>> {
+        match contents {
+            Contents::Objects => &mut self.objects,
+            Contents::Closures => &mut self.closures,
+        }
+    }
+
+    /// The queue for such callbacks, which enters the list if it is new.
+    pub(super) fn queue(
+        &mut self,
+        core: &Core,
+        contents: Contents,
+        list: &mut Vec<Arc<Queue>>,
+    ) -> &Arc<Queue> {
+        self.of(contents).get_or_insert_with(|| {
+            let queue = Arc::new(Queue::new(core, 0, contents));
+            list.push(Arc::clone(&queue));
+            queue
+        })
+    }
+
+    /// Whether this is one of them.
+    pub(super) fn has(&mut self, queue: &Arc<Queue>) -> bool {
+        self.of(queue.contents).as_ref().is_some_and(|shared| Arc::ptr_eq(shared, queue))
+    }
+
+    /// Forgets one of them.
+    pub(super) fn forget(&mut self, queue: &Queue) {
+        *self.of(queue.contents) = None;
+    }
+}
 
 /// The queues of a domain.
 #[derive(Debug)]
 pub(crate) struct Queues {
     pub(super) list: Mutex<Vec<Arc<Queue>>>,
     /// Callbacks that went through queues which are no longer in the list. Under its lock.
-    gone: AtomicU64,
-    /// For threads that have none of their own any more; whoever holds the lock is the writer.
-    pub(super) shared: Mutex<Option<Arc<Queue>>>,
+    pub(super) gone: AtomicU64,
+    /// The queues of threads that have ended or are ending; the holder of the lock is their writer.
+    pub(super) shared: Mutex<Shared>,
     /// How many queues are in the list.
-    length: AtomicU64,
+    pub(super) length: AtomicU64,
     /// Whether the worker knows that there is something to do here.
     pub(crate) announced: AtomicBool,
     /// Whether the worker is to close what is open now.
@@ -34,7 +79,7 @@ impl Queues {
             Self {
                 list: Mutex::new(Vec::new()),
                 gone: AtomicU64::new(0),
-                shared: Mutex::new(None),
+                shared: Mutex::new(Shared::NONE),
                 length: AtomicU64::new(0),
                 announced: AtomicBool::new(false),
                 hurried: AtomicBool::new(false),
@@ -44,8 +89,8 @@ impl Queues {
     }
 
     /// A new queue in the list.
-    pub(crate) fn add(&self, core: &Core, owner: usize) -> Arc<Queue> {
-        let queue = Arc::new(Queue::new(core, owner));
+    pub(crate) fn add(&self, core: &Core, owner: usize, contents: Contents) -> Arc<Queue> {
+        let queue = Arc::new(Queue::new(core, owner, contents));
         let mut list = sync::lock(&self.list);
         list.push(Arc::clone(&queue));
         self.length.store(list.len() as u64, Relaxed);
@@ -54,9 +99,18 @@ impl Queues {
 
     /// Calls `f` with the queue for those who have none of their own; `f` is its writer meanwhile, and runs no
     /// foreign code.
-    pub(crate) fn with_shared<R>(&self, core: &Core, f: impl FnOnce(&Queue) -> R) -> R {
+    pub(crate) fn with_shared<R>(
+        &self,
+        core: &Core,
+        contents: Contents,
+        f: impl FnOnce(&Queue) -> R,
+    ) -> R {
         let mut shared = sync::lock(&self.shared);
-        f(shared.get_or_insert_with(|| self.add(core, 0)))
+        let mut list = sync::lock(&self.list);
+        let queue = shared.queue(core, contents, &mut list);
+        self.length.store(list.len() as u64, Relaxed);
+        drop(list);
+        f(queue)
     }
 
     /// All queues, oldest first.
@@ -77,18 +131,18 @@ impl Queues {
         });
     }
 
-    /// Forgets queues that are empty and whose threads are gone.
-    pub(crate) fn forget_orphans(&self) {
-        let mut list = sync::lock(&self.list);
-        list.retain(|queue| {
-            let forget = queue.is_orphan() && (queue.is_empty() || chaos::mutant(Mutant::LostTail));
-            if forget {
-                // Relaxed: under the list's lock.
-                self.gone.fetch_add(queue.own.0.stream.written(), Relaxed);
-            }
-            !forget
-        });
-        self.length.store(list.len() as u64, Relaxed);
+    /// Waits until all that has been added to any queue so far has run; runs it if no other thread does.
+    pub(crate) fn drain(&self, core: &Core, me: impl Fn() -> Me, runner: usize) {
+        drain(core, &self.all(), &me, runner);
+        // What an orphan had left may have moved on meanwhile: see `merge`.
+        if !chaos::mutant(Mutant::SharedOnce) {
+            let shared: Vec<_> = {
+                let shared = sync::lock(&self.shared);
+                shared.objects.iter().chain(&shared.closures).cloned().collect()
+            };
+            drain(core, &shared, &me, runner);
+        }
+        self.forget_orphans(core);
     }
 
     /// Callbacks ever added and ever finished, and what waits.
@@ -96,10 +150,9 @@ impl Queues {
         let list = sync::lock(&self.list);
         // Relaxed: under the list's lock. What has gone has been added and finished.
         let gone = self.gone.load(Relaxed);
-        let queues = list.clone();
-        drop(list);
         let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
-        queues.iter().fold(none, |all, queue| {
+        // To the end under the lock: meanwhile no callback moves from one queue to another.
+        list.iter().fold(none, |all, queue| {
             // What has finished first: of what is counted between the two looks, the added ones count.
             let run = queue.finished.load(Acquire);
             let bytes_run = queue.bytes_finished.load(Relaxed);
@@ -132,6 +185,18 @@ impl Queues {
 
     /// What the queues want of the worker now.
     pub(crate) fn wants(&self) -> Wants {
-        self.all().iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
+        if chaos::mutant(Mutant::OneByOne) {
+            return self.all().iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing);
+        }
+        // Under the lock: as in `counts`.
+        let list = sync::lock(&self.list);
+        list.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
     }
+}
+
+/// Waits until all that has been added to these queues has run; runs it if no other thread does.
+pub(crate) fn drain(core: &Core, queues: &[Arc<Queue>], me: &impl Fn() -> Me, runner: usize) {
+    // All batches first, so that one grace period serves them all.
+    queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
+    queues.iter().for_each(|queue| queue.drain(core, me, runner));
 }

@@ -1,1 +1,137 @@
-//! Threads that retire one object and end.
+//! Threads that retire one object and end: what they leave behind costs little more than what it is.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use quiescence::Domain;
+
+use crate::common::{again, beside_a_section, domain_with_limit, role};
+
+/// A thread that does so much and ends.
+fn short(f: impl FnOnce() + Send + 'static) {
+    thread::Builder::new().stack_size(64 << 10).spawn(f).unwrap().join().unwrap();
+}
+
+/// Bytes of memory that this process has.
+#[cfg(target_os = "linux")]
+pub(crate) fn resident() -> u64 {
+    let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
+    sizes.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4_096
+}
+
+/// Each kept a page and a queue of its own: 4.8 KB, and twice that with a closure.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_short_thread_costs_no_page() {
+    const TEST: &str = "short_threads::a_short_thread_costs_no_page";
+    const THREADS: u64 = 3_000;
+    if role().is_none() {
+        let output = again(TEST, "measure", &[]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let domain = domain_with_limit(1 << 20, 1 << 30);
+    let run = |threads: u64| {
+        for number in 0..threads {
+            let domain = domain.clone();
+            short(move || {
+                domain.retire(Box::new(number)).unwrap();
+                domain.call(|| ()).unwrap();
+            });
+        }
+    };
+    let (each, waiting) = beside_a_section(&domain, |leave| {
+        run(300);
+        let before = resident();
+        run(THREADS);
+        let each = resident().saturating_sub(before) / THREADS;
+        let waiting = domain.statistics().callbacks_waiting();
+        leave();
+        (each, waiting)
+    });
+    // In debug builds each object that waits is in a table, with its place.
+    let most = if cfg!(debug_assertions) { 500 } else { 200 };
+    assert!(each <= most, "{each} bytes a thread, for an object and a closure");
+    assert_eq!(waiting, 2 * (300 + THREADS));
+    domain.barrier();
+    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+}
+
+/// What moves to the shared queues is neither lost nor run twice, nor out of its thread's order; and is counted once.
+#[test]
+fn what_short_threads_leave_runs_in_their_order() {
+    let domain = Domain::new();
+    let seen: Arc<Mutex<Vec<(u64, u64)>>> = Arc::default();
+    beside_a_section(&domain, |leave| {
+        for thread in 0..50 {
+            let (domain, seen) = (domain.clone(), Arc::clone(&seen));
+            short(move || {
+                for number in 0..3 {
+                    let seen = Arc::clone(&seen);
+                    domain.call(move || seen.lock().unwrap().push((thread, number))).unwrap();
+                }
+            });
+        }
+        leave();
+    });
+    domain.barrier();
+    let seen = seen.lock().unwrap();
+    for thread in 0..50 {
+        let own: Vec<u64> = seen.iter().filter(|one| one.0 == thread).map(|one| one.1).collect();
+        assert_eq!(own, [0, 1, 2], "thread {thread}");
+    }
+    let statistics = domain.statistics();
+    assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), (150, 150));
+    assert_eq!(statistics.bytes_waiting, 0);
+}
+
+/// Threads may come and go while others wait for what they left.
+#[test]
+fn barriers_beside_short_threads_miss_nothing() {
+    let domain = Domain::new();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..300 {
+                    let done = Arc::new(AtomicU64::new(0));
+                    let (theirs, domain_of_it) = (Arc::clone(&done), domain.clone());
+                    short(move || {
+                        domain_of_it
+                            .call(move || {
+                                theirs.fetch_add(1, SeqCst);
+                            })
+                            .unwrap();
+                    });
+                    domain.barrier();
+                    assert_eq!(done.load(SeqCst), 1, "the barrier is over");
+                }
+                stop.store(true, SeqCst);
+            });
+        }
+        while !stop.load(SeqCst) {
+            drop(domain.read());
+        }
+    });
+}
+
+/// What dead threads left counts as anything else: at the limit there is no room for more.
+#[test]
+fn what_short_threads_leave_is_held_against_the_limit() {
+    let domain = domain_with_limit(64, 1 << 20);
+    let refused = Arc::new(AtomicU64::new(0));
+    beside_a_section(&domain, |leave| {
+        for _ in 0..100 {
+            let (domain, refused) = (domain.clone(), Arc::clone(&refused));
+            short(move || {
+                let is_refused = domain.try_call(|| ()).is_err();
+                refused.fetch_add(u64::from(is_refused), SeqCst);
+            });
+        }
+        leave();
+    });
+    assert_eq!(refused.load(SeqCst), 36);
+    domain.barrier();
+    domain.try_call(|| ()).expect("there is room again");
+}
