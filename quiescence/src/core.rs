@@ -830,6 +830,11 @@ impl Drop for Core {
             crate::local::ended(self);
         }
         self.queues.run_all(self);
+        #[cfg(not(loom))]
+        {
+            let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+            state.sleepers_to_tell.drop_all();
+        }
     }
 }
 

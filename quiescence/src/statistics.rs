@@ -67,6 +67,9 @@ pub struct Statistics {
     pub limit_overruns: u64,
     /// Reports of stalls that were due: one at each doubling of a grace period's age beyond the limit.
     pub stalls: u64,
+    /// Times that the worker thread, the one of this process, has ended and been started anew; the same in all domains. It
+    /// survives panics of callbacks, drops, wakers and subscribers: more than 0 is a fault of this library.
+    pub worker_restarts: u64,
 }
 
 #[cfg(not(loom))]
@@ -95,6 +98,7 @@ impl Statistics {
             limit_refusals: counters.limit_refusals.load(Relaxed),
             limit_overruns: counters.limit_overruns.load(Relaxed),
             stalls: counters.stalls.load(Relaxed),
+            worker_restarts: crate::worker::restarts(),
         }
     }
 

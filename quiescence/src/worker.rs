@@ -11,8 +11,14 @@
 //! What it spends on a domain's grace periods is measured, and kept within the domain's budget: after a
 //! turn that was dear it leaves the domain's grace periods alone for longer than a tick, unless somebody is
 //! in a hurry. A domain under `poll` is looked at again without pause.
+//!
+//! **Invariant [W-1]: user code that runs on the worker runs inside `queue::caught`**: callbacks, drops
+//! of objects and of what a panic carries, sizes that are asked for again, wakers (called, and dropped with their domain),
+//! subscribers of `tracing`. So no panic of theirs ends the thread. If it ends all the same, by a fault of the library's, the next
+//! one takes over what it had in hand (`start_anew`), and [`Statistics::worker_restarts`](crate::Statistics) says so.
 
 use std::ptr;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -24,7 +30,7 @@ use crate::core::{Attention, Core, Me};
 use crate::kind::Handle;
 use crate::local;
 use crate::os::{clock, signals, sync, thread};
-use crate::queue::Wants;
+use crate::queue::{self, Wants};
 use crate::trace;
 
 mod tasks;
@@ -35,8 +41,11 @@ use tasks::{Task, Tasks};
 const RUNS_PER_TURN: usize = 64;
 
 static WORKER: Mutex<State> =
-    Mutex::new(State { started: false, ends: false, domains: Tasks::new() });
+    Mutex::new(State { started: false, ends: false, domains: Tasks::new(), in_hand: Vec::new() });
 static WORK: Condvar = Condvar::new();
+
+/// Times that the worker has ended and another one was to take its place.
+static RESTARTS: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug)]
 struct State {
@@ -45,6 +54,8 @@ struct State {
     ends: bool,
     /// Domains with something to do. Not kept alive: a domain that ends runs what waits in it itself.
     domains: Tasks,
+    /// Those that the worker is looking after.
+    in_hand: Vec<Task>,
 }
 
 /// So long from now on; as good as never, if that is beyond what the clock can say.
@@ -147,8 +158,39 @@ pub(crate) fn end() -> bool {
     state.started
 }
 
+/// How often the worker of this process has ended and been started anew.
+pub(crate) fn restarts() -> u64 {
+    RESTARTS.load(Relaxed) // a statistic
+}
+
+/// The worker has ended over a fault of the library's: another one takes its place, and what it had in hand. If the system
+/// gives no thread, the next announcement tries again.
+fn start_anew() {
+    RESTARTS.fetch_add(1, Relaxed); // a statistic
+    let mut state = sync::lock(&WORKER);
+    // Not at once: where it was one of these domains that it has ended over, the next one rests in between.
+    let due = Instant::now() + sync::TICK;
+    let in_hand = std::mem::take(&mut state.in_hand);
+    for task in in_hand {
+        state.domains.add(Task { due, ..task });
+    }
+    state.started = false;
+    // Unless the process ends: then it has gone when it was asked to.
+    let refused = if std::mem::take(&mut state.ends) { Vec::new() } else { start(&mut state) };
+    drop(state);
+    // Without the lock, as in `announce`.
+    drop(refused);
+}
+
 fn run() {
     thread::is_one_of_ours();
+    // What it panics with is dropped in there: the standard library aborts where that panics again.
+    if !queue::caught(work) {
+        start_anew();
+    }
+}
+
+fn work() {
     let mut state = sync::lock(&WORKER);
     let mut restless = false;
     loop {
@@ -158,13 +200,16 @@ fn run() {
             state.started = false;
             return;
         }
-        let due = state.domains.take_due(Instant::now());
+        state.in_hand = state.domains.take_due(Instant::now());
+        let mut tasks: Vec<_> = state.in_hand.iter().filter_map(Task::upgrade).collect();
         drop(state);
-        let mut tasks: Vec<Task<Handle>> = due.into_iter().filter_map(Task::upgrade).collect();
+        #[cfg(test)]
+        tests::end_if_asked();
         tasks.iter_mut().for_each(tend);
         trace::deliver();
         state = sync::lock(&WORKER);
         restless = false;
+        state.in_hand.clear();
         for task in &mut tasks {
             // Under the lock that `announce` takes: a callback added from now on announces again.
             let attention = attention_or_forget(task);
@@ -289,18 +334,45 @@ impl Held {
         self.0.started = false;
         self.0.ends = false;
         self.0.domains.take_all();
+        self.0.in_hand.clear();
+        RESTARTS.store(0, Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::{Arc, mpsc};
 
     use super::*;
     use crate::kind::AnyKind;
     use crate::queue::Contents;
     use crate::retire::{Boxed, Closure};
     use crate::{Domain, domain::Builder};
+
+    /// Has the worker end in its next turn.
+    static END: AtomicBool = AtomicBool::new(false);
+
+    pub(super) fn end_if_asked() {
+        assert!(!END.swap(false, Relaxed), "a test ends the worker");
+    }
+
+    /// The next one takes over what it had in hand, and what comes then.
+    #[test]
+    fn a_worker_that_ends_all_the_same_is_followed_by_another() {
+        for ended in 1..=3 {
+            let before = Domain::new();
+            let (sender, called) = mpsc::channel();
+            let send = sender.clone();
+            END.store(true, Relaxed);
+            before.call_hurried(move || send.send("in hand").unwrap()).unwrap();
+            assert_eq!(called.recv(), Ok("in hand"));
+            assert_eq!(before.statistics().worker_restarts, ended);
+            let after = Domain::new();
+            after.call_hurried(move || sender.send("later").unwrap()).unwrap();
+            assert_eq!(called.recv(), Ok("later"));
+        }
+    }
 
     /// A domain in which a callback waits that the worker thread does not hear of.
     fn with_callback(builder: Builder) -> Domain {

@@ -119,6 +119,46 @@ fn a_subscriber_that_panics_stops_nothing() {
     assert_eq!(events(|| domain.synchronize()).len(), 2, "and the next one is told");
 }
 
+/// A payload that panics when it is dropped, and the next one as well.
+struct Payload(u32);
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        if self.0 != 0 && !thread::panicking() {
+            std::panic::panic_any(Payload(self.0 - 1));
+        }
+    }
+}
+
+/// A program of its own: the worker's subscriber is everybody's.
+#[test]
+fn a_payload_that_panics_when_it_is_dropped_does_not_end_the_worker() {
+    if std::env::var_os("ROLE").is_none() {
+        let test = "a_payload_that_panics_when_it_is_dropped_does_not_end_the_worker";
+        let status = std::process::Command::new("timeout")
+            .args(["--signal=KILL", "100"])
+            .arg(std::env::current_exe().unwrap())
+            .args([test, "--exact", "--nocapture"])
+            .env("ROLE", "payload")
+            .status();
+        return assert!(status.unwrap().success());
+    }
+    let collector = Collector(|_: &Level, _| std::panic::panic_any(Payload(3)));
+    tracing::subscriber::set_global_default(collector).unwrap();
+    let worker = || {
+        let (sender, called) = mpsc::channel();
+        let domain = Domain::new(); // which must not end before: the end runs what waits
+        domain.call_hurried(move || sender.send(thread::current().id()).unwrap()).unwrap();
+        called.recv().unwrap()
+    };
+    let first = worker();
+    Domain::new().synchronize();
+    for _ in 0..3 {
+        assert_eq!(worker(), first);
+    }
+    assert_eq!(quiescence::statistics().worker_restarts, 0);
+}
+
 #[test]
 fn at_the_limit_it_is_said_who_waits() {
     let domain = Domain::new();

@@ -89,7 +89,7 @@ fn of_domain(json: &mut Json, core: &Core) {
 }
 
 /// The counts, by the names of the fields of [`Statistics`].
-fn counts(statistics: &Statistics) -> [(&'static str, u64); 18] {
+fn counts(statistics: &Statistics) -> [(&'static str, u64); 19] {
     [
         ("grace_periods", statistics.grace_periods),
         ("grace_periods_expedited", statistics.grace_periods_expedited),
@@ -109,6 +109,7 @@ fn counts(statistics: &Statistics) -> [(&'static str, u64); 18] {
         ("limit_refusals", statistics.limit_refusals),
         ("limit_overruns", statistics.limit_overruns),
         ("stalls", statistics.stalls),
+        ("worker_restarts", statistics.worker_restarts),
     ]
 }
 

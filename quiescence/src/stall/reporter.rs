@@ -10,7 +10,7 @@
 //! so it looks again afterwards whether the section it reports is still the same.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -25,6 +25,7 @@ use crate::core::Core;
 use crate::os::stack::{self, StackMissing};
 use crate::os::thread::ThreadState;
 use crate::os::{clock, fork, signals, sync, thread};
+use crate::queue::caught;
 use crate::registry::Registry;
 use crate::slot::Slot;
 use crate::statistics::Statistics;
@@ -58,8 +59,7 @@ struct State {
 pub(crate) fn send(note: Note) {
     let mut state = sync::lock(&REPORTER);
     if !state.started {
-        let builder = std::thread::Builder::new().name("quiescence-stall".into());
-        state.started = signals::without(|| builder.spawn(run)).is_ok();
+        state.start();
     }
     if state.started && state.notes.len() < NOTES_MAX {
         state.notes.push_back(note);
@@ -77,8 +77,26 @@ pub(crate) fn end() -> bool {
     state.started
 }
 
+impl State {
+    fn start(&mut self) {
+        let builder = std::thread::Builder::new().name("quiescence-stall".into());
+        self.started = signals::without(|| builder.spawn(run)).is_ok();
+    }
+}
+
 fn run() {
     thread::is_one_of_ours();
+    if !caught(work) {
+        // Over a fault of the library's: the next one takes its place, at once if there are notes.
+        let mut state = sync::lock(&REPORTER);
+        state.started = false;
+        if !std::mem::take(&mut state.ends) && !state.notes.is_empty() {
+            state.start();
+        }
+    }
+}
+
+fn work() {
     loop {
         let mut state = sync::lock(&REPORTER);
         let note = loop {
@@ -94,18 +112,15 @@ fn run() {
         };
         drop(state);
         // Whatever goes wrong: the next report is to be made.
-        let told = catch_unwind(AssertUnwindSafe(|| {
+        let told = caught(|| {
             if let Some(report) = report(&note) {
                 let holdouts = (report.holdouts.len() + report.unnamed) as u64;
                 trace::stall_reported(note.identity, note.grace_period, note.age_ns, holdouts);
                 hook::call(&report);
             }
-        }));
-        if let Err(payload) = told {
+        });
+        if !told {
             HOOK_PANICS.fetch_add(1, Relaxed);
-            // Its drop may panic as well; what that panics with is not dropped.
-            let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-            dropped.unwrap_or_else(std::mem::forget);
         }
     }
 }

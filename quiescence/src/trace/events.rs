@@ -6,10 +6,11 @@
 //! behalf of a subscriber is not noted: it would have no end.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
+
+use crate::queue::caught;
 
 /// Events that a thread keeps at most.
 const KEPT: usize = 32;
@@ -97,7 +98,8 @@ pub(super) fn note(domain: usize, event: Event) {
     ANY.set(true);
 }
 
-/// Hands on what this thread has noted. A subscriber that panics has said so, and harms nobody.
+/// Hands on what this thread has noted. A subscriber that panics has said so, and harms nothing else: what it panics with may
+/// panic again when it is dropped.
 pub(super) fn deliver() {
     if !ANY.get() || DELIVERING.replace(true) {
         return;
@@ -105,10 +107,10 @@ pub(super) fn deliver() {
     ANY.set(false);
     let Noted { events, lost, .. } = NOTED.replace(Noted::NOTHING);
     for (domain, event) in events.into_iter().flatten() {
-        let _ = catch_unwind(AssertUnwindSafe(|| event.hand_on(domain)));
+        caught(|| event.hand_on(domain));
     }
     if lost != 0 {
-        let _ = catch_unwind(|| tracing::debug!(target: "quiescence", lost, "lost"));
+        caught(|| tracing::debug!(target: "quiescence", lost, "lost"));
     }
     DELIVERING.set(false);
 }

@@ -23,8 +23,8 @@ pub(super) struct Task<H = WeakHandle> {
 }
 
 impl Task {
-    pub(super) fn upgrade(self) -> Option<Task<Handle>> {
-        let Task { domain, due, close_at, has_more } = self;
+    pub(super) fn upgrade(&self) -> Option<Task<Handle>> {
+        let &Task { ref domain, due, close_at, has_more } = self;
         Some(Task { domain: domain.upgrade()?, due, close_at, has_more })
     }
 }

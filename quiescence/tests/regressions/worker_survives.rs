@@ -1,1 +1,206 @@
 //! Panics of user code on the worker thread, wherever that code runs.
+
+use std::future::Future;
+use std::panic::panic_any;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, ThreadId};
+
+use quiescence::{Domain, Retire, Srcu, StallReport};
+
+use crate::common::{again_in_time, role};
+
+/// Panics when it is dropped; and so does what it panics with, a few times.
+struct Bomb(u32);
+
+const BOMB: Bomb = Bomb(3);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if self.0 != 0 && !thread::panicking() {
+            panic_any(Bomb(self.0 - 1));
+        }
+    }
+}
+
+/// The thread that runs a callback of a domain in which nothing else goes on.
+fn worker() -> ThreadId {
+    let (sender, called) = mpsc::channel();
+    let domain = Domain::new(); // which must not end before: the end runs what waits
+    domain.call_hurried(move || sender.send(thread::current().id()).unwrap()).unwrap();
+    called.recv().expect("a callback of another domain")
+}
+
+/// A waker whose drop panics, dropped with its domain, on the worker: its future was leaked.
+fn drop_of_a_waker() {
+    struct Silent(#[expect(dead_code, reason = "it is dropped")] Bomb);
+    impl Wake for Silent {
+        fn wake(self: Arc<Self>) {
+            std::mem::forget(self);
+        }
+        fn wake_by_ref(self: &Arc<Self>) {}
+    }
+    let srcu = Arc::new(Srcu::new());
+    let inside = Arc::clone(&srcu);
+    let (dropped, has_dropped) = mpsc::channel::<()>();
+    srcu.call_hurried(move || {
+        has_dropped.recv().unwrap_err();
+        std::mem::forget(inside.read()); // a section that never ends
+        for _ in 0..3 {
+            let mut future = Box::pin(inside.synchronize_async());
+            let waker = Waker::from(Arc::new(Silent(BOMB)));
+            let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+            assert_eq!(polled, Poll::Pending);
+            std::mem::forget(future);
+        }
+        drop(inside); // the last handle but the worker's
+    })
+    .unwrap();
+    drop(srcu);
+    drop(dropped);
+}
+
+/// A waker that panics when it is called, with what panics when it is dropped.
+fn call_of_a_waker() {
+    struct Loud(mpsc::Sender<ThreadId>);
+    impl Wake for Loud {
+        fn wake(self: Arc<Self>) {
+            self.0.send(thread::current().id()).unwrap();
+            panic_any(BOMB);
+        }
+    }
+    let worker = worker();
+    let srcu = Srcu::new();
+    let (sender, woken) = mpsc::channel();
+    let waker = Waker::from(Arc::new(Loud(sender)));
+    let mut context = Context::from_waker(&waker);
+    let guard = srcu.read();
+    let mut futures: Vec<_> = (0..3).map(|_| Box::pin(srcu.synchronize_async())).collect();
+    for future in &mut futures {
+        assert_eq!(future.as_mut().poll(&mut context), Poll::Pending);
+    }
+    drop(guard);
+    for _ in &futures {
+        assert_eq!(woken.recv(), Ok(worker), "all of them");
+    }
+}
+
+/// Callbacks, and what they own.
+fn callbacks() {
+    let domain = Domain::new();
+    domain.call(|| panic_any(BOMB)).unwrap();
+    let owned = BOMB;
+    domain.call(move || drop(owned)).unwrap();
+    let (large, owned) = ([0_u64; 16], BOMB);
+    domain.call(move || _ = (large, owned)).unwrap();
+    let (sender, called) = mpsc::channel();
+    domain.call_hurried(move || sender.send(()).unwrap()).unwrap();
+    called.recv().unwrap();
+    while domain.statistics().callbacks_run < 4 {
+        thread::yield_now();
+    }
+    assert_eq!(domain.statistics().callbacks_panicked, 3);
+}
+
+/// What says how large it is and panics when it is asked again.
+struct Asked(AtomicU32);
+
+impl Retire for Asked {
+    fn bytes(&self) -> usize {
+        if self.0.fetch_add(1, SeqCst) != 0 {
+            panic_any(BOMB);
+        }
+        100
+    }
+}
+
+/// Objects, retired by a thread that ends: the worker drops them.
+fn objects() {
+    let domain = Domain::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            domain.retire(Box::new(BOMB)).unwrap();
+            domain.retire(Asked(AtomicU32::new(0))).unwrap();
+            domain.retire(Box::new((BOMB, [0_u8; 1000]))).unwrap();
+        });
+    });
+    while domain.statistics().callbacks_run < 3 {
+        thread::yield_now();
+    }
+}
+
+/// The end of a domain, on the worker.
+fn end_of_a_domain() {
+    let domain = Domain::new();
+    let inside = domain.clone();
+    let (dropped, has_dropped) = mpsc::channel::<()>();
+    let (sender, ended) = mpsc::channel::<()>();
+    domain
+        .call_hurried(move || {
+            has_dropped.recv().unwrap_err();
+            inside.call(|| panic_any(BOMB)).unwrap();
+            inside.retire(Box::new(BOMB)).unwrap();
+            inside.call(move || drop(sender)).unwrap();
+            drop(inside); // the last handle but the worker's
+        })
+        .unwrap();
+    drop(domain);
+    drop(dropped);
+    ended.recv().unwrap_err();
+}
+
+/// The hook for reports of stalls, on the reporter, which is a thread of its own; the next report is made by the same.
+fn hook() {
+    let (sender, reported) = mpsc::channel();
+    let owned = Arc::new(BOMB);
+    let hook = move |_: &StallReport| {
+        let _owned = &owned;
+        sender.send(thread::current().id()).unwrap();
+        panic_any(BOMB);
+    };
+    quiescence::set_stall_hook(hook);
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.stall_after = Some(std::time::Duration::from_millis(1));
+    domain.tune(tuning);
+    thread::scope(|scope| {
+        let guard = domain.read();
+        scope.spawn(|| domain.synchronize());
+        let reporter = reported.recv().unwrap();
+        assert_eq!(reported.recv(), Ok(reporter), "when its age has doubled");
+        drop(guard);
+    });
+    let hook = quiescence::take_stall_hook().expect("the one above");
+    std::mem::forget(hook);
+}
+
+const CASES: [(&str, fn()); 6] = [
+    ("drop of a waker", drop_of_a_waker),
+    ("call of a waker", call_of_a_waker),
+    ("callbacks", callbacks),
+    ("objects", objects),
+    ("end of a domain", end_of_a_domain),
+    ("hook", hook),
+];
+
+#[test]
+fn whatever_panics_there_is_the_same_thread_as_before() {
+    const TEST: &str = "worker_survives::whatever_panics_there_is_the_same_thread_as_before";
+    if let Some(role) = role() {
+        let (_, act) = CASES.iter().find(|(case, _)| *case == role).expect("a case");
+        let before = worker();
+        act();
+        for _ in 0..3 {
+            assert_eq!(worker(), before);
+        }
+        assert_eq!(quiescence::statistics().worker_restarts, 0);
+        quiescence::call_hurried(|| ()).unwrap();
+        return quiescence::barrier();
+    }
+    for (case, _) in CASES {
+        let output = again_in_time(TEST, case, &[]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{case}: {:?}: {error}", output.status);
+    }
+}
