@@ -423,14 +423,15 @@ mod tests {
     fn a_chain_that_is_torn_is_noticed() {
         let (inbox, mut links) = (Inbox::new(), [const { Link::new() }; 3]);
         let mut chain = Chain::EMPTY;
-        for link in links.iter_mut() {
+        let links = links.each_mut().map(ptr::from_mut);
+        for link in links {
             // SAFETY: does not wait.
             unsafe { inbox.push(link, false) };
         }
         // SAFETY: taken just now.
         unsafe { chain.append(inbox.take()) }.unwrap();
         // SAFETY: not at all; that it is noticed is what is tested.
-        unsafe { inbox.push(&raw mut links[1], false) };
+        unsafe { inbox.push(links[1], false) };
         assert!(chain.split(3).is_err());
     }
 }

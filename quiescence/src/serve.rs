@@ -266,6 +266,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "there is no time of day in isolation")]
     fn every_answer_is_one_line_of_json() {
         crate::synchronize();
         for request in [b"statistics\n".as_slice(), b"statistics\r\n", b"\xff\"\\\n", b"\n"] {

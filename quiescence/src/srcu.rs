@@ -417,8 +417,11 @@ impl Srcu {
     #[inline(never)]
     fn make_core(&self) -> NonNull<Core> {
         let banks = self.banks();
+        // The pointer that they were made with, which may end them; a reference to them may not.
+        // Acquire: as in `banks_if_any`.
+        let whole = NonNull::new(self.banks.load(Acquire)).expect("made above");
         // SAFETY: ours to give if this core stays: then `drop` leaves them alone. Else it lets go of them.
-        let core = unsafe { Core::sleepable(self.name, *self.delay).with_banks(banks.into()) };
+        let core = unsafe { Core::sleepable(self.name, *self.delay).with_banks(whole) };
         let mine = Arc::into_raw(Arc::new(core)).cast_mut();
         // AcqRel: whoever finds it finds it whole.
         let first = match banks.core.compare_exchange(ptr::null_mut(), mine, AcqRel, Acquire) {

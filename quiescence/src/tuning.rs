@@ -360,6 +360,7 @@ mod tests {
     const TEST: &str = "tuning::tests::every_domain_begins_with_it_and_a_program_may_say_otherwise";
 
     #[test]
+    #[cfg_attr(miri, ignore = "a child process")]
     fn every_domain_begins_with_it_and_a_program_may_say_otherwise() {
         if std::env::var_os("ROLE").is_some() {
             let domain = crate::Domain::new();

@@ -419,6 +419,9 @@ mod tests {
     #[test]
     fn a_turn_that_leaves_something_ready_is_followed_by_another() {
         let domain = with_callback(Domain::builder());
+        let mut tuning = domain.tuning();
+        tuning.run_min = if cfg!(miri) { 1 } else { tuning.run_min };
+        domain.tune(tuning);
         let core = domain.kind().core();
         let queue = Arc::clone(&core.queues.all()[0]);
         let turn = RUNS_PER_TURN as u64 * u64::from(domain.tuning().run_min);

@@ -223,13 +223,14 @@ fn readers_beside_updaters(readers: usize, updaters: usize, updates: u64) {
 
 #[test]
 fn counts_are_exact_and_everything_is_dropped_once() {
-    readers_beside_updaters(4, 3, 999);
-    readers_beside_updaters(0, 4, 1_500);
-    readers_beside_updaters(6, 1, 3_000);
+    for (readers, updaters, updates) in [(4, 3, 999), (0, 4, 1_500), (6, 1, 3_000)] {
+        readers_beside_updaters(readers, updaters, common::rounds(updates, 9));
+    }
 }
 
 #[test]
 fn swaps_hand_each_reference_to_one_thread() {
+    const EACH: u64 = common::rounds(1_000, 20);
     let drops = AtomicU64::new(0);
     let place = ArcCellOption::<Counted>::empty();
     let seen = Mutex::new(Vec::new());
@@ -247,8 +248,8 @@ fn swaps_hand_each_reference_to_one_thread() {
             .map(|updater| {
                 scope.spawn(move || {
                     let mut mine = Vec::new();
-                    for n in 0..1_000 {
-                        let new = (n % 4 != 3).then(|| Counted::new(updater * 1_000 + n, drops));
+                    for n in 0..EACH {
+                        let new = (n % 4 != 3).then(|| Counted::new(updater * EACH + n, drops));
                         mine.extend(place.swap(new).map(|old| old.number));
                     }
                     seen.lock().unwrap().append(&mut mine);
@@ -261,7 +262,7 @@ fn swaps_hand_each_reference_to_one_thread() {
     let mut seen = seen.into_inner().unwrap();
     seen.extend(place.into_inner().map(|last| last.number));
     seen.sort_unstable();
-    let all: Vec<u64> = (0..3_000).filter(|n| n % 4 != 3).collect();
+    let all: Vec<u64> = (0..3 * EACH).filter(|n| n % 4 != 3).collect();
     assert_eq!(seen, all, "each came out once");
     assert_eq!(drops.load(Relaxed), all.len() as u64);
 }
@@ -321,6 +322,7 @@ extern "C" fn load_in_handler(_signal: libc::c_int) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "signals")]
 fn signal_handlers_load_whatever_they_interrupt() {
     storm::handle(libc::SIGUSR1, load_in_handler);
     let all: Vec<Arc<_>> = (0..64_u64).map(|n| Arc::new([n, !n])).collect();
@@ -351,6 +353,7 @@ fn signal_handlers_load_whatever_they_interrupt() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn children_made_by_fork_beside_loads_and_stores_load_and_store() {
     let cell = ArcCell::from_pointee(0);
     let stop = AtomicBool::new(false);
@@ -396,7 +399,7 @@ fn stores_reach_no_reader_that_has_ended_and_every_one_that_begins() {
                 }
             });
         }
-        for n in 1..3_000 {
+        for n in 1..common::rounds(3_000, 30) {
             cell.store(Arc::new(n));
             stored.store(n, std::sync::atomic::Ordering::Release);
         }
@@ -423,12 +426,14 @@ fn the_path_is_the_one_that_was_asked_for() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn all_of_this_holds_on_the_portable_path() {
     storm::again_in_a_process_with("QUIESCENCE_PERCPU", "portable", &[]);
     storm::again_in_a_process_with("QUIESCENCE_FENCES", "portable", &[]);
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn and_where_the_c_library_has_no_sequences() {
     storm::again_in_a_process_with("GLIBC_TUNABLES", "glibc.pthread.rseq=0", &[]);
 }

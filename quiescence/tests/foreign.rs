@@ -410,7 +410,7 @@ fn stress(readers: Readers, rounds: usize) {
 
 #[test]
 fn nobody_reads_what_a_grace_period_has_ended() {
-    ALL.into_iter().for_each(|readers| stress(readers, 400));
+    ALL.into_iter().for_each(|readers| stress(readers, common::rounds(400, 10)));
 }
 
 /// Rust's own guards and foreign sections hold the same grace periods up.
@@ -455,6 +455,7 @@ fn callbacks_have_their_surroundings() {
 
 /// A child made by `fork` has the forking thread's reader only, and nobody sleeps there.
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn a_child_has_its_own_reader_only() {
     for readers in ALL {
         let flavor = Flavor::new(readers);
@@ -480,6 +481,7 @@ fn a_child_has_its_own_reader_only() {
 
 /// What C has queued may look at what an ending process has destroyed already: it is lost, as with liburcu.
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn what_is_queued_at_the_end_of_the_process_is_not_run() {
     const TEST: &str = "what_is_queued_at_the_end_of_the_process_is_not_run";
     if role().is_none() {
@@ -508,6 +510,7 @@ mod mutants {
     const CAUGHT: [Mutant; 3] = [Mutant::NoWait, Mutant::SkipLastReader, Mutant::NoRegistration];
 
     #[test]
+    #[cfg_attr(miri, ignore = "child processes")]
     fn each_is_caught_in_another_process() {
         const TEST: &str = "mutants::each_is_caught_in_another_process";
         if let Some(name) = role() {

@@ -385,6 +385,7 @@ fn what_is_asked_for_while_a_table_shrinks_is_done() {
 
 #[cfg(feature = "chaos")]
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn a_lost_request_is_noticed() {
     if common::role().is_some() {
         quiescence::chaos::remove_step(quiescence::chaos::Mutant::LostResize);
@@ -398,6 +399,7 @@ fn a_lost_request_is_noticed() {
 
 /// In a child process nobody is at work on the table any more, whatever was begun.
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn a_child_process_finds_its_tables_whole() {
     let pair = Pair::new(Options::default(), HASHES[1]);
     pair.table.resize(1 << 12);
@@ -542,6 +544,7 @@ static HELD_OFF: AtomicBool = AtomicBool::new(false);
 /// While somebody is about to look whether a table is empty, its worker comes to change its list.
 #[cfg(feature = "chaos")]
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
     use quiescence::chaos::{self, Mutant, Point};
     /// Begun, and not ended, until the worker has come to an end one way or the other.
@@ -583,6 +586,7 @@ fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
 /// A table is given up while its worker is at the list: its nodes may be freed afterwards, so the worker has left it.
 #[cfg(feature = "chaos")]
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn no_table_is_looked_at_when_it_is_gone() {
     use quiescence::chaos::{self, Mutant, Point};
     static LEFT: AtomicBool = AtomicBool::new(false);

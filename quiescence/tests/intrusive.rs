@@ -14,7 +14,7 @@ use quiescence::intrusive::{
 };
 
 const PRODUCERS: usize = 3;
-const EACH: usize = 5_000;
+const EACH: usize = if cfg!(miri) { 40 } else { 5_000 };
 
 /// An object with a node in it. Its fields are plain: that they are seen whole is what is tested.
 #[repr(C)]
@@ -38,11 +38,16 @@ impl<N: Default> Object<N> {
 
     /// Looks at the object of a node that has come out, and marks it as such.
     fn look(node: NonNull<N>) -> (usize, usize) {
-        // SAFETY: of `make`, and it is this thread's since it has come out.
-        let object = unsafe { &mut *node.as_ptr().cast::<Self>() };
-        let (producer, number) = (object.producer, object.number);
-        assert_eq!(object.check, check_of(producer, number), "not whole, or taken out twice");
-        object.check = 0;
+        let object = node.as_ptr().cast::<Self>();
+        // Field by field: the node may still be looked at, in sections.
+        // SAFETY: of `make`, and all but the node is this thread's since it has come out.
+        let producer = unsafe { (*object).producer };
+        // SAFETY: as above.
+        let number = unsafe { (*object).number };
+        // SAFETY: as above.
+        let check = unsafe { &mut (*object).check };
+        assert_eq!(*check, check_of(producer, number), "not whole, or taken out twice");
+        *check = 0;
         (producer, number)
     }
 
@@ -324,11 +329,12 @@ fn a_half_done_push_holds_up_consumers_and_nobody_else() {
 
 #[test]
 fn the_queue_with_a_sentinel_keeps_the_order_of_each_producer() {
-    let mut memory = Box::new(std::mem::MaybeUninit::<SentinelQueue>::uninit());
+    // Not by the box from here on: the queue has pointers to itself.
+    let memory = Box::into_raw(Box::new(std::mem::MaybeUninit::<SentinelQueue>::uninit()));
     // SAFETY: the box's memory, which stays where it is.
-    unsafe { SentinelQueue::write(memory.as_mut_ptr()) };
+    unsafe { SentinelQueue::write(memory.cast()) };
     // SAFETY: written above.
-    let queue = unsafe { memory.assume_init() };
+    let queue = unsafe { &*memory.cast::<SentinelQueue>() };
     let put = |producer, number| {
         // SAFETY: an object that is given away.
         unsafe { queue.enqueue(Object::<QueueNode>::make(producer, number)) };
@@ -345,6 +351,8 @@ fn the_queue_with_a_sentinel_keeps_the_order_of_each_producer() {
     });
     // SAFETY: as above.
     assert_eq!(unsafe { queue.dequeue() }, None);
+    // SAFETY: from a box, and in no use any more.
+    drop(unsafe { Box::from_raw(memory) });
 }
 
 /// One that pops, one that takes all, by turns: what each takes all of comes last first.
@@ -402,7 +410,7 @@ fn a_wait_free_stack_gives_everything_once() {
 #[test]
 fn nodes_of_a_lock_free_stack_go_round_a_grace_period_later() {
     const NODES: usize = 40;
-    const ROUNDS: usize = 2_000;
+    const ROUNDS: usize = if cfg!(miri) { 20 } else { 2_000 };
     static STACK: LockFreeStack = LockFreeStack::new();
     static ON_ITS_WAY: AtomicUsize = AtomicUsize::new(0);
     static OFF: [AtomicBool; NODES] = [const { AtomicBool::new(false) }; NODES];
@@ -570,7 +578,7 @@ fn alone_they_are_lists() {
     let (stack, lock_free) = (WaitFreeStack::new(), LockFreeStack::new());
     let (mut model, mut below) = (VecDeque::new(), Vec::new());
     let mut state = 0x2545_f491_u32;
-    for number in 0..20_000 {
+    for number in 0..if cfg!(miri) { 300 } else { 20_000 } {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         match (state >> 16) % 16 {
             0..7 => {

@@ -71,7 +71,7 @@ fn waits_nothing(domain: &Domain) {
 /// Each thread's heads in order, all of them before the barrier returns.
 #[test]
 fn everything_runs_in_order_before_a_barrier_returns() {
-    const EACH: u64 = 2_000;
+    const EACH: u64 = common::rounds(2_000, 20);
     let domain = Domain::new();
     for wakes in [Wakes::Runner, Wakes::Never] {
         attended(&domain, wakes, |lane| {
@@ -196,15 +196,16 @@ fn what_is_left_is_handed_over() {
         push(lane, move || ran.lock().unwrap().push(number))
     };
     let _: [lane::Pushed; 2] = [add(&to, 0), add(&from, 1)];
-    for number in 2..1_000 {
+    const MANY: u64 = common::rounds(1_000, 30);
+    for number in 2..MANY {
         let _: lane::Pushed = add(&from, number);
     }
     assert!(!from.hand_over(&to).unwrap().unattended, "it was told before");
     drop(from);
     let statistics = domain.statistics();
-    assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), (1_000, 0));
+    assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), (MANY, 0));
     domain.barrier();
-    assert!(ran.lock().unwrap().iter().copied().eq(0..1_000));
+    assert!(ran.lock().unwrap().iter().copied().eq(0..MANY));
     waits_nothing(&domain);
 }
 
@@ -235,7 +236,7 @@ fn a_lane_that_ends_loses_nothing() {
 fn barriers_beside_lanes_that_end() {
     let domain = Domain::new();
     let stays = Lane::new(&domain, Wakes::Runner);
-    for _ in 0..100 {
+    for _ in 0..common::rounds(100, 4) {
         let lane = Arc::new(Lane::new(&domain, Wakes::Runner));
         let runner = spawn(&lane, None);
         let ran = Arc::new(AtomicU64::new(0));
@@ -259,7 +260,7 @@ fn barriers_beside_lanes_that_end() {
 /// A barrier beside a lane that ends, in the midst of what it leaves to the worker.
 #[test]
 fn a_barrier_in_the_midst_of_an_end() {
-    const HEADS: u64 = 30_000;
+    const HEADS: u64 = common::rounds(30_000, 20);
     let domain = Domain::new();
     for _ in 0..5 {
         let lane = Lane::new(&domain, Wakes::Runner);
@@ -292,7 +293,7 @@ fn a_barrier_in_the_midst_of_an_end() {
 /// A barrier that attends itself ends, whatever is pushed meanwhile; and who pushes is told that nobody attends.
 #[test]
 fn a_barrier_that_attends_ends() {
-    const MOST: u64 = 100;
+    const MOST: u64 = common::rounds(100, 10);
     let domain = Domain::new();
     let lane = Arc::new(Lane::new(&domain, Wakes::Runner));
     let ran = Arc::new(AtomicU64::new(0));
@@ -434,6 +435,7 @@ fn a_pause_holds_callbacks_up() {
 
 /// The child has no runner, but what waited, and nothing twice.
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn a_child_finds_what_waits() {
     let domain = common::domain_with_limit(1_000, 1 << 30);
     let ran = Arc::new(AtomicU64::new(0));
@@ -476,6 +478,7 @@ fn a_child_finds_what_waits() {
 
 /// Forks beside threads that push and a runner that runs.
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn forks_beside_pushes() {
     let domain = common::domain_with_limit(2_000, 1 << 30);
     let stop = AtomicU64::new(0);
@@ -513,6 +516,7 @@ fn forks_beside_pushes() {
 /// One step removed at a time, each in a process of its own.
 #[cfg(feature = "chaos")]
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn mutants() {
     use quiescence::chaos::{self, Mutant};
     if let Some(role) = common::role() {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use common::{beside_a_section, domain_with_limit, until_an_updater_sleeps};
+use common::{beside_a_section, domain_with_limit, rounds, until_an_updater_sleeps};
 use quiescence::{Domain, Rcu};
 
 /// Counts those that wait or are about to, and the most there ever were.
@@ -101,7 +101,7 @@ fn an_updater_waits_at_the_limit_and_exceeds_it_by_no_object() {
     beside_a_section(&domain, |leave| {
         thread::scope(|scope| {
             let updater = scope.spawn(|| {
-                for _ in 0..1_000 {
+                for _ in 0..rounds(1_000, 50) {
                     domain.retire(Box::new(Counted::new(&live))).unwrap();
                 }
             });
@@ -213,14 +213,15 @@ fn drops_that_retire_more_stay_within_the_limit() {
 #[test]
 fn a_chain_of_drops_does_not_use_up_the_stack() {
     let (domain, live) = (domain_with_limit(1, 1 << 30), Arc::new(Live::default()));
-    domain.retire(Box::new(Family::new(&domain, 1, 20_000, &live))).unwrap();
-    domain.retire(Box::new(Family::new(&domain, 1, 20_000, &live))).unwrap();
+    domain.retire(Box::new(Family::new(&domain, 1, rounds(20_000, 60), &live))).unwrap();
+    domain.retire(Box::new(Family::new(&domain, 1, rounds(20_000, 60), &live))).unwrap();
     while live.now.load(SeqCst) != 0 {
         domain.barrier();
     }
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn closures_that_queue_themselves_find_the_room_they_had() {
     fn again(domain: Domain, left: usize, run: Arc<AtomicUsize>) {
         run.fetch_add(1, SeqCst);
@@ -263,7 +264,8 @@ fn in_a_callback_a_second_closure_for_one_is_refused_at_the_limit() {
 #[test]
 fn closures_wait_for_room_until_the_worker_has_made_some() {
     let (domain, run) = (small(), Arc::new(AtomicUsize::new(0)));
-    for _ in 0..1_000 {
+    const MANY: usize = rounds(1_000, 50);
+    for _ in 0..MANY {
         let run = Arc::clone(&run);
         domain
             .call(move || {
@@ -272,13 +274,13 @@ fn closures_wait_for_room_until_the_worker_has_made_some() {
             .unwrap();
     }
     domain.barrier();
-    assert_eq!(run.load(SeqCst), 1_000);
+    assert_eq!(run.load(SeqCst), MANY);
 }
 
 #[test]
 fn a_thread_that_ends_leaves_its_allowance_and_what_waits_to_others() {
     let (domain, live) = (domain_with_limit(1_000, 1 << 30), Arc::new(Live::default()));
-    for _ in 0..200 {
+    for _ in 0..rounds(200, 5) {
         let (inside, counted) = (domain.clone(), Counted::new(&live));
         thread::spawn(move || inside.retire(Box::new(counted)).unwrap()).join().unwrap();
     }
@@ -366,7 +368,7 @@ fn readers_do_not_notice_the_limit() {
             started.wait();
             until_an_updater_sleeps(&domain);
             let before = read.load(SeqCst);
-            while read.load(SeqCst) < before + 10_000 {
+            while read.load(SeqCst) < before + rounds(10_000, 50) {
                 thread::yield_now();
             }
             assert!(!updater.is_finished());

@@ -55,8 +55,8 @@ fn exclusion(threads: usize, rounds: usize) {
 
 #[test]
 fn writers_are_alone() {
-    exclusion(6, 20_000);
-    exclusion(2, 20_000);
+    exclusion(6, if cfg!(miri) { 60 } else { 20_000 });
+    exclusion(2, if cfg!(miri) { 60 } else { 20_000 });
 }
 
 #[test]
@@ -139,6 +139,7 @@ fn a_writer_that_waits_is_not_passed() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn all_of_it_in_other_processes() {
     shuffle::all_but_in_other_processes("writers_are_alone");
 }
@@ -164,6 +165,7 @@ mod mutants {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "child processes")]
     fn each_is_caught_in_other_processes() {
         each_is_caught(MUTANTS);
     }

@@ -92,7 +92,7 @@ fn a_cookie_of_another_domain_is_refused() {
 /// A domain that has ended leaves its address to others, and its cookies to nobody.
 #[test]
 fn a_cookie_of_a_domain_that_has_ended_is_refused() {
-    for _ in 0..100 {
+    for _ in 0..if cfg!(miri) { 5 } else { 100 } {
         let ended = Domain::new();
         ended.synchronize();
         let cookie = ended.get();
@@ -159,15 +159,16 @@ impl Drop for Fragile {
 /// drop that panics.
 #[test]
 fn an_object_whose_drop_panics_is_counted_and_the_rest_are_dropped() {
+    const MANY: u32 = if cfg!(miri) { 40 } else { 2_000 };
     let domain = Domain::new();
     let dropped = Arc::new(AtomicU32::new(0));
-    for number in 0..2_000 {
-        domain.retire(Box::new(Fragile::new(&dropped, number % 500 == 4))).unwrap();
+    for number in 0..MANY {
+        domain.retire(Box::new(Fragile::new(&dropped, number % (MANY / 4) == 4))).unwrap();
     }
     domain.barrier();
     let statistics = domain.statistics();
-    assert_eq!(dropped.load(SeqCst), 2_000);
-    assert_eq!((statistics.callbacks_run, statistics.callbacks_panicked), (2_000, 4));
+    assert_eq!(dropped.load(SeqCst), MANY);
+    assert_eq!((statistics.callbacks_run, statistics.callbacks_panicked), (MANY.into(), 4));
 }
 
 #[test]
@@ -510,22 +511,23 @@ unsafe extern "C" fn queue_again(head: *mut raw::Head) {
 
 #[test]
 fn heads_are_called_once_each_and_may_be_queued_again_from_there() {
+    const MANY: u32 = if cfg!(miri) { 40 } else { 1_000 };
     let domain = Domain::new();
     let ended = Arc::new(AtomicU32::new(0));
     let guard = domain.read();
-    for _ in 0..1_000 {
+    for _ in 0..MANY {
         // SAFETY: a node of its own, that nobody can reach.
         unsafe { raw::call_head(&domain, Node::new(&ended).cast(), end_node) };
     }
     assert_eq!(ended.load(SeqCst), 0, "a reader holds the grace period up");
     drop(guard);
     domain.barrier();
-    assert_eq!((ended.load(SeqCst), domain.statistics().callbacks_run), (1_000, 1_000));
+    assert_eq!((ended.load(SeqCst), domain.statistics().callbacks_run), (MANY, MANY.into()));
     // SAFETY: as above.
     unsafe { raw::call_head(&domain, Node::new(&ended).cast(), queue_again) };
     domain.barrier();
     quiescence::barrier();
-    assert_eq!(ended.load(SeqCst), 1_001);
+    assert_eq!(ended.load(SeqCst), MANY + 1);
 }
 
 #[cfg(debug_assertions)]

@@ -245,7 +245,7 @@ fn qsbr_readers_hold_up_grace_periods_until_they_say_so() {
         });
         ready.wait();
         let noted = Rcu::new_in(Noted(dropped.clone()), domain.clone());
-        for new in 2..200 {
+        for new in 2..common::rounds(200, 10) {
             value.store(new);
             domain.synchronize();
         }

@@ -42,6 +42,9 @@ fn what_is_stored_is_loaded() {
 
 /// Bytes in any number, as far as the biggest class.
 fn bytes<const N: usize>(seed: &mut u64) {
+    if cfg!(miri) && N > 129 {
+        return;
+    }
     let mut value = || [(); N].map(|()| next(seed) as u8);
     let first = value();
     let snapshot = Snapshot::new(first);
@@ -152,9 +155,9 @@ fn readers_beside_updaters(readers: usize, updaters: usize, updates: u64) {
 
 #[test]
 fn loads_are_whole_and_no_update_is_lost() {
-    readers_beside_updaters(4, 3, 1_000);
-    readers_beside_updaters(0, 4, 2_000);
-    readers_beside_updaters(6, 1, 3_000);
+    for (readers, updaters, updates) in [(4, 3, 1_000), (0, 4, 2_000), (6, 1, 3_000)] {
+        readers_beside_updaters(readers, updaters, common::rounds(updates, 9));
+    }
 }
 
 #[test]
@@ -170,7 +173,7 @@ fn big_values_are_whole_too() {
                 }
             });
         }
-        for update in 0..2_000 {
+        for update in 0..common::rounds(2_000, 8) {
             snapshot.store([update; 600]);
             assert_eq!(snapshot.load()[599], update, "whoever stores reads what he stored");
         }
@@ -224,6 +227,7 @@ extern "C" fn load_in_handler(_signal: libc::c_int) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "signals")]
 fn signal_handlers_load_whatever_they_interrupt() {
     LazyLock::force(&CLOCK);
     storm::handle(libc::SIGUSR1, load_in_handler);
@@ -250,6 +254,7 @@ fn signal_handlers_load_whatever_they_interrupt() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn a_child_made_by_fork_loads_and_stores() {
     let snapshot = Snapshot::new([1_u64; 3]);
     common::in_child(|| {
@@ -313,6 +318,7 @@ extern "C" fn stay_in_handler(_signal: libc::c_int) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "signals")]
 fn a_reader_that_is_stopped_in_a_load_holds_up_no_updater() {
     if quiescence::per_cpu_path() == PerCpuPath::Portable {
         return; // there it would
@@ -344,12 +350,14 @@ fn a_reader_that_is_stopped_in_a_load_holds_up_no_updater() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn all_of_this_holds_on_the_portable_path() {
     storm::again_in_a_process_with("QUIESCENCE_PERCPU", "portable", &[]);
     storm::again_in_a_process_with("QUIESCENCE_FENCES", "portable", &[]);
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn and_where_the_c_library_has_no_sequences() {
     storm::again_in_a_process_with("GLIBC_TUNABLES", "glibc.pthread.rseq=0", &[]);
 }

@@ -10,6 +10,9 @@ use std::thread::{self, Thread};
 
 use quiescence::{Domain, Rcu, Section, Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard, Synchronize};
 
+/// Rounds of each thread.
+const EACH: u64 = if cfg!(miri) { 8 } else { 500 };
+
 #[test]
 fn a_grace_period_waits_for_sections_that_had_begun() {
     let domain = Srcu::new();
@@ -71,7 +74,7 @@ fn a_guard_may_end_on_another_thread() {
         let updates = scope.spawn({
             let (domain, value) = (&domain, &value);
             move || {
-                for new in 2..200 {
+                for new in 2..if cfg!(miri) { 10 } else { 200 } {
                     let old = value.swap(new);
                     domain.synchronize_expedited();
                     drop(old);
@@ -185,7 +188,7 @@ fn nobody_sees_what_was_freed() {
                 }
             });
         }
-        for _ in 0..500 {
+        for _ in 0..EACH {
             let old = value.swap(AtomicU64::new(7));
             DOMAIN.synchronize_expedited();
             let old = old.into_box();
@@ -201,11 +204,11 @@ fn the_value_may_be_updated_under_its_own_sections() {
     let count = Rcu::new_in(0_u64, domain.domain());
     thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| (0..500).for_each(|_| count.update(|old| old + 1)));
+            scope.spawn(|| (0..EACH).for_each(|_| count.update(|old| old + 1)));
         }
     });
-    assert_eq!(*count.load(&domain.read()), 2_000);
-    assert!(format!("{count:?}").contains("2000"));
+    assert_eq!(*count.load(&domain.read()), 4 * EACH);
+    assert!(format!("{count:?}").contains(&(4 * EACH).to_string()));
 }
 
 #[test]
@@ -375,12 +378,12 @@ fn tasks_and_threads_wait_side_by_side() {
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                for _ in 0..200 {
+                for _ in 0..EACH {
                     drop(domain.read());
                     domain.synchronize();
                 }
             });
-            scope.spawn(|| (0..200).for_each(|_| _ = block_on(domain.synchronize_async())));
+            scope.spawn(|| (0..EACH).for_each(|_| _ = block_on(domain.synchronize_async())));
         }
     });
 }
@@ -391,7 +394,7 @@ fn many_tasks_share_grace_periods() {
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                for _ in 0..50 {
+                for _ in 0..if cfg!(miri) { 3 } else { 50 } {
                     let guard = domain.read();
                     let waits = domain.synchronize_async();
                     drop(guard);

@@ -320,6 +320,7 @@ fn each_domain_reports_its_own_holdouts() {
 
 /// Under `token` it is the one at which the token is, and not those that wait behind it.
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn qsbr_readers_are_reported_as_such() {
     for engine in Engine::ALL {
         let (domain, told) = listened_to(&format!("qsbr {engine}"), engine, LIMIT);
@@ -423,6 +424,7 @@ fn stall() -> Domain {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn a_hook_that_panics_is_counted_and_called_again() {
     if is_again("a_hook_that_panics_is_counted_and_called_again", &[]) {
         let (tell, told) = mpsc::channel();
@@ -446,6 +448,7 @@ fn a_hook_that_panics_is_counted_and_called_again() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn a_hook_that_blocks_holds_nobody_up() {
     if is_again("a_hook_that_blocks_holds_nobody_up", &[]) {
         let (enter, entered) = mpsc::channel();
@@ -480,6 +483,7 @@ fn a_hook_that_blocks_holds_nobody_up() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn reports_go_to_standard_error_by_default() {
     if std::env::var_os("ROLE").is_some() {
         quiescence::set_stall_hook(|_| ());
@@ -528,6 +532,7 @@ fn own_stack() -> Result<usize, StackMissing> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn the_environment_turns_stacks_off() {
     if is_again("the_environment_turns_stacks_off", &[("QUIESCENCE_STALL_SIGNAL", "off")]) {
         assert_eq!(own_stack(), Err(StackMissing::TurnedOff));
@@ -546,6 +551,7 @@ fn handler_of(signal: i32) -> usize {
 extern "C" fn somebodys_handler(_: i32) {}
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn the_environment_chooses_the_signal() {
     if is_again("the_environment_chooses_the_signal", &[("QUIESCENCE_STALL_SIGNAL", "50")]) {
         assert_eq!(handler_of(50), libc::SIG_DFL);
@@ -556,6 +562,7 @@ fn the_environment_chooses_the_signal() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn a_signal_that_the_program_handles_is_left_alone() {
     if is_again("a_signal_that_the_program_handles_is_left_alone", &[]) {
         let first = libc::SIGRTMIN() + 1;
@@ -570,6 +577,7 @@ fn a_signal_that_the_program_handles_is_left_alone() {
 
 /// The forking thread goes on in its section, under another id, and the child has a reporter of its own.
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn a_child_reports_its_own_stalls() {
     if is_again("a_child_reports_its_own_stalls", &[]) {
         own_stack().unwrap(); // there is a reporter, and the thread's id is known
@@ -592,6 +600,7 @@ fn a_child_reports_its_own_stalls() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn forks_beside_reports() {
     if is_again("forks_beside_reports", &[]) {
         quiescence::set_stall_hook(|report| assert!(!report.to_string().is_empty()));

@@ -25,6 +25,12 @@ use shuffle::{processors, random, shuffled};
 
 const THREADS: usize = 6;
 
+/// Rounds of each of them.
+const MANY: usize = if cfg!(miri) { 60 } else { 20_000 };
+
+/// Steps of each that refers to what is released.
+const STEPS: u64 = if cfg!(miri) { 20 } else { 200 };
+
 /// Calls `look` on another thread all the time while `work` runs, and once at least.
 fn watched(look: impl Fn() + Sync, work: impl FnOnce()) {
     let end = AtomicBool::new(false);
@@ -71,7 +77,7 @@ fn sums_of_a_counter_have_all_that_came_before() {
         assert!((done..=begun).contains(&sum), "{done} <= {sum} <= {begun}");
     };
     watched(look, || {
-        shuffled(THREADS, 20_000, |thread, _| {
+        shuffled(THREADS, MANY, |thread, _| {
             BEGUN.fetch_add(1 + thread as i64, AcqRel);
             match thread {
                 0 => COUNTER.increment(),
@@ -80,13 +86,13 @@ fn sums_of_a_counter_have_all_that_came_before() {
             DONE.fetch_add(1 + thread as i64, Release);
         });
     });
-    assert_eq!(COUNTER.sum(), 20_000 * (1..=THREADS as i64).sum::<i64>());
+    assert_eq!(COUNTER.sum(), MANY as i64 * (1..=THREADS as i64).sum::<i64>());
 }
 
 #[test]
 fn a_counter_that_goes_up_and_down_is_exact_in_the_end() {
     let counter = Counter::new();
-    shuffled(THREADS, 20_000, |thread, round| {
+    shuffled(THREADS, MANY, |thread, round| {
         counter.add(if round % 2 == 0 { 1 } else { -1 });
         if round == 0 {
             counter.add(-7 * thread as i64);
@@ -104,7 +110,7 @@ fn exact_sums() {
         assert!((0..=THREADS as i64).contains(&sum), "{sum}");
     };
     watched(look, || {
-        shuffled(THREADS, 40_000, |thread, round| {
+        shuffled(THREADS, 2 * MANY, |thread, round| {
             counter.add(1);
             if (thread + round) % 64 == 0 {
                 thread::yield_now(); // and goes on elsewhere
@@ -135,7 +141,7 @@ fn an_exact_sum_has_what_threads_hand_over() {
             let counter = &counter;
             scope.spawn(move || receiver.iter().for_each(|amount| counter.add(-amount)));
             scope.spawn(move || {
-                for round in 0..30_000 {
+                for round in 0..MANY {
                     let amount = random(0, round) as i64;
                     counter.add(amount);
                     sender.send(amount).expect("somebody receives");
@@ -147,6 +153,7 @@ fn an_exact_sum_has_what_threads_hand_over() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "rseq(2)")]
 fn threads_without_rseq_count_beside_those_with() {
     let (fuzzy, exact) = (Counter::new(), ExactCounter::new());
     let (limited, lock) = (LimitCounter::new(u64::MAX), LocalGlobalLock::new(0));
@@ -172,6 +179,7 @@ fn threads_without_rseq_count_beside_those_with() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "signals")]
 fn counting_in_a_signal_handler_that_interrupts_counting_is_exact() {
     static FUZZY: Counter = Counter::new();
     static EXACT: ExactCounter = ExactCounter::new();
@@ -233,7 +241,7 @@ fn limits(limit: u64, amount_max: u64) {
     let refused = AtomicU64::new(0);
     let look = || assert!(counter.value() <= limit);
     watched(look, || {
-        shuffled(THREADS, 20_000, |thread, round| {
+        shuffled(THREADS, MANY, |thread, round| {
             let amount = random(thread, round) % amount_max + 1;
             if !counter.try_add(amount) {
                 refused.fetch_add(1, Relaxed);
@@ -291,7 +299,7 @@ fn room_that_one_thread_gives_back_is_for_all() {
         let counter = &counter;
         scope.spawn(move || receiver.iter().for_each(|amount| counter.sub(amount)));
         let mut waited = 0;
-        for round in 0..50_000 {
+        for round in 0..2 * MANY {
             let amount = random(1, round) % 8 + 1; // 64 on their way and 2 in hand: far from the limit
             if !counter.try_add(amount) {
                 waited += 1;
@@ -329,7 +337,7 @@ fn references(rounds: usize) {
                 scope.spawn(move || {
                     let mut handles = Vec::new();
                     begin.wait();
-                    for step in 0..200_u64 {
+                    for step in 0..STEPS {
                         handles.extend(big.try_get());
                         if let Some(handle) = handles.last() {
                             handles.push(handle.clone());
@@ -338,7 +346,7 @@ fn references(rounds: usize) {
                             assert!(!handle.is_released.load(Relaxed), "released too early");
                         }
                         handles.truncate((random(thread, round) + step) as usize % 5);
-                        if step == 100 && thread < 2 {
+                        if step == STEPS / 2 && thread < 2 {
                             kills.fetch_add(usize::from(big.kill()), Relaxed);
                         }
                     }
@@ -353,7 +361,7 @@ fn references(rounds: usize) {
 
 #[test]
 fn the_last_reference_releases_once() {
-    references(300);
+    references(if cfg!(miri) { 2 } else { 300 });
 }
 
 #[test]
@@ -414,11 +422,11 @@ fn there_is_one_for_each_processor() {
     let mut numbers = PerCpu::new(|slot| AtomicUsize::new(slot * 1_000_000));
     assert!(numbers.len() >= processors().len());
     assert_eq!(numbers.iter().len(), numbers.len());
-    shuffled(THREADS, 10_000, |_, _| {
+    shuffled(THREADS, MANY, |_, _| {
         numbers.here().fetch_add(1, Relaxed);
     });
     let counted = |(slot, number): (usize, &AtomicUsize)| number.load(Relaxed) - slot * 1_000_000;
-    assert_eq!(numbers.iter().enumerate().map(counted).sum::<usize>(), THREADS * 10_000);
+    assert_eq!(numbers.iter().enumerate().map(counted).sum::<usize>(), THREADS * MANY);
     let lines: BTreeSet<_> =
         numbers.iter().map(|number| (&raw const *number).addr() / 128).collect();
     assert_eq!(lines.len(), numbers.len(), "lines of their own");
@@ -478,6 +486,7 @@ fn guards_and_handles_go_where_they_may() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn all_of_it_in_other_processes() {
     shuffle::all_but_in_other_processes("an_exact_sum_is_the_value_of_one_moment");
 }
@@ -508,6 +517,7 @@ mod mutants {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "child processes")]
     fn each_is_caught_in_other_processes() {
         each_is_caught(MUTANTS);
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
-use common::{beside_a_section, until_an_updater_sleeps};
+use common::{beside_a_section, rounds, until_an_updater_sleeps};
 use quiescence::{Domain, Rcu, RcuOption};
 
 /// Counts how many of its kind live.
@@ -34,7 +34,7 @@ impl Drop for Counted {
 
 #[test]
 fn readers_see_whole_values_and_each_is_dropped_once() {
-    const UPDATES: u64 = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
+    const UPDATES: u64 = rounds(if cfg!(debug_assertions) { 20_000 } else { 200_000 }, 60);
     let live = Arc::new(AtomicUsize::new(0));
     let domain = Domain::new();
     let value = Rcu::new_in(Counted::new(0, &live), domain.clone());
@@ -66,7 +66,7 @@ fn readers_see_whole_values_and_each_is_dropped_once() {
 
 #[test]
 fn concurrent_updates_lose_nothing() {
-    const EACH: u64 = 2_000;
+    const EACH: u64 = rounds(2_000, 20);
     let domain = Domain::new();
     let live = Arc::new(AtomicUsize::new(0));
     let value = Rcu::new_in(Counted::new(0, &live), domain.clone());
@@ -192,7 +192,7 @@ fn counters_may_wrap() {
                     assert_eq!(seen.check, !seen.value);
                 }
             });
-            for new in 1..50 {
+            for new in 1..rounds(50, 10) {
                 let old = value.swap(Counted::new(new, &live)).into_inner();
                 assert_eq!(old.value, new - 1);
             }
@@ -206,14 +206,15 @@ fn callbacks_of_a_thread_run_in_order() {
     let domain = Domain::new();
     let order = Arc::new(Mutex::new(Vec::new()));
     let guard = domain.read();
-    for number in 0..1_000 {
+    const MANY: u64 = rounds(1_000, 50);
+    for number in 0..MANY {
         let order = Arc::clone(&order);
         domain.call(move || order.lock().unwrap().push(number)).unwrap();
     }
     assert!(order.lock().unwrap().is_empty(), "a reader holds the grace period up");
     drop(guard);
     domain.barrier();
-    assert!(order.lock().unwrap().iter().copied().eq(0..1_000));
+    assert!(order.lock().unwrap().iter().copied().eq(0..MANY));
 }
 
 #[test]
@@ -242,12 +243,13 @@ fn a_callback_may_queue_and_synchronize() {
 
 #[test]
 fn barrier_waits_for_the_callbacks_of_all_threads_dead_or_alive() {
+    const EACH: usize = rounds(100, 5);
     let domain = Domain::new();
     let run = Arc::new(AtomicUsize::new(0));
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                for _ in 0..100 {
+                for _ in 0..EACH {
                     let run = Arc::clone(&run);
                     domain
                         .call(move || {
@@ -259,13 +261,13 @@ fn barrier_waits_for_the_callbacks_of_all_threads_dead_or_alive() {
         }
     });
     domain.barrier();
-    assert_eq!(run.load(SeqCst), 800);
+    assert_eq!(run.load(SeqCst), 8 * EACH);
 }
 
 #[test]
 fn without_any_further_call_everything_is_freed() {
     let live = Arc::new(AtomicUsize::new(0));
-    for value in 0..1_000 {
+    for value in 0..rounds(1_000, 50) {
         quiescence::retire(Box::new(Counted::new(value, &live))).unwrap();
     }
     // The worker does it; how soon is its own affair.
@@ -275,6 +277,7 @@ fn without_any_further_call_everything_is_freed() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "70,000 objects")]
 fn a_section_never_frees_and_retiring_inside_one_never_waits() {
     let domain = Domain::new();
     let live = Arc::new(AtomicUsize::new(0));
@@ -314,6 +317,7 @@ fn bounded(retire: impl Fn(&Domain, &Arc<AtomicUsize>) + Send + Sync) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "65,536 objects wait")]
 fn memory_that_waits_is_bounded_where_the_updater_may_wait() {
     bounded(|domain, live| {
         for value in 0..200_000 {
@@ -323,6 +327,7 @@ fn memory_that_waits_is_bounded_where_the_updater_may_wait() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "65,536 objects wait")]
 fn a_qsbr_updater_waits_at_its_limit_in_a_quiescent_state() {
     bounded(|domain, live| {
         let mut reader = domain.qsbr();
@@ -334,6 +339,7 @@ fn a_qsbr_updater_waits_at_its_limit_in_a_quiescent_state() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "100,000 objects")]
 fn a_slow_closure_holds_up_no_object() {
     let domain = Domain::new();
     let live = Arc::new(AtomicUsize::new(0));
@@ -381,15 +387,15 @@ fn a_section_of_another_domain_frees_nothing_either() {
             mine.retire(Box::new(NotInSection { updater, in_section, failed })).unwrap();
         }
     };
-    retire(2_000);
+    retire(rounds(2_000, 20));
     let guard = other.read();
     in_section.store(true, SeqCst);
-    retire(20_000);
+    retire(rounds(20_000, 100));
     in_section.store(false, SeqCst);
     drop(guard);
     let reader = other.qsbr();
     in_section.store(true, SeqCst);
-    retire(20_000);
+    retire(rounds(20_000, 100));
     in_section.store(false, SeqCst);
     drop(reader);
     mine.barrier();

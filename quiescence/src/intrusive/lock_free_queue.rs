@@ -293,8 +293,8 @@ impl LockFreeQueue {
     /// Lock-free, but for the allocation of a dummy.
     ///
     /// # Safety
-    /// The caller is in a read-side critical section of the queue's domain. It does not free the node, change it or
-    /// put it anywhere before a grace period has passed.
+    /// The caller is in a read-side critical section of the queue's domain. It does not free the node, change it, make
+    /// a `&mut` of it (or of an object around it) or put it anywhere before a grace period has passed.
     pub unsafe fn dequeue(&self) -> Option<NonNull<SharedNode>> {
         loop {
             // Acquire: pairs with the Release that moved it here: the node's content is seen.

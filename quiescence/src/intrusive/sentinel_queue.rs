@@ -42,7 +42,8 @@ impl SentinelQueue {
     /// Makes an empty queue, whatever was there before.
     ///
     /// # Safety
-    /// `queue` may be written, is nobody else's, and does not move while it is a queue.
+    /// `queue` may be written, is nobody else's, and does not move while it is a queue. It has pointers to itself, so no
+    /// `&mut` of it is made, and no box of it is moved, meanwhile.
     pub unsafe fn write(queue: *mut Self) {
         // SAFETY: by this function's contract.
         let sentinel = unsafe { &raw mut (*queue).sentinel };

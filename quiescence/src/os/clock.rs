@@ -10,7 +10,7 @@ pub(crate) fn monotonic_ns() -> u64 {
 }
 
 /// Processor time of the calling thread, in nanoseconds: grows while it runs and not while it waits.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn thread_cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // Not rustix's, which looks for the kernel's own code by itself and does not survive that where valgrind
@@ -22,7 +22,7 @@ pub(crate) fn thread_cpu_ns() -> u64 {
 
 /// Where the system does not tell processor time apart, what the thread spent waiting counts as well, so
 /// that a budget is kept all the more.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), miri))]
 pub(crate) fn thread_cpu_ns() -> u64 {
     monotonic_ns()
 }

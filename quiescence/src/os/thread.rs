@@ -220,6 +220,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
+    #[cfg_attr(miri, ignore = "there is no /proc")]
     fn a_thread_sees_itself_run() {
         std::thread::Builder::new()
             .name("a (b) c".into())
@@ -238,6 +239,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
+    #[cfg_attr(miri, ignore = "there is no /proc")]
     fn a_thread_that_is_gone_has_ended() {
         let thread = std::thread::spawn(id).join().unwrap();
         // The kernel may take a moment longer than `join`.

@@ -9,7 +9,7 @@ pub(crate) fn is_attached() -> bool {
     imp::is_attached()
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 mod imp {
     use std::ffi::CStr;
 
@@ -52,7 +52,7 @@ mod imp {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), miri))]
 mod imp {
     pub(super) fn is_attached() -> bool {
         false

@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let mut all: String = (0..0x2fff).filter_map(char::from_u32).collect();
+        let mut all: String =
+            (0..if cfg!(miri) { 0xff } else { 0x2fff }).filter_map(char::from_u32).collect();
         all.push_str("\u{10ffff}\u{2028}é");
         let text = Json::document(|json| {
             json.key(&all).string(&all);

@@ -8,6 +8,11 @@ use std::thread;
 
 use quiescence::Domain;
 
+/// So many rounds, or bytes, or threads; fewer under Miri, which takes a thousand times as long.
+pub(crate) const fn rounds<T: Copy>(many: T, under_miri: T) -> T {
+    if cfg!(miri) { under_miri } else { many }
+}
+
 /// Calls `f` while another thread is in a section of `domain`, which ends when `f` calls its argument.
 pub(crate) fn beside_a_section<R>(domain: &Domain, f: impl FnOnce(&dyn Fn()) -> R) -> R {
     let (entered, leave) = (Barrier::new(2), Barrier::new(2));
