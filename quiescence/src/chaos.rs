@@ -112,6 +112,14 @@ pub enum Mutant {
     NoForeignFence,
     /// The driver does not look again before it sleeps until foreign readers leave.
     NoForeignLook,
+    /// A superseded driver reports what it has found.
+    SupersededReports,
+    /// A superseded driver scans and marks hold-outs.
+    SupersededMarks,
+    /// Whoever takes a driver's place leaves its marks.
+    MarksLeft,
+    /// Waiters do not take a stalled driver's place.
+    NoTakeOver,
     /// Foreign readers are sent the signal of reports also where they sleep.
     SignalToSleepers,
     /// A thread that ends says so before its last callbacks can be seen.
@@ -310,6 +318,10 @@ impl Mutant {
 
     /// Steps of the sleep beside foreign readers.
     pub const FOREIGN: [Self; 2] = [Self::NoForeignFence, Self::NoForeignLook];
+
+    /// Steps of the hand-over from one driver to another.
+    pub const HANDOVER: [Self; 4] =
+        [Self::SupersededReports, Self::SupersededMarks, Self::MarksLeft, Self::NoTakeOver];
 
     /// Steps of the queues and stacks of nodes that callers bring along.
     pub const INTRUSIVE: [Self; 7] = [

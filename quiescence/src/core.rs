@@ -6,7 +6,7 @@
 //! share grace periods. The lock is released while the driver fences, scans or sleeps.
 //!
 //! A driver may also stop half-way ([`Core::advance`]): the machine remembers the step, and whoever
-//! comes next goes on from there.
+//! comes next goes on from there. One that gets no CPU is superseded by a waiter ([`handover`]).
 //!
 //! Lock order, outer first: worker, domains, queues, queue, machine, registry.
 
@@ -15,12 +15,14 @@ use std::borrow::Cow;
 #[cfg(not(loom))]
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::time::Duration;
 
 use grace::policy::{AnyPolicy, Budget};
 #[cfg(not(loom))]
 use grace::two_bank::Adaptive;
 use grace::{Action, Event, Hint, Machine, NotGiven, Number, Sequence, Start, Urgency, word};
 
+use self::handover::{Away, Conduct, Patience};
 use self::protocol::Protocol;
 
 use crate::chaos::{self, Mutant, Point};
@@ -45,6 +47,7 @@ use crate::{trace, tuning};
 #[cfg(not(loom))]
 mod banks;
 pub(crate) mod foreign;
+mod handover;
 pub(crate) mod protocol;
 mod watch;
 
@@ -60,6 +63,8 @@ pub struct Core {
     /// How many hold-outs the sleeping driver still waits for.
     wake: Line<AtomicU32>,
     state: Mutex<State>,
+    /// Which driver is the current one, or was the last; see [`handover`].
+    term: AtomicU64,
     /// Tells those who wait for the driver that a grace period has ended or the driver has left.
     turn: Condvar,
     /// The machine's sequence, for those who only want to look.
@@ -145,8 +150,12 @@ pub(crate) struct State {
     current: Current,
     /// What has been told of it.
     watch: Watch,
+    /// Times that a driver has gone to sleep for its hold-outs.
+    pauses: u32,
     driven: bool,
-    /// Threads that sleep on `turn`.
+    /// What the driver is at.
+    conduct: Conduct,
+    /// Threads that wait for the driver.
     sleepers: usize,
     /// Futures that wait for grace periods.
     #[cfg(not(loom))]
@@ -163,6 +172,17 @@ enum Until {
         /// Whether a tick has come: the driver is the worker.
         tick: bool,
     },
+}
+
+/// A driver in its term.
+#[derive(Clone, Copy, Debug)]
+struct Driver {
+    /// Its number [HO-1].
+    term: u64,
+    /// Whether it has taken another one's place.
+    took_over: bool,
+    until: Until,
+    me: Me,
 }
 
 /// The calling thread, as far as a driver must know it.
@@ -188,11 +208,14 @@ impl Core {
                     protocol: Protocol::Threads(Machine::new(settings.policy, start)),
                     current: Current::NONE,
                     watch: Watch::NEW,
+                    pauses: 0,
                     driven: false,
+                    conduct: Conduct::NEW,
                     sleepers: 0,
                     #[cfg(not(loom))]
                     sleepers_to_tell: banks::Sleepers::NONE,
                 }),
+                term: AtomicU64::new(0),
                 turn: Condvar::new(),
                 completed: AtomicU64::new(start.sequence.to_bits()),
                 registry: Mutex::new(Registry::new(match settings.policy {
@@ -407,6 +430,7 @@ impl Core {
         urgency: Urgency,
     ) -> Result<(), NotGiven> {
         if state.protocol.require(cookie, urgency)? && state.driven {
+            state.conduct.away.least = Duration::ZERO; // its nap is over
             self.turn.notify_all();
         }
         Ok(())
@@ -464,7 +488,7 @@ impl Core {
     pub(crate) fn synchronize(&self, urgency: Urgency, me: Me) {
         let mut state = sync::lock(&self.state);
         let cookie = self.request_locked(&mut state, urgency);
-        self.wait_locked(state, cookie, me);
+        self.wait_locked(state, cookie, me, Patience::NEW);
         self.unlocked_again();
     }
 
@@ -478,7 +502,7 @@ impl Core {
             drop(state);
             panic!("quiescence: {not_given}");
         }
-        self.wait_locked(state, cookie, me);
+        self.wait_locked(state, cookie, me, Patience::NEW);
         self.unlocked_again();
     }
 
@@ -489,15 +513,35 @@ impl Core {
         crate::serve::attend();
     }
 
-    fn wait_locked<'a>(&'a self, mut state: MutexGuard<'a, State>, cookie: grace::Cookie, me: Me) {
+    /// As [`synchronize`](Self::synchronize), for a caller that takes the place of drivers at work up to so many times,
+    /// wherever it finds them.
+    #[cfg(loom)]
+    pub(crate) fn synchronize_impatiently(&self, me: Me, take_overs: u32) {
+        let mut state = sync::lock(&self.state);
+        let cookie = self.request_locked(&mut state, Urgency::Normal);
+        self.wait_locked(state, cookie, me, Patience::none(take_overs));
+    }
+
+    fn wait_locked<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        cookie: grace::Cookie,
+        me: Me,
+        mut patience: Patience,
+    ) {
+        let until = Until::Done(cookie);
         while !state.protocol.sequence().is_done(cookie) {
+            let driver;
             if state.driven {
                 if chaos::mutant(Mutant::NoSharing) {
                     return;
                 }
-                state = self.await_turn(state);
+                (state, driver) = self.await_turn(state, &mut patience, (until, me), None);
             } else {
-                state = self.drive(state, Until::Done(cookie), me);
+                driver = Some(self.begin_term(until, me));
+            }
+            if let Some(driver) = driver {
+                state = self.drive(state, driver);
             }
         }
     }
@@ -513,11 +557,17 @@ impl Core {
     }
 
     fn advance_at(&self, me: Me, tick: bool) {
-        if let Some(state) = sync::try_lock(&self.state)
-            && !state.driven
-            && state.protocol.is_wanted()
-        {
-            drop(self.drive(state, Until::MustWait { tick }, me));
+        let Some(mut state) = sync::try_lock(&self.state) else { return };
+        if !state.protocol.is_wanted() {
+            return;
+        }
+        let until = Until::MustWait { tick };
+        let driver = match state.driven {
+            false => Some(self.begin_term(until, me)),
+            true => self.take_over_in_passing(&mut state, (until, me)),
+        };
+        if let Some(driver) = driver {
+            drop(self.drive(state, driver));
             self.unlocked_again();
         }
     }
@@ -544,18 +594,26 @@ impl Core {
 
     // ---- the driver ---------------------------------------------------------------------------
 
-    /// Carries out the machine's actions, as far as `until` says.
+    /// Carries out the machine's actions, until there is nothing left for this driver to do.
     fn drive<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        until: Until,
-        me: Me,
+        driver: Driver,
     ) -> MutexGuard<'a, State> {
         state.driven = true;
-        state = match &state.protocol {
-            Protocol::Threads(_) => self.drive_threads(state, until, me),
+        let driven = match &state.protocol {
+            Protocol::Threads(_) => self.drive_threads(state, driver),
             #[cfg(not(loom))]
-            Protocol::TwoBank(_) => self.drive_banks(state, until),
+            Protocol::TwoBank(_) => self.drive_banks(state, driver),
+        };
+        state = match driven {
+            Ok(state) => state,
+            // Another driver is at work, or was: it is none of its business any more.
+            Err(mut superseded) => {
+                let left = superseded.conduct.superseded.saturating_sub(1);
+                superseded.conduct.superseded = left; // a fork forgets them
+                return superseded;
+            }
         };
         state.driven = false;
         // Somebody may wait for a later grace period than this driver did.
@@ -572,24 +630,27 @@ impl Core {
     fn drive_threads<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        until: Until,
-        me: Me,
-    ) -> MutexGuard<'a, State> {
+        mut driver: Driver,
+    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
+        let Driver { until, me, .. } = driver;
         let mut looked = false;
-        let mut sleeps = 0;
         let mut tick = matches!(until, Until::MustWait { tick: true });
         loop {
+            let took_over = std::mem::take(&mut driver.took_over);
             let event = match state.threads().poll() {
                 Action::Idle => break,
                 Action::Fence => {
                     self.show_begin(state.protocol.sequence());
                     let needed = self.fence_needed(me);
                     self.alone.store(needed.is_none(), Relaxed);
-                    self.begin(&mut state, needed);
+                    if !took_over {
+                        self.begin(&mut state, needed);
+                    }
                     match needed {
                         None => Event::Alone,
                         Some(fence) => {
-                            state = self.unlocked(state, || self.fence(fence));
+                            let fence = || self.fence(fence);
+                            state = self.away(state, &driver, Away::WORKS, fence)?;
                             Event::Fenced
                         }
                     }
@@ -600,7 +661,8 @@ impl Core {
                 }
                 Action::Scan(number) => {
                     let mut holdouts = 0;
-                    state = self.unlocked(state, || holdouts = self.scan(number));
+                    let scan = || holdouts = self.scan(number, &driver);
+                    state = self.away(state, &driver, Away::WORKS, scan)?;
                     looked = true;
                     state.watch.holdouts = holdouts;
                     Event::Scanned { holdouts }
@@ -609,12 +671,14 @@ impl Core {
                     let urgency = state.protocol.urgency();
                     state.current.must_wait(urgency);
                     match until {
-                        Until::Done(_) => state = self.pause(state, hint, &mut sleeps),
+                        // The driver before has waited; what for may have come.
+                        Until::Done(_) if took_over => {}
+                        Until::Done(_) => state = self.pause(state, &driver, hint)?,
                         // The tick that it waits for is this one.
                         Until::MustWait { .. } if hint == Hint::Tick && tick => tick = false,
                         // Whoever comes next looks again: the machine stays at this step.
                         Until::MustWait { .. } if hint == Hint::Tick || looked => {
-                            state = self.watched(state).0;
+                            state = self.still_drives(self.watched(state).0, &driver)?;
                             break;
                         }
                         Until::MustWait { .. } => {}
@@ -632,14 +696,13 @@ impl Core {
                     break;
                 }
                 // At most one grace period in a hold of the lock, also where none has to wait for anything.
-                state = self.unlocked(state, || ());
+                state = self.away(state, &driver, Away::WORKS, || ())?;
             }
         }
-        state
+        Ok(state)
     }
 
-    /// Does something that takes time without the machine's lock. The mark `driven` keeps others
-    /// from driving meanwhile; their requests come through.
+    /// Does something that takes time without the machine's lock.
     fn unlocked<'a>(
         &'a self,
         state: MutexGuard<'a, State>,
@@ -672,6 +735,7 @@ impl Core {
     fn begin(&self, state: &mut State, needed: Option<Needed>) {
         let urgency = state.protocol.urgency();
         state.watch = Watch::NEW;
+        state.pauses = 0;
         state.current = Current::beginning(urgency, matches!(needed, Some(Needed::Heavy)));
         trace::grace_period_began(self, state.protocol.sequence(), urgency);
     }
@@ -707,8 +771,11 @@ impl Core {
 
     /// Counts the hold-outs. The locks and the Acquire loads order their sections before what
     /// follows [GP-2].
-    fn scan(&self, number: Number) -> usize {
-        let holdouts = sync::lock(&self.registry).scan(number, &self.gp.0);
+    fn scan(&self, number: Number, driver: &Driver) -> usize {
+        // What a superseded driver would count is of no interest.
+        let Some(mut registry) = self.registry_as(driver) else { return 0 };
+        let holdouts = registry.scan(number, &self.gp.0);
+        drop(registry);
         if self.foreign.is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
             // Readers that were compiled long ago may release nothing when they lock [GP-2].
             self.heavy_fence();
@@ -719,23 +786,26 @@ impl Core {
     /// Looks away for a moment, or sleeps until the last hold-out has left or the tick comes.
     fn pause<'a>(
         &'a self,
-        state: MutexGuard<'a, State>,
+        mut state: MutexGuard<'a, State>,
+        driver: &Driver,
         hint: Hint,
-        sleeps: &mut u32,
-    ) -> MutexGuard<'a, State> {
+    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
         match hint {
-            Hint::Again => self.unlocked(state, sync::relax),
+            Hint::Again => self.away(state, driver, Away::WORKS, sync::relax),
             Hint::Sleep => {
-                let before = *sleeps;
-                *sleeps = before.saturating_add(1);
-                self.unlocked(state, || match &self.foreign {
-                    None => self.sleep(),
-                    Some(links) => self.sleep_beside_foreign(links, before),
-                })
+                let before = state.pauses;
+                state.pauses = before.saturating_add(1);
+                match &self.foreign {
+                    None => {
+                        let asleep = Away::sleeps(Duration::ZERO);
+                        self.away(state, driver, asleep, || self.sleep(driver))
+                    }
+                    Some(links) => self.sleep_beside_foreign(state, driver, links, before),
+                }
             }
             Hint::Tick => {
-                let (state, _) = self.watched(state);
-                self.unlocked(state, sync::tick)
+                let state = self.still_drives(self.watched(state).0, driver)?;
+                self.away(state, driver, Away::naps(sync::TICK), sync::tick)
             }
         }
     }
@@ -746,30 +816,33 @@ impl Core {
     /// stores the mark, executes a heavy fence and loads the word. One of them sees the other's store
     /// [GP-6], so either the reader reports or the sleeper does it in its stead, and exactly one of
     /// them does: who takes the mark away.
-    fn sleep(&self) {
+    fn sleep(&self, driver: &Driver) {
         chaos::point(Point::BeforeMark);
-        let registry = sync::lock(&self.registry);
-        // Relaxed: nobody else decrements before it has found a mark, and the lock and the heavy
-        // fence come between.
-        self.wake.0.store(registry.holdouts().count() as u32, Relaxed);
+        let Some(mut registry) = self.registry_as(driver) else { return };
+        // Relaxed: nobody decrements for these before it has found a mark, and the lock and the heavy
+        // fence come between. Those who took a mark of a superseded driver's may still have to [HO-2].
+        self.wake.0.fetch_add(registry.holdouts().count() as u32, Relaxed);
         registry.mark_holdouts();
         drop(registry);
         self.heavy_fence(); // [GP-6]
         chaos::point(Point::Marked);
-        let registry = sync::lock(&self.registry);
+        let Some(mut registry) = self.registry_as(driver) else { return };
         let number = word::number(self.gp.0.load(Relaxed)); // the driver's own store
         for slot in registry.holdouts().filter(|slot| !slot.is_holdout(number)) {
             if !chaos::mutant(Mutant::NoSecondLook) && slot.clear_waited_for() {
                 self.holdout_left();
             }
         }
+        registry.set_marked();
         drop(registry);
         self.sleeps.fetch_add(1, Relaxed);
         loop {
             // Acquire: pairs with the decrements [GP-7].
             match self.wake.0.load(Acquire) {
                 0 => break,
-                left => futex::wait(&self.wake.0, left, self.watched_asleep()),
+                // Whoever took over has woken this one, and perhaps gone to sleep in its place.
+                _ if self.is_superseded(driver) => break,
+                left => _ = futex::wait(&self.wake.0, left, self.watched_asleep()),
             }
         }
     }
@@ -870,6 +943,7 @@ impl Core {
             words.futex.store(0, Relaxed);
         }
         held.state.driven = false;
+        self.end_term(&mut held.state);
         held.state.sleepers = 0;
         held.state.protocol.abandon();
         held.state.sleepers_to_tell.forget();

@@ -76,6 +76,13 @@ impl World {
         self.destroy(old);
     }
 
+    /// The same, by a thread that takes the place of a driver at work, up to so many times.
+    fn replace_impatiently(&self, new: usize, take_overs: u32) {
+        let old = self.current.swap(new, AcqRel);
+        self.core.synchronize_impatiently(STRANGER, take_overs);
+        self.destroy(old);
+    }
+
     /// Replaces the object and goes as far with the grace period as is possible without waiting.
     fn begin_to_replace(&self, new: usize) -> (usize, Cookie) {
         let old = self.current.swap(new, AcqRel);
@@ -263,6 +270,30 @@ fn a_request_in_mid_grace_period() {
         reader.join().unwrap();
         driver.join().unwrap();
     });
+}
+
+/// A waiter takes the driver's place, wherever it finds it without its locks; the superseded driver changes nothing any
+/// more, and both are served.
+fn one_takes_over(preemptions: usize, policy: Adaptive, sections: usize) {
+    bounded(preemptions, move || {
+        let world = World::with(Settings { policy: AnyPolicy::Adaptive(policy), budget: None });
+        let reader = spawn_reader(&world, sections, false);
+        let driver = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.replace(1)
+        });
+        world.replace_impatiently(2, 1);
+        driver.join().unwrap();
+        reader.join().unwrap();
+    });
+}
+
+/// Where it sleeps for a holdout, too.
+const SLEEPY: Adaptive = Adaptive { looks_max: 0, looks_max_expedited: 0 };
+
+#[test]
+fn a_waiter_takes_a_drivers_place() {
+    one_takes_over(3, SLEEPY, 1);
 }
 
 #[test]
@@ -886,6 +917,7 @@ fn mutants() {
         .chain(Mutant::QUEUES)
         .chain(Mutant::INBOX)
         .chain(Mutant::UNLINKED)
+        .chain([Mutant::SupersededReports, Mutant::SupersededMarks, Mutant::MarksLeft])
         .collect();
     if let Ok(name) = std::env::var("QUIESCENCE_LOOM_MUTANT") {
         let mutant = caught_here.into_iter().find(|&mutant| format!("{mutant:?}") == name);
@@ -900,6 +932,10 @@ fn mutants() {
         }
         if Mutant::FOREIGN.contains(&mutant) {
             a_driver_sleeps_beside_a_foreign_reader();
+            return;
+        }
+        if Mutant::HANDOVER.contains(&mutant) {
+            a_waiter_takes_a_drivers_place();
             return;
         }
         if Mutant::INBOX.contains(&mutant) {

@@ -39,6 +39,9 @@ pub(crate) struct Registry {
     holdouts: Vec<*const Slot>,
     /// The number of the pass that has been scanned; none yet.
     pass: Option<Number>,
+    /// Whether the driver that sleeps, or slept last, has marked its hold-outs and looked at them a second time: each of
+    /// them that holds it up still will report.
+    marked: bool,
     /// How the QSBR readers hand the number on, under the engine `token`.
     relay: Option<Relay>,
 }
@@ -80,6 +83,7 @@ impl Registry {
             light: 0,
             holdouts: Vec::new(),
             pass: None,
+            marked: false,
             relay,
         }
     }
@@ -237,7 +241,8 @@ impl Registry {
 
     /// Has the readers that the last scan found inside a section tell the driver, which is about to sleep, when they
     /// leave. A foreign one looks at `gp.futex` by itself, but for a QSBR reader.
-    pub(crate) fn mark_holdouts(&self) {
+    pub(crate) fn mark_holdouts(&mut self) {
+        self.marked = false;
         for &holdout in &self.holdouts {
             // SAFETY: see `register`.
             let slot = unsafe { &*holdout };
@@ -251,6 +256,23 @@ impl Registry {
                 unsafe { crate::foreign::Record::mark_waiting(holdout.cast()) };
             }
         }
+    }
+
+    /// The driver has looked at the hold-outs again that it has marked.
+    pub(crate) fn set_marked(&mut self) {
+        self.marked = true;
+    }
+
+    /// Whether a sleeping driver has nothing left to do but to be woken.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.marked
+    }
+
+    /// Takes the marks of a superseded driver away. Returns how many readers will not report.
+    pub(crate) fn withdraw_marks(&mut self) -> u32 {
+        self.marked = false;
+        let marked = self.holdouts().filter(|slot| !slot.is_foreign() && slot.clear_waited_for());
+        marked.count() as u32
     }
 
     /// Who holds up the grace period under `number`, as of the last scan and of now: readers in sections
@@ -267,6 +289,7 @@ impl Registry {
     pub(crate) fn keep_only(&mut self, owner: usize) {
         self.holdouts.clear();
         self.pass = None;
+        self.marked = false;
         let gone: Vec<*const Slot> = self
             .readers
             .iter()

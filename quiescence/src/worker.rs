@@ -236,7 +236,7 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
         let now = Instant::now();
         match state.domains.first_due() {
             Some(due) if due <= now => return state,
-            Some(due) => state = sync::wait_for(&WORK, state, due - now),
+            Some(due) => state = sync::wait_at_most(&WORK, state, Some(due - now)).0,
             None => state = sync::wait(&WORK, state),
         }
     }

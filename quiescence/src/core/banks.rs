@@ -11,8 +11,9 @@ use std::time::Duration;
 use grace::two_bank::{Action, Event, Phase, Wait};
 use grace::{Cookie, Sequence, Urgency};
 
+use super::handover::{Away, Patience};
 use super::protocol::{self, Protocol, TwoBank};
-use super::{Core, Me, State, Until};
+use super::{Core, Driver, Me, State, Until};
 use crate::chaos::{self, Mutant, Point};
 use crate::os::sync::{self, MutexGuard};
 use crate::os::{clock, fence};
@@ -114,19 +115,22 @@ impl Core {
     pub(super) fn drive_banks<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        until: Until,
-    ) -> MutexGuard<'a, State> {
+        driver: Driver,
+    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
+        let until = driver.until;
         loop {
             let step;
-            (state, step) = self.step(state);
+            (state, step) = self.step(state, &driver)?;
             let event = match step {
                 Step::Report(event) => event,
-                Step::Stop => return state,
+                Step::Stop => return Ok(state),
                 Step::NotYet(left) => {
                     state = match until {
-                        Until::Done(_) => self.nap(state, left),
+                        Until::Done(_) => self.nap(state, &driver, left)?,
                         // Whoever comes next goes on from there.
-                        Until::MustWait { .. } => return self.watched(state).0,
+                        Until::MustWait { .. } => {
+                            return self.still_drives(self.watched(state).0, &driver);
+                        }
                     };
                     continue;
                 }
@@ -135,7 +139,7 @@ impl Core {
             let to_tell = !state.sleepers_to_tell.due.is_empty();
             if event == Event::HandedOut && (to_tell || until.is_reached(state.protocol.sequence()))
             {
-                return state;
+                return Ok(state);
             }
         }
     }
@@ -148,9 +152,14 @@ impl Core {
         let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
         let mut state = sync::lock(&self.state);
         let cookie = self.request_locked(&mut state, urgency);
+        let aim = (Until::MustWait { tick: false }, Me::NOBODY);
+        let (mut driver, mut patience) = (None, Patience::NEW);
         let is_over = loop {
             if !state.driven {
-                state = self.drive(state, Until::MustWait { tick: false }, Me::NOBODY);
+                driver = Some(self.begin_term(aim.0, aim.1));
+            }
+            if let Some(driver) = driver.take() {
+                state = self.drive(state, driver);
             }
             if state.protocol.sequence().is_done(cookie) {
                 break true;
@@ -160,14 +169,17 @@ impl Core {
             if left_ns == 0 {
                 break false;
             }
-            let (is_driven, run_at_ns) = (state.driven, state.banks().run_at_ns);
-            let nap_ns = if is_driven { left_ns } else { run_at_ns.saturating_sub(now_ns) };
-            let nap_ns = nap_ns.min(left_ns);
-            if nap_ns != 0 {
+            let nap_ns = state.banks().run_at_ns.saturating_sub(now_ns).min(left_ns);
+            if state.driven {
                 self.sleeps.fetch_add(1, Relaxed); // a statistic
+                let left = Some(Duration::from_nanos(left_ns));
+                (state, driver) = self.await_turn(state, &mut patience, aim, left);
+            } else if nap_ns != 0 {
+                self.sleeps.fetch_add(1, Relaxed);
                 state.sleepers += 1;
-                state = sync::wait_for(&self.turn, state, Duration::from_nanos(nap_ns));
-                state.sleepers -= 1;
+                let nap = Some(Duration::from_nanos(nap_ns));
+                state = sync::wait_at_most(&self.turn, state, nap).0;
+                state.sleepers = state.sleepers.saturating_sub(1); // a fork forgets sleepers
             }
         };
         drop(state);
@@ -190,9 +202,13 @@ impl Core {
     }
 
     /// Carries out one action.
-    fn step<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Step) {
+    fn step<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        driver: &Driver,
+    ) -> Result<(MutexGuard<'a, State>, Step), MutexGuard<'a, State>> {
         let event = match state.banks().machine.pending() {
-            Action::Idle => return (state, Step::Stop),
+            Action::Idle => return Ok((state, Step::Stop)),
             Action::Queue(wait) => {
                 state.banks().run_at_ns = match ns(wait) {
                     0 => 0,
@@ -202,14 +218,15 @@ impl Core {
                 Event::Queued
             }
             Action::Await => match state.banks().until_run() {
-                Some(left) => return (state, Step::NotYet(left)),
+                Some(left) => return Ok((state, Step::NotYet(left))),
                 None => Event::Runs,
             },
             Action::Check { bank } => {
                 let bank = Bank::from(bank);
                 let mut holdouts = 0;
                 self.show_begin(state.protocol.sequence()); // before the heavy fence in `unfinished` [UL-1]
-                state = self.unlocked(state, || holdouts = self.unfinished(bank));
+                let check = || holdouts = self.unfinished(bank);
+                state = self.away(state, driver, Away::WORKS, check)?;
                 state.watch.holdouts = usize::try_from(holdouts).unwrap_or(usize::MAX);
                 if holdouts != 0 {
                     let urgency = state.protocol.urgency();
@@ -219,7 +236,9 @@ impl Core {
             }
             Action::Spin { microseconds } => {
                 let bank = Bank::from(grace::two_bank::other(state.banks().machine.current_bank()));
-                state = self.unlocked(state, || self.spin(bank, u64::from(microseconds) * 1_000));
+                let longest_ns = u64::from(microseconds) * 1_000;
+                let away = Away::naps(Duration::from_nanos(longest_ns));
+                state = self.away(state, driver, away, || self.spin(bank, longest_ns))?;
                 Event::Spun
             }
             Action::Flip { to } => {
@@ -235,7 +254,7 @@ impl Core {
                 Event::HandedOut
             }
         };
-        (state, Step::Report(event))
+        Ok((state, Step::Report(event)))
     }
 
     /// How many sections of a bank have not ended.
@@ -266,13 +285,19 @@ impl Core {
     }
 
     /// Sleeps for so long, or until somebody is in more of a hurry.
-    fn nap<'a>(&'a self, state: MutexGuard<'a, State>, left: Duration) -> MutexGuard<'a, State> {
-        let (mut state, _) = self.watched(state);
+    fn nap<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        driver: &Driver,
+        left: Duration,
+    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
+        let mut state = self.still_drives(self.watched(state).0, driver)?;
         if state.banks().run_at_ns == 0 {
-            return state; // somebody has come who is in a hurry
+            return Ok(state); // somebody has come who is in a hurry
         }
         self.sleeps.fetch_add(1, Relaxed); // a statistic
-        sync::wait_for(&self.turn, state, left)
+        state.conduct.away = Away::naps(left);
+        self.still_drives(sync::wait_at_most(&self.turn, state, Some(left)).0, driver)
     }
 
     /// The sections that the grace period in progress waits for; `None` in a domain of registered threads, and if there

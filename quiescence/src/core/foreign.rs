@@ -17,11 +17,10 @@ use std::time::Duration;
 
 use grace::word;
 
-use super::Core;
+use super::handover::Away;
+use super::{Core, Driver, State};
 use crate::chaos::{self, Mutant, Point};
-#[cfg(not(loom))]
-use crate::os::sync::MutexGuard;
-use crate::os::sync::{self, AtomicU32, AtomicU64};
+use crate::os::sync::{self, AtomicU32, AtomicU64, MutexGuard};
 use crate::os::{fence, futex};
 #[cfg(not(loom))]
 use crate::registry::{Registry, Room};
@@ -153,38 +152,72 @@ impl Core {
     }
 
     /// Sleeps until some reader has left, or until that is worth a look; `before` times already for this grace period.
-    pub(super) fn sleep_beside_foreign(&self, links: &Links, before: u32) {
-        if before != 0 || links.readers == Readers::Silent {
-            // Whoever is here for the second time was woken for nothing.
-            let _ = self.watched_asleep();
-            sync::nap(NAP_FIRST * (1 << before.min(NAP_DOUBLINGS)));
-        }
-        let Some(words) = links.words().filter(|_| links.readers != Readers::Silent) else {
-            return;
-        };
+    pub(super) fn sleep_beside_foreign<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        driver: &Driver,
+        links: &Links,
+        before: u32,
+    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
+        let is_silent = links.readers == Readers::Silent;
+        // Whoever is here for the second time was woken for nothing.
+        let nap = (before != 0 || is_silent).then(|| NAP_FIRST * (1 << before.min(NAP_DOUBLINGS)));
+        let words = links.words().filter(|_| !is_silent);
+        let least = nap.unwrap_or(Duration::ZERO);
+        let away = if words.is_some() { Away::sleeps(least) } else { Away::naps(least) };
+        // A superseded driver may be in the midst of its `futex_wait`, and take the one wake-up.
+        let longest = (state.conduct.superseded != 0).then_some(NAP_FIRST * (1 << NAP_DOUBLINGS));
+        self.away(state, driver, away, || {
+            if let Some(nap) = nap {
+                let _ = self.watched_asleep();
+                sync::nap(nap);
+            }
+            if let Some(words) = words {
+                self.sleep_on(words, links.readers, driver, longest);
+            }
+        })
+    }
+
+    /// Sleeps until some reader has left, or for so long, if there is a limit.
+    fn sleep_on(
+        &self,
+        words: &'static Words,
+        readers: Readers,
+        driver: &Driver,
+        longest: Option<Duration>,
+    ) {
         chaos::point(Point::BeforeMark);
+        let Some(mut registry) = self.registry_as(driver) else { return };
         // Relaxed: the heavy fence follows [FR-1].
         words.futex.store(ASLEEP, Relaxed);
-        if links.readers == Readers::Qsbr {
+        if readers == Readers::Qsbr {
             fence::full(); // before the marks [FR-1]
         }
-        sync::lock(&self.registry).mark_holdouts();
+        registry.mark_holdouts();
+        drop(registry);
         if !chaos::mutant(Mutant::NoForeignFence) {
             self.heavy_fence(); // [FR-1]
         }
         chaos::point(Point::Marked);
         let number = word::number(self.gp.0.load(Relaxed)); // the driver's own store
-        let registry = sync::lock(&self.registry);
+        let Some(mut registry) = self.registry_as(driver) else { return };
         let holdouts = registry.holdouts().filter(|slot| slot.is_holdout(number)).count();
-        drop(registry);
         if holdouts == 0 && !chaos::mutant(Mutant::NoForeignLook) {
             words.futex.store(0, Relaxed); // nobody need take a system call for it
             return;
         }
+        registry.set_marked();
+        drop(registry);
         self.sleeps.fetch_add(1, Relaxed);
         // Relaxed: the scan that follows loads the words themselves.
-        while words.futex.load(Relaxed) == ASLEEP {
-            futex::wait_shared(&words.futex, ASLEEP, self.watched_asleep());
+        while words.futex.load(Relaxed) == ASLEEP && !self.is_superseded(driver) {
+            let due = self.watched_asleep();
+            let most =
+                longest.map_or(due, |longest| Some(due.map_or(longest, |due| due.min(longest))));
+            futex::wait_shared(&words.futex, ASLEEP, most);
+            if longest.is_some() {
+                words.wake();
+            }
         }
     }
 }

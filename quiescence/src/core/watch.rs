@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use grace::Urgency;
 
-use super::{Core, State};
+use super::handover::Patience;
+use super::{Core, Driver, Me, State, Until};
 use crate::os::sync::{self, MutexGuard};
 #[cfg(not(loom))]
 use crate::{os::clock, stall, trace};
@@ -57,22 +58,30 @@ impl Core {
         drop(self.watched(sync::lock(&self.state)));
     }
 
-    /// Sleeps until a grace period has ended or the driver has left, or a report is due; may return early.
+    /// Sleeps until a grace period has ended or the driver has left, or a report is due; may return early. Where the
+    /// driver has made no progress for too long, returns one to take its place. Sleeps no longer than `most`.
     pub(super) fn await_turn<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-    ) -> MutexGuard<'a, State> {
+        patience: &mut Patience,
+        aim: (Until, Me),
+        most: Option<Duration>,
+    ) -> (MutexGuard<'a, State>, Option<Driver>) {
         let (note, left) = self.look_at_age(&mut state);
-        match note {
+        if let Some(note) = note {
             // What it waits for may come meanwhile: the caller looks first.
-            Some(note) => self.unlocked(state, || stall::reporter::send(note)),
-            None => {
-                state.sleepers += 1;
-                state = sync::wait_at_most(&self.turn, state, left);
-                state.sleepers -= 1;
-                state
-            }
+            return (self.unlocked(state, || stall::reporter::send(note)), None);
         }
+        let patient = patience.left(self, &state);
+        let most = [left, most].into_iter().flatten().fold(patient, Duration::min);
+        state.sleepers += 1;
+        let late;
+        (state, late) = sync::wait_at_most(&self.turn, state, Some(most));
+        state.sleepers = state.sleepers.saturating_sub(1); // a fork forgets sleepers
+        if !late || !patience.slept(self, &state, most) {
+            return (state, None);
+        }
+        self.take_over_stalled(state, patience, aim)
     }
 }
 
@@ -93,10 +102,17 @@ impl Core {
     pub(super) fn await_turn<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-    ) -> MutexGuard<'a, State> {
+        patience: &mut Patience,
+        aim: (Until, Me),
+        _most: Option<Duration>,
+    ) -> (MutexGuard<'a, State>, Option<Driver>) {
+        if let Some(left) = patience.take_overs.checked_sub(1) {
+            patience.take_overs = left;
+            return self.take_over_stalled(state, patience, aim);
+        }
         state.sleepers += 1;
         state = sync::wait(&self.turn, state);
         state.sleepers -= 1;
-        state
+        (state, None)
     }
 }

@@ -191,7 +191,7 @@ impl Barrier {
             match self.left.load(Acquire) {
                 0 => break,
                 // No longer than a tick: whoever attends to a lane may leave it.
-                left => futex::wait(&self.left, left, Some(sync::TICK)),
+                left => _ = futex::wait(&self.left, left, Some(sync::TICK)),
             }
         }
     }
@@ -267,7 +267,7 @@ pub(super) fn wait_for_room(core: &Core) {
     *short += 1;
     lanes.is_short.store(*short, Relaxed);
     if core.zone() == Zone::Full {
-        short = sync::wait_for(&lanes.room, short, sync::TICK);
+        short = sync::wait_at_most(&lanes.room, short, Some(sync::TICK)).0;
     }
     *short -= 1;
     lanes.is_short.store(*short, Relaxed);

@@ -8,8 +8,10 @@ use std::time::Duration;
 use super::sync::AtomicU32;
 
 /// Sleeps while `word` is `value`, but no longer than `most`; may return early. Call it in a loop.
-pub(crate) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) {
-    imp::wait(word, value, most);
+///
+/// Returns whether it has slept for as long as it may.
+pub(crate) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
+    imp::wait(word, value, most)
 }
 
 /// As [`wait`], where those who wake are not ours: the word is known to the kernel as one that processes may share.
@@ -32,19 +34,19 @@ mod imp {
     use super::{AtomicU32, Duration};
     use rustix::thread::futex::{self, Timespec};
 
-    pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) {
-        sleep(word, futex::Flags::PRIVATE, value, most);
+    pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
+        sleep(word, futex::Flags::PRIVATE, value, most)
     }
 
     pub(super) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
         sleep(word, futex::Flags::empty(), value, most);
     }
 
-    fn sleep(word: &AtomicU32, flags: futex::Flags, value: u32, most: Option<Duration>) {
+    fn sleep(word: &AtomicU32, flags: futex::Flags, value: u32, most: Option<Duration>) -> bool {
         // Too long for the kernel is for ever.
         let most = most.and_then(|most| Timespec::try_from(most).ok());
-        // Whatever it returns (woken, the value differs, interrupted, late), the caller looks again.
-        let _ = futex::wait(word, flags, value, most.as_ref());
+        // Whatever else it returns (woken, the value differs, interrupted), the caller looks again.
+        futex::wait(word, flags, value, most.as_ref()) == Err(rustix::io::Errno::TIMEDOUT)
     }
 
     pub(super) fn wake_shared(word: &AtomicU32) {
@@ -74,13 +76,11 @@ mod imp {
         static ref CHANGED: Condvar = Condvar::new();
     }
 
-    pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) {
+    pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
         let guard = sync::lock(&LOCK);
         // Relaxed: the waker takes the lock after it changed the word, so either this load sees the
         // change or the sleeper is on the condition variable before the waker notifies.
-        if word.load(Relaxed) == value {
-            drop(sync::wait_at_most(&CHANGED, guard, most));
-        }
+        word.load(Relaxed) == value && sync::wait_at_most(&CHANGED, guard, most).1
     }
 
     pub(super) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {

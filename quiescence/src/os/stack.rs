@@ -155,7 +155,7 @@ mod imp {
                 return Ok(());
             }
             match PATIENCE.checked_sub(began.elapsed()) {
-                Some(left) => futex::wait(&REQUEST, now, Some(left)),
+                Some(left) => _ = futex::wait(&REQUEST, now, Some(left)),
                 None => {
                     // If it has begun meanwhile it stays BUSY until it has done.
                     let wanted = request(thread, WANTED);

@@ -85,16 +85,6 @@ pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexG
     condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The same, for so long at most.
-#[cfg(not(loom))]
-pub(crate) fn wait_for<'a, T>(
-    condvar: &Condvar,
-    guard: MutexGuard<'a, T>,
-    longest: std::time::Duration,
-) -> MutexGuard<'a, T> {
-    condvar.wait_timeout(guard, longest).unwrap_or_else(PoisonError::into_inner).0
-}
-
 /// Lets the processor breathe between two looks.
 pub(crate) fn relax() {
     #[cfg(loom)]
@@ -103,22 +93,24 @@ pub(crate) fn relax() {
     std::hint::spin_loop();
 }
 
-/// Waits for a notification, but no longer than `most`; may return without one. Loom has no clock.
+/// Waits for a notification, but no longer than `most`; may return without one. Loom has no clock. Returns whether it took
+/// as long as that.
 pub(crate) fn wait_at_most<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,
     most: Option<Duration>,
-) -> MutexGuard<'a, T> {
+) -> (MutexGuard<'a, T>, bool) {
     match most {
         Some(most) if cfg!(not(loom)) => {
-            condvar.wait_timeout(guard, most).unwrap_or_else(PoisonError::into_inner).0
+            let waited = condvar.wait_timeout(guard, most);
+            let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            (guard, timeout.timed_out())
         }
-        _ => wait(condvar, guard),
+        _ => (wait(condvar, guard), false),
     }
 }
 
 /// Between two looks at what has no hurry: a tick at HZ = 100, rcu_ltimer's overhead.
-#[cfg(not(loom))]
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 
 /// Lets a tick go by.

@@ -1,1 +1,257 @@
-//! A driver that gets no CPU does not hold up other updaters.
+//! A driver that gets no CPU does not hold up other updaters: a waiter takes its place.
+//!
+//! Here a driver is stopped where it holds no lock, by a signal handler that waits until it is let go. Without the
+//! hand-over the other threads wait for ever, and the alarm ends the process.
+#![cfg(target_os = "linux")]
+
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::*};
+use std::thread;
+
+use quiescence::Domain;
+
+use crate::common::{again, beside_a_section, role, until_an_updater_sleeps};
+
+/// When a process that stands still is ended.
+const LONGEST_S: u32 = 120;
+
+/// In a process that is given this variable waiters take no driver's place.
+const WITHOUT_HAND_OVER: &str = "WITHOUT_HAND_OVER";
+
+static STOPPED: AtomicBool = AtomicBool::new(false);
+/// Where a stopped thread reads, which ends when the other end is closed.
+static GATE: AtomicI32 = AtomicI32::new(-1);
+
+/// Stops the thread that it runs on. Nothing but system calls and atomic stores, as it may be a signal handler.
+fn stop_here() {
+    STOPPED.store(true, Release);
+    let mut byte = 0_u8;
+    // SAFETY: a descriptor of a pipe, and a byte of its own.
+    unsafe { libc::read(GATE.load(Acquire), (&raw mut byte).cast(), 1) };
+}
+
+extern "C" fn on_signal(_: libc::c_int) {
+    stop_here();
+}
+
+/// Lets stopped threads go when it is dropped.
+struct Gate(libc::c_int);
+
+impl Gate {
+    fn new() -> Self {
+        let mut ends = [0; 2];
+        // SAFETY: room for two.
+        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+        GATE.store(ends[0], Release);
+        Self(ends[1])
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        // SAFETY: its own.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// Whether the thread sleeps in the kernel.
+fn is_asleep(thread: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+    stat.rsplit(')').next().unwrap().trim_start().starts_with('S')
+}
+
+/// Runs the scenario in a process of its own, which must come to its end.
+fn alone(test: &str, scenario: impl FnOnce()) {
+    if role().is_some() {
+        let without = std::env::var_os(WITHOUT_HAND_OVER).is_some();
+        #[cfg(feature = "chaos")]
+        if without {
+            quiescence::chaos::remove_step(quiescence::chaos::Mutant::NoTakeOver);
+        }
+        // SAFETY: no handler: it ends the process.
+        unsafe { libc::alarm(if without { 5 } else { LONGEST_S }) };
+        return scenario();
+    }
+    let output = again(&format!("starved_driver::{test}"), "child", &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn quiet_domain() -> Domain {
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.stall_after = None;
+    tuning.stall_after_expedited = None;
+    domain.tune(tuning);
+    domain
+}
+
+/// The last holdout wakes the driver, which does not come.
+#[test]
+fn a_driver_that_is_stopped_in_its_sleep_holds_nobody_up() {
+    alone("a_driver_that_is_stopped_in_its_sleep_holds_nobody_up", || {
+        let handler = on_signal as extern "C" fn(libc::c_int);
+        // SAFETY: the handler does what a handler may.
+        unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
+        let domain = quiet_domain();
+        let gate = Gate::new();
+        let id = AtomicU32::new(0);
+        thread::scope(|scope| {
+            let driver = beside_a_section(&domain, |leave| {
+                let driver = scope.spawn(|| {
+                    // SAFETY: it always works.
+                    id.store(unsafe { libc::gettid() }.cast_unsigned(), Release);
+                    domain.synchronize();
+                });
+                until_an_updater_sleeps(&domain);
+                // It holds none of the locks once it is asleep: nobody else uses this domain now.
+                let id = id.load(Acquire);
+                while !is_asleep(id) {
+                    thread::yield_now();
+                }
+                let process = std::process::id();
+                // SAFETY: a thread of this process that has not ended.
+                unsafe { libc::syscall(libc::SYS_tgkill, process, id, libc::SIGUSR1) };
+                while !STOPPED.load(Acquire) {
+                    thread::yield_now();
+                }
+                leave();
+                driver
+            });
+            domain.synchronize();
+            assert!(!driver.is_finished(), "it is stopped");
+            for _ in 0..100 {
+                domain.synchronize();
+            }
+            drop(gate);
+            driver.join().unwrap();
+            domain.synchronize();
+        });
+    });
+}
+
+/// A driver that is stopped at a given place.
+#[cfg(feature = "chaos")]
+mod stopped {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::Mutex;
+
+    use quiescence::Srcu;
+    use quiescence::chaos::{self, Point};
+
+    static WHERE: Mutex<Option<Point>> = Mutex::new(None);
+
+    /// The first thread that comes to the place.
+    fn stop_once(point: Point) {
+        let mut place = WHERE.lock().unwrap();
+        if *place == Some(point) {
+            *place = None;
+            drop(place);
+            stop_here();
+        }
+    }
+
+    /// Stops a driver at `point`, and calls `others`.
+    fn with_one(point: Point, drive: impl Fn() + Sync, others: impl FnOnce()) {
+        let gate = Gate::new();
+        *WHERE.lock().unwrap() = Some(point);
+        chaos::install(stop_once);
+        thread::scope(|scope| {
+            scope.spawn(&drive);
+            while !STOPPED.load(Acquire) {
+                thread::yield_now();
+            }
+            others();
+            drop(gate);
+        });
+        drive();
+    }
+
+    /// A reader is registered, so that there is something to fence, and is in a section until the driver is stopped.
+    fn in_domain(point: Point) {
+        let domain = quiet_domain();
+        beside_a_section(&domain, |leave| {
+            with_one(
+                point,
+                || domain.synchronize(),
+                || {
+                    leave();
+                    for _ in 0..100 {
+                        domain.synchronize();
+                    }
+                },
+            );
+        });
+    }
+
+    const ALL: [&str; 5] = [
+        "after_its_fence",
+        "before_it_marks",
+        "after_it_has_marked",
+        "between_the_sums_of_a_sleepable_domain",
+        "while_callbacks_wait_for_it",
+    ];
+
+    #[test]
+    fn after_its_fence() {
+        alone("stopped::after_its_fence", || in_domain(Point::Fenced));
+    }
+
+    #[test]
+    fn before_it_marks() {
+        alone("stopped::before_it_marks", || in_domain(Point::BeforeMark));
+    }
+
+    #[test]
+    fn after_it_has_marked() {
+        alone("stopped::after_it_has_marked", || in_domain(Point::Marked));
+    }
+
+    #[test]
+    fn between_the_sums_of_a_sleepable_domain() {
+        alone("stopped::between_the_sums_of_a_sleepable_domain", || {
+            let srcu = Srcu::new();
+            with_one(Point::Summed, || srcu.synchronize(), || srcu.synchronize());
+        });
+    }
+
+    /// Nobody waits: the worker takes its place.
+    #[test]
+    fn while_callbacks_wait_for_it() {
+        alone("stopped::while_callbacks_wait_for_it", || {
+            let domain = quiet_domain();
+            let run = Arc::new(AtomicBool::new(false));
+            let call = || {
+                let set = Arc::clone(&run);
+                domain.call(move || set.store(true, Release)).unwrap();
+                while !run.load(Acquire) {
+                    thread::yield_now();
+                }
+            };
+            beside_a_section(&domain, |leave| {
+                with_one(
+                    Point::Fenced,
+                    || domain.synchronize(),
+                    || {
+                        leave();
+                        call();
+                    },
+                );
+            });
+        });
+    }
+
+    /// Without the step each of them hangs.
+    #[test]
+    fn without_the_hand_over_they_hang() {
+        if role().is_some() {
+            return;
+        }
+        let asleep = "a_driver_that_is_stopped_in_its_sleep_holds_nobody_up".to_owned();
+        let stopped = ALL.map(|test| format!("stopped::{test}"));
+        for test in stopped.iter().chain([&asleep]) {
+            let test = format!("starved_driver::{test}");
+            let output = again(&test, "child", &[(WITHOUT_HAND_OVER, "1")]);
+            assert!(!output.status.success(), "{test} did not notice");
+        }
+    }
+}
