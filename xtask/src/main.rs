@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use xtask::torture::{self, Torture};
-use xtask::{clients, compat, deb, install, say};
+use xtask::{clients, compat, deb, install, promises, say};
 
 /// Builds, installs and packages quiescence's liburcu-compatible libraries.
 #[derive(Debug, Parser)]
@@ -43,6 +43,15 @@ enum Command {
         long: bool,
         /// Which of them; all, if none is named.
         #[arg(value_name = "NAME", value_parser = clients::CLIENTS)]
+        names: Vec<String>,
+    },
+    /// Break each promise of docs/GUARANTEES.md on purpose, and look whether a test notices.
+    Promises {
+        /// Say which mutations there are, and run nothing.
+        #[arg(long)]
+        list: bool,
+        /// Which promises (G-1, M-3); all, if none is named.
+        #[arg(value_name = "NAME")]
         names: Vec<String>,
     },
     /// Build, and try to catch the libraries in a mistake under a C program.
@@ -124,6 +133,7 @@ fn run(command: Command) -> Result<()> {
         Command::Clients { long, names } => {
             clients::run(&compat::build(compat::Mode::Release)?, &names, long)?;
         }
+        Command::Promises { list, names } => promises::Run { names, list }.run()?,
         Command::Torture { seconds, seed, removed, flavors } => {
             Torture { seconds, seed, flavors, removed }.run()?;
         }
