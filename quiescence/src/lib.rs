@@ -143,6 +143,9 @@ mod global;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
+#[cfg(all(test, not(loom)))]
+#[path = "../tests/common/expect.rs"]
+mod expect;
 
 #[cfg(not(loom))]
 pub use crate::{

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, 
 use std::sync::{Arc, Barrier};
 use std::{ptr, thread};
 
-use common::{again, in_child, role};
+use common::{again, expect, in_child, role};
 use quiescence::sync::Counter;
 use quiescence::{ArcCell, Fences, PerCpuPath, Snapshot, Srcu};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -26,7 +26,7 @@ fn again_and_again(test: &str, environments: &[&[(&str, &str)]]) {
 const BOTH: &[&[(&str, &str)]] = &[&[], &[("QUIESCENCE_PERCPU", "portable")]];
 
 fn restartable() -> bool {
-    quiescence::per_cpu_path() == PerCpuPath::Restartable
+    expect::sequences(quiescence::per_cpu_path() == PerCpuPath::Restartable)
 }
 
 /// What threads count, and what they read; `count` is to be called as often as they like.
@@ -254,7 +254,8 @@ fn threads_on_one_processor_count_exactly() {
 fn processors_may_come_and_go() {
     let file = "/sys/devices/system/cpu/cpu1/online";
     if std::env::var_os("QUIESCENCE_TEST_HOTPLUG").is_none() {
-        return println!("skipped: takes processors away");
+        let remedy = "set QUIESCENCE_TEST_HOTPLUG=1, as root";
+        return expect::skip("hotplug", "leave to take processors away", "", remedy);
     }
     let shared = Shared::default();
     let stop = AtomicBool::new(false);

@@ -25,6 +25,22 @@ fn a_grace_period_waits_for_sections_that_had_begun() {
     assert!(domain.statistics().grace_periods >= 1);
 }
 
+/// The counts of one bank are summed in two parts with a heavy fence between, twice a grace period: a fence of the
+/// updater's alone leaves the readers' increments unordered, which a processor shows seldom.
+#[test]
+fn each_look_at_the_counts_has_a_heavy_fence() {
+    let domain = Srcu::new();
+    drop(domain.read());
+    for _ in 0..3 {
+        let before = domain.statistics();
+        domain.synchronize();
+        let after = domain.statistics();
+        let grace_periods = after.grace_periods - before.grace_periods;
+        assert!(grace_periods >= 1);
+        assert!(after.heavy_fences - before.heavy_fences >= 2 * grace_periods, "{after:?}");
+    }
+}
+
 #[test]
 fn a_grace_period_does_not_wait_for_sections_that_began_later() {
     let domain = Srcu::new();

@@ -172,6 +172,29 @@ fn cookies_stand_for_full_grace_periods() {
 }
 
 #[test]
+fn a_section_from_before_a_wrap_is_waited_for() {
+    use grace::{Number, Sequence, Start};
+    for (number, number_bits) in [(u32::MAX - 3, 32), (0, 2), (2, 2), (1, 1)] {
+        let sequence = Sequence::after((1 << 63) - 4);
+        let start = Start { sequence, number: Number(number), number_bits };
+        let domain = Domain::builder().starting_at(start).build();
+        let first = domain.start();
+        domain.wait(first);
+        // The numbers come round in the midst of it, and so does the sequence.
+        for round in 0..12 {
+            beside_a_section(&domain, |leave| {
+                let cookie = domain.start();
+                assert!(!domain.poll(cookie), "a reader in a section, round {round} of {start:?}");
+                leave();
+                domain.wait(cookie);
+                assert!(domain.poll(cookie));
+            });
+            assert!(domain.poll(first), "done stays done, round {round} of {start:?}");
+        }
+    }
+}
+
+#[test]
 fn counters_may_wrap() {
     use grace::{Number, Sequence, Start};
     for number in [u32::MAX - 3, 0] {

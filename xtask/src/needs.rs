@@ -1,19 +1,16 @@
 //! What tests need of the machine: programs and files of packages that a machine may not have.
 //!
-//! A test that needs what is not there is skipped, and says so on standard error, past what the test harness captures:
-//! `skipped: no g++ for the test X; install g++`. The variable `QUIESCENCE_TEST_EXPECT` lists what a machine is known to
-//! have, as [`Need::word`] calls it, with commas between; there a skipped test fails instead.
+//! A test that needs what is not there is skipped, and says so; where `QUIESCENCE_TEST_EXPECT` lists it, the test fails.
+//! How that is said is `expect`'s, which tests of all packages share.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::tools::c_compiler;
 
-/// The variable that lists what is there.
-const EXPECT: &str = "QUIESCENCE_TEST_EXPECT";
+#[path = "../../quiescence/tests/common/expect.rs"]
+mod expect;
 
 /// Something that not every machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,32 +98,12 @@ pub fn met_for(what: &str, needs: &[Need]) -> bool {
 }
 
 fn skip(need: Need, part: &str) {
-    let expected = std::env::var(EXPECT).unwrap_or_default();
-    let (word, missing, package) = (need.word(), need.missing(), need.package());
-    assert!(
-        !expected.split(',').any(|expected| expected == word),
-        "{EXPECT} lists {word}, and there is no {missing}: install {package}"
-    );
-    say(part, missing, package);
+    expect::skip(need.word(), need.missing(), part, &format!("install {}", need.package()));
 }
 
 /// Says that the rest of a test is skipped for want of something of the system's.
 pub fn skipped(missing: &str, install: &str) {
-    say("", missing, install);
-}
-
-fn say(part: &str, missing: &str, package: &str) {
-    static SKIPPED: AtomicUsize = AtomicUsize::new(0);
-    // Relaxed: a number for people.
-    let number = SKIPPED.fetch_add(1, Relaxed) + 1;
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("?");
-    let part = if part.is_empty() { String::new() } else { format!(", {part}") };
-    let line = format!(
-        "skipped: no {missing} for the test {test}{part}; install {package} ({number} so far)\n"
-    );
-    // Not by a macro, whose output the harness captures. Nothing is lost if it cannot be written.
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    expect::say(missing, "", &format!("install {install}"));
 }
 
 fn runs(program: &str) -> bool {
@@ -180,6 +157,16 @@ fn has_liburcu() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_of_what_is_expected_are_read_strictly() {
+        assert_eq!(expect::is_listed("", "gcc"), Ok(false));
+        assert_eq!(expect::is_listed("membarrier, gcc,", "gcc"), Ok(true));
+        assert_eq!(expect::is_listed("gcc,gxx", "gcc"), Err("gxx"));
+        for need in [Gcc, Binutils, Gxx, Liburcu, Dpkg] {
+            assert!(expect::WORDS.contains(&need.word()), "{need:?}");
+        }
+    }
 
     #[test]
     fn what_is_there_is_met_without_a_word() {

@@ -102,7 +102,10 @@ impl Run {
         let chosen = promises.chosen(&self.names)?;
         if self.list {
             for mutation in &chosen {
-                println!("{:<6} {} ({})", mutation.promise, mutation.what, mutation.test_name());
+                println!("{:<6} {} ({})", mutation.promise, mutation.what, mutation.cited());
+            }
+            for not_yet in promises.not_yet.iter().filter(|_| self.names.is_empty()) {
+                println!("{:<6} not broken: {}", not_yet.promise, not_yet.reason);
             }
             return Ok(());
         }
@@ -153,10 +156,6 @@ impl Mutation {
         let mut words: Vec<&str> = self.test.split_whitespace().collect();
         let name = words.pop().unwrap_or_default();
         (words, name)
-    }
-
-    fn test_name(&self) -> &str {
-        self.target_and_name().1
     }
 
     /// The test, as the documents cite it.

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses the part that it needs")]
 
+#[path = "../../../quiescence/tests/common/expect.rs"]
+pub(crate) mod expect;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -225,3 +225,78 @@ mod imp {
         true
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::*};
+
+    use super::*;
+
+    /// A word in a pair of cache lines of its own.
+    #[derive(Default)]
+    #[repr(align(128))]
+    struct Word(AtomicU64);
+
+    /// Waits until the other thread has come as far.
+    fn meet(mine: &Word, other: &Word) {
+        let arrived = mine.0.load(Relaxed) + 1;
+        mine.0.store(arrived, Release);
+        let mut looks = 0_u32;
+        // Acquire: what the other one has noted is visible.
+        while other.0.load(Acquire) < arrived {
+            looks += 1;
+            if looks.is_multiple_of(1_000) {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// A reader stores a word and loads another, with a light fence between; an updater the other way round, with
+    /// `updaters`. Returns how often neither has seen the other's store.
+    fn missed(rounds: u64, updaters: impl Fn()) -> u64 {
+        let [x, y, seen, reader, updater] = [const { Word(AtomicU64::new(0)) }; 5];
+        let far: Vec<Word> = (0..8_192).map(|_| Word::default()).collect();
+        let cell = Cell::new();
+        let mut missed = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1..=rounds {
+                    meet(&reader, &updater);
+                    // The store below stays in the processor's buffer behind these, which are to lines far away, while
+                    // the load is from one at hand.
+                    y.0.load(Relaxed);
+                    let first = round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+                    for n in 0..24 {
+                        far[(first + n * 337) as usize % far.len()].0.store(round, Relaxed);
+                    }
+                    x.0.store(round, Relaxed);
+                    light(&cell);
+                    if chosen() == Fences::Portable {
+                        full(); // the light fence of this process
+                    }
+                    seen.0.store(y.0.load(Relaxed), Relaxed);
+                    meet(&reader, &updater);
+                }
+            });
+            for round in 1..=rounds {
+                meet(&updater, &reader);
+                // So that the two meet in all ways.
+                x.0.load(Relaxed);
+                (0..round % 32).for_each(|_| std::hint::spin_loop());
+                y.0.store(round, Relaxed);
+                updaters();
+                let found = x.0.load(Relaxed);
+                meet(&updater, &reader);
+                missed += u64::from(found != round && seen.0.load(Relaxed) != round);
+            }
+        });
+        missed
+    }
+
+    /// What all grace periods rest on: of a reader's store and load with a light fence between, and an updater's with a
+    /// heavy one, one sees the other. On a machine with two processors a fence of the updater's alone is caught by this.
+    #[test]
+    fn a_heavy_fence_pairs_with_light_ones() {
+        assert_eq!(missed(100_000, || heavy(std::iter::empty())), 0);
+    }
+}

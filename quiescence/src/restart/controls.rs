@@ -155,11 +155,7 @@ fn updates(most: u64, read: Read, grace_period: impl Fn()) -> Found {
 
 /// Whether there are sequences. Where there are none, nothing of the kind is ever executed.
 fn are_there_sequences() -> bool {
-    let there = percpu::path() == PerCpuPath::Restartable;
-    if !there {
-        eprintln!("left out: there are no restartable sequences here");
-    }
-    there
+    crate::expect::sequences(percpu::path() == PerCpuPath::Restartable)
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 #![allow(dead_code)]
 
+pub(crate) mod expect;
+
 use std::process::{Command, Output};
 use std::sync::Barrier;
 use std::thread;
 
-use quiescence::Domain;
+use quiescence::{Domain, Fences, PerCpuPath};
 
 /// So many rounds, or bytes, or threads; fewer under Miri, which takes a thousand times as long.
 pub(crate) const fn rounds<T: Copy>(many: T, under_miri: T) -> T {
@@ -97,4 +99,16 @@ pub(crate) fn set_limit(domain: &Domain, objects_max: u64, bytes_max: u64) {
     tuning.stall_after = None;
     tuning.stall_after_expedited = None;
     domain.tune(tuning);
+}
+
+/// Where the machine is known to have them, no test falls back to the portable paths unless it was told to.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_paths_are_those_that_are_expected() {
+    expect::is_expected("membarrier"); // complains of words that mean nothing
+    let is_portable = |name| std::env::var_os(name).is_some_and(|value| value == "portable");
+    if quiescence::fences() == Fences::Portable && !is_portable("QUIESCENCE_FENCES") {
+        expect::skip("membarrier", "membarrier(2)", "", "use Linux 4.14 or later, unfiltered");
+    }
+    let _: bool = expect::sequences(quiescence::per_cpu_path() == PerCpuPath::Restartable);
 }

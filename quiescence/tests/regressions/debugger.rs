@@ -12,7 +12,7 @@ use std::{io, ptr};
 
 use quiescence::{ArcCell, PerCpuPath};
 
-use crate::common::role;
+use crate::common::{expect, role};
 
 /// One test of this file, to be run in a new process with this role.
 fn again(test: &str, role: &str) -> Command {
@@ -64,10 +64,7 @@ fn run_to_the_end(child: &Child) -> bool {
 fn has_sequences() -> bool {
     let test = "a_debugger_that_is_there_from_the_start_means_the_portable_path";
     let has = again(test, "is restartable").status().unwrap().success();
-    if !has {
-        eprintln!("skipped: there are no restartable sequences here");
-    }
-    has
+    expect::sequences(has)
 }
 
 fn load_and_store() {

@@ -312,7 +312,7 @@ fn a_count_has_no_locked_instruction_and_few_others() {
     assert_eq!(quiescence_gate_increment(first), restartable());
     assert_eq!(sum(first), u64::from(restartable()));
     if Command::new("objdump").arg("--version").output().is_err() {
-        return println!("skipped: there is no objdump here");
+        return crate::expect::skip("binutils", "objdump", "", "install binutils");
     }
     let program = std::env::current_exe().unwrap();
     let bytes = std::fs::read(&program).unwrap();
