@@ -156,6 +156,8 @@ pub enum Mutant {
     NoRestartBarrier,
     /// A grace period of restartable reads does not look for readers in fallback sections.
     NoFallbackLook,
+    /// A child process forgets the fallback section that its fork has interrupted with those of other threads.
+    NoStandIn,
     /// Sequences that are interrupted go on.
     NoRestart,
     /// The barrier of restartable reads is a fence that has nobody begin anew.
@@ -312,6 +314,9 @@ impl Mutant {
 
     /// Steps of restartable reads.
     pub const RESTART: [Self; 2] = [Self::NoRestartBarrier, Self::NoFallbackLook];
+
+    /// Steps of forks in handlers.
+    pub const FORKS: [Self; 1] = [Self::NoStandIn];
 
     /// Steps of restartable sequences.
     pub const PER_CPU: [Self; 2] = [Self::NoRestart, Self::PlainBarrier];

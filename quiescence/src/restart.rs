@@ -26,47 +26,32 @@
 //!
 //! This file may touch the fallback domain and the barrier; what is read in a sequence is the affair of
 //! [`Snapshot`](crate::Snapshot) and [`ArcCell`](crate::ArcCell). **No user code runs in a fallback section**, so
-//! none can store there and wait for itself. It would if a signal handler stored: it may load only.
+//! none can store there and wait for itself. It would if a signal handler stored: it may load only, and fork ([`fallback`]).
 
 #[cfg(all(test, target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri)))]
 mod controls;
 
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
+mod fallback;
 
 use crate::chaos::{self, Mutant};
-use crate::kind;
 use crate::os::percpu;
-use crate::srcu::{Srcu, SrcuGuard};
 
-/// Those who cannot read in a sequence.
-static FALLBACK: Srcu = Srcu::named("restartable reads");
+use fallback::Fallback;
+pub(crate) use fallback::FallbackSection;
 
 /// For whoever makes a place for readers: makes the choice that they need, so that none of them has to, and has a `fork`
-/// know of their domain, so that a child does not wait for fallback sections of threads that it does not have.
+/// know of their domain.
 pub(crate) fn prepare() {
-    // No `Once`: it takes milliseconds, and a child that was forked meanwhile would wait for ever. Each step may be
-    // done twice.
-    static PREPARED: AtomicBool = AtomicBool::new(false);
-    // Acquire and Release: whoever finds it done finds all of it done.
-    if PREPARED.load(Acquire) {
-        return;
-    }
     percpu::path();
-    kind::known(FALLBACK.domain().kind());
-    // A reader that is preempted there is nobody's fault: no report after milliseconds.
-    let mut tuning = FALLBACK.tuning();
-    tuning.stall_after_expedited = tuning.stall_after;
-    FALLBACK.tune(tuning);
-    PREPARED.store(true, Release);
+    Fallback::current().prepare();
 }
 
 /// Begins a fallback section. For a few instructions only, none of them user code: updaters wait for it.
 #[cold]
 #[inline(never)]
-pub(crate) fn section() -> SrcuGuard<'static> {
+pub(crate) fn section() -> FallbackSection {
     percpu::path(); // so that the next read can be a sequence
-    FALLBACK.read()
+    FallbackSection::begin()
 }
 
 /// Waits until no read that began before can see what the caller has unlinked, by a read-modify-write that is Release
@@ -74,25 +59,20 @@ pub(crate) fn section() -> SrcuGuard<'static> {
 ///
 /// Waits for readers in fallback sections and for no others.
 pub(crate) fn grace_period() {
-    let unlocks = banks(|banks, bank| banks.unlocks(bank));
+    let fallback = Fallback::current();
+    let unlocks = fallback.banks(|banks, bank| banks.unlocks(bank));
     if !chaos::mutant(Mutant::NoRestartBarrier) {
         percpu::barrier(); // [RR-1]
     }
     // The banks are asked for anew: whose making is not seen now begins to read after the barrier.
-    let locks = banks(|banks, bank| banks.locks(bank));
+    let locks = fallback.banks(|banks, bank| banks.locks(bank));
     if unlocks != locks && !chaos::mutant(Mutant::NoFallbackLook) {
-        FALLBACK.synchronize_expedited(); // [RR-2]
+        fallback.synchronize(); // [RR-2]
     }
 }
 
-/// In a child process: whoever was in a fallback section, which takes a few instructions, is another thread and gone.
+/// In a child process: whoever was in a fallback section, which takes a few instructions, is another thread and gone; but for
+/// the one that a handler has interrupted which forks [RR-3].
 pub(crate) fn after_fork() {
-    if let Some(banks) = FALLBACK.banks_if_any() {
-        banks.forget_sections();
-    }
-}
-
-/// Something of both banks; zero if nobody has ever been in a fallback section.
-fn banks(what: impl Fn(&crate::srcu::Banks, usize) -> u64) -> [u64; 2] {
-    FALLBACK.banks_if_any().map_or([0; 2], |banks| [what(banks, 0), what(banks, 1)])
+    fallback::after_fork();
 }

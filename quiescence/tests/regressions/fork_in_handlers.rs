@@ -1,1 +1,126 @@
 //! Forks and waits in places where the caller does not expect them.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::SeqCst};
+
+use quiescence::{ArcCell, PerCpuPath, Snapshot};
+
+use crate::common::{again_in_time, role};
+
+/// Children of one run.
+const CHILDREN: u32 = 40;
+
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+static FORKED: AtomicU32 = AtomicU32::new(0);
+static FAILED: AtomicI32 = AtomicI32::new(0);
+/// The thread that loads.
+static LOADS: AtomicI32 = AtomicI32::new(0);
+
+fn thread_id() -> i32 {
+    // SAFETY: no conditions.
+    unsafe { libc::gettid() }
+}
+
+/// Forks on top of whatever is being done. The parent waits for the child, whose time is limited; the child returns.
+extern "C" fn fork_here(_: libc::c_int) {
+    let elsewhere = LOADS.load(SeqCst) != thread_id();
+    let over = IS_CHILD.load(SeqCst) || FAILED.load(SeqCst) != 0;
+    if elsewhere || over || FORKED.fetch_add(1, SeqCst) >= CHILDREN {
+        return;
+    }
+    // SAFETY: the child has this thread only, goes on where it was interrupted, and ends by `_exit`.
+    match unsafe { libc::fork() } {
+        -1 => FAILED.store(-1, SeqCst),
+        0 => {
+            // SAFETY: a child that waits for ever is killed.
+            unsafe { libc::alarm(10) };
+            IS_CHILD.store(true, SeqCst);
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: for the child made above.
+            unsafe { libc::waitpid(child, &raw mut status, 0) };
+            if status != 0 {
+                FAILED.store(status, SeqCst);
+            }
+        }
+    }
+}
+
+struct Places {
+    cell: ArcCell<u64>,
+    snapshot: Snapshot<[u64; 40]>,
+}
+
+fn places() -> &'static Places {
+    static PLACES: OnceLock<Places> = OnceLock::new();
+    PLACES.get_or_init(|| Places {
+        cell: ArcCell::new(Arc::new(1)),
+        snapshot: Snapshot::new([1; 40]),
+    })
+}
+
+/// Stores and loads; another thread does so as well. Ends the child.
+fn store_in_child(places: &'static Places) -> ! {
+    let store = |value: u64| {
+        places.cell.store(Arc::new(value));
+        places.snapshot.store([value; 40]);
+        assert_eq!((*places.cell.load(), places.snapshot.load()), (value, [value; 40]));
+    };
+    store(2);
+    let other = std::thread::spawn(move || (3..20).for_each(store));
+    let whole = other.join().is_ok();
+    store(20);
+    // SAFETY: ends the child without running anything of the parent's.
+    unsafe { libc::_exit(i32::from(!whole)) }
+}
+
+/// A handler forks on top of loads, most of which are fallback sections; the child goes on with the load, and stores then.
+#[test]
+fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
+    const TEST: &str =
+        "fork_in_handlers::a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted";
+    if role().is_none() {
+        let output = again_in_time(TEST, "parent", &[("QUIESCENCE_PERCPU", "portable")]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{:?}: {error}", output.status);
+        return;
+    }
+    #[cfg(feature = "chaos")]
+    if std::env::var_os("REMOVED").is_some() {
+        quiescence::chaos::remove_step(quiescence::chaos::Mutant::NoStandIn);
+    }
+    assert_eq!(quiescence::per_cpu_path(), PerCpuPath::Portable);
+    let places = places();
+    LOADS.store(thread_id(), SeqCst);
+    let handler: extern "C" fn(libc::c_int) = fork_here;
+    // SAFETY: it forks on top of this thread's loads only, which take no lock.
+    unsafe { libc::signal(libc::SIGPROF, handler as *const () as libc::sighandler_t) };
+    let every = libc::timeval { tv_sec: 0, tv_usec: 2_000 };
+    let timer = libc::itimerval { it_interval: every, it_value: every };
+    // SAFETY: processor time of this process.
+    let set = unsafe { libc::setitimer(libc::ITIMER_PROF, &raw const timer, std::ptr::null_mut()) };
+    assert_eq!(set, 0);
+    while FORKED.load(SeqCst) < CHILDREN && FAILED.load(SeqCst) == 0 {
+        for _ in 0..100 {
+            let value = *places.cell.load();
+            assert!(value > 0 && places.snapshot.load()[39] > 0);
+        }
+        if IS_CHILD.load(SeqCst) {
+            store_in_child(places);
+        }
+    }
+    assert_eq!(FAILED.load(SeqCst), 0, "a child failed, or was killed");
+}
+
+/// The same, where the child forgets the interrupted section with all others.
+#[cfg(feature = "chaos")]
+#[test]
+fn a_section_that_is_forgotten_is_noticed() {
+    const TEST: &str =
+        "fork_in_handlers::a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted";
+    let environment = [("QUIESCENCE_PERCPU", "portable"), ("REMOVED", "NoStandIn")];
+    let output = again_in_time(TEST, "parent", &environment);
+    assert!(!output.status.success(), "nobody noticed");
+}
