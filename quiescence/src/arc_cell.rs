@@ -198,8 +198,8 @@ unsafe fn from_raw<T>(pointer: *const T) -> Option<Arc<T>> {
 /// of the program's) for others to drop, or the program should keep an `Arc` to everything that it stores.
 ///
 /// # Memory
-/// One pointer. Nothing waits to be freed: what a store replaces is dropped before it returns, unless somebody has
-/// it.
+/// One pointer. Nothing waits to be freed, and nothing counts against a domain's limit: what a store replaces is
+/// dropped before it returns, with all that it owns, unless somebody has it.
 ///
 /// **A precondition where loads are restartable sequences: freed memory stays mapped for a while.** If the heap *unmaps*
 /// what is freed at once (it trims its end, or is of the sort that takes freed memory's rights away with `mprotect`) while

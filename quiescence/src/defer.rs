@@ -32,7 +32,7 @@ use crate::kind::{self, AnyKind, Handle};
 use crate::local::{self, Own, Sections};
 use crate::os::sync;
 use crate::queue::{self, BATCH, BATCH_ALONE, Contents, Credit, Queue, RUN_SHARE, Wants};
-use crate::retire::{self, Boxed, Refused, Retire, Value};
+use crate::retire::{self, Boxed, Counted, Refused, Retire, Value};
 use crate::{retired, stream, trace, worker};
 
 /// Runs of a few callbacks at one quiescent state.
@@ -62,12 +62,16 @@ enum Room {
 /// `object` came from a box and new sections cannot reach it.
 #[inline]
 #[track_caller]
-pub(crate) unsafe fn retire_raw<K: AnyKind, T: Send + 'static>(kind: &K, object: *mut T) {
-    match reserve(kind, size_of::<T>()) {
+pub(crate) unsafe fn retire_raw<K: AnyKind, T: Send + 'static>(
+    kind: &K,
+    object: *mut T,
+    bytes: usize,
+) {
+    match reserve(kind, bytes) {
         // SAFETY: by the contract.
-        Some(room) => unsafe { room.retire(kind, object) },
+        Some(room) => unsafe { room.retire(kind, object, bytes) },
         // SAFETY: by the contract.
-        None => unsafe { retire_slowly(kind, object) },
+        None => unsafe { retire_slowly(kind, object, bytes) },
     }
 }
 
@@ -77,13 +81,13 @@ pub(crate) unsafe fn retire_raw<K: AnyKind, T: Send + 'static>(kind: &K, object:
 /// As [`retire_raw`].
 #[cold]
 #[track_caller]
-unsafe fn retire_slowly<K: AnyKind, T: Send + 'static>(kind: &K, object: *mut T) {
+unsafe fn retire_slowly<K: AnyKind, T: Send + 'static>(kind: &K, object: *mut T, bytes: usize) {
     retired::note(object.cast_const().cast(), size_of::<T>());
     if chaos::mutant(Mutant::RetireBeforeUnlink) {
         // SAFETY: not at all: this is the fault to be caught.
         return unsafe { Boxed::free(object) };
     }
-    let amount = Amount::object(size_of::<T>() as u64);
+    let amount = Amount::object(bytes as u64);
     let queue = local::objects(kind.core(), || kind.handle());
     match make_room(kind, queue, amount, true) {
         Room::Charged => {}
@@ -91,8 +95,29 @@ unsafe fn retire_slowly<K: AnyKind, T: Send + 'static>(kind: &K, object: *mut T)
         Room::Waited => return on_the_spot(kind.core(), || unsafe { Boxed::free(object) }),
         Room::Full => admit_over(kind.core(), queue, amount),
     }
-    // SAFETY: the box is consumed once; T is Send and 'static. It has been charged.
-    unsafe { add_object(kind, queue, &Boxed::<T>::KIND, object, amount.bytes) };
+    // SAFETY: by the contract; it has been charged.
+    unsafe { add_boxed(kind, queue, object, amount.bytes) };
+}
+
+/// Adds a charged object that came from a box. Its number of bytes stands beside it only where it is not its size.
+///
+/// # Safety
+/// As [`retire_raw`]; and `queue` is this thread's.
+#[inline]
+unsafe fn add_boxed<K: AnyKind, T: Send + 'static>(
+    kind: &K,
+    queue: Option<&Queue>,
+    object: *mut T,
+    bytes: u64,
+) {
+    if bytes == size_of::<T>() as u64 {
+        // SAFETY: the box is consumed once; T is Send and 'static. It has been charged.
+        unsafe { add_object(kind, queue, &Boxed::<T>::KIND, object, bytes) };
+    } else {
+        let payload = Counted { value: object, bytes };
+        // SAFETY: as above.
+        unsafe { add_object(kind, queue, &Boxed::<T>::WEIGHED, payload, bytes) };
+    }
 }
 
 /// Room for one object in the calling thread's queue, out of its purse: for who is about to unlink one.
@@ -123,27 +148,46 @@ impl Reserved<'_> {
     /// Drops the box that `object` came from after a grace period; nothing, if it is null.
     ///
     /// # Safety
-    /// `object` is null or came from a box, of the size that room was reserved for; new sections of the same
-    /// domain cannot reach it.
+    /// `object` is null or came from a box; new sections of the same domain cannot reach it.
     #[inline]
     #[track_caller]
-    pub(crate) unsafe fn retire<K: AnyKind, T: Send + 'static>(self, kind: &K, object: *mut T) {
+    pub(crate) unsafe fn retire<K: AnyKind, T: Send + 'static>(
+        mut self,
+        kind: &K,
+        object: *mut T,
+        bytes: usize,
+    ) {
         if object.is_null() {
             return self.queue.purse().put_back(self.amount);
         }
         retired::note(object.cast_const().cast(), size_of::<T>());
-        let bytes = self.amount.bytes;
-        // SAFETY: the box is consumed once; T is Send and 'static. It has been charged.
-        unsafe { add_object(kind, Some(self.queue), &Boxed::<T>::KIND, object, bytes) };
+        if bytes as u64 != self.amount.bytes {
+            self.adjust(kind.core(), bytes);
+        }
+        // SAFETY: by the contract; it has been charged.
+        unsafe { add_boxed(kind, Some(self.queue), object, self.amount.bytes) };
+    }
+
+    /// It is another object than the one for which room was reserved. Waits for nothing: what is missing goes over
+    /// the limit.
+    #[cold]
+    fn adjust(&mut self, core: &Core, bytes: usize) {
+        let reserved = std::mem::replace(&mut self.amount, Amount::object(bytes as u64));
+        let purse = self.queue.purse();
+        core.charge.0.give_back(purse.give_back(reserved.minus(self.amount)));
+        let missing = self.amount.minus(reserved);
+        if !purse.take(missing) && !admit(core, Some(self.queue), missing) {
+            core.admit_over(missing);
+        }
     }
 }
 
-/// Whether an object of so many bytes may be unlinked here, to be retired then: not in a section, where
-/// nothing can be waited for, if this thread has gone over the limit there already.
-pub(crate) fn may_replace<K: AnyKind>(kind: &K, bytes: usize) -> bool {
-    let amount = Amount::object(bytes as u64);
+/// Whether an object of so many bytes, if that is known, may be unlinked here, to be retired then: not in a
+/// section, where nothing can be waited for, if this thread has gone over the limit there already.
+pub(crate) fn may_replace<K: AnyKind>(kind: &K, bytes: Option<usize>) -> bool {
     let Some(queue) = local::objects(kind.core(), || kind.handle()) else { return true };
-    let taken = queue.purse().allowance().take(amount);
+    let mut allowance = queue.purse().allowance();
+    let taken = bytes.is_some_and(|bytes| allowance.take(Amount::object(bytes as u64)));
     taken || !local::owes(kind.core()) || place() != Place::Section
 }
 
@@ -185,12 +229,16 @@ fn retire_over<P: Retire>(handle: &Handle, value: P) {
 }
 
 fn add_value<K: AnyKind, P: Retire>(kind: &K, queue: Option<&Queue>, value: P, bytes: u64) {
-    if const { Value::<P>::FITS } {
+    if const { Value::<P>::BARE } {
         // SAFETY: a P, which is Send and 'static.
+        unsafe { add_object(kind, queue, &Value::<P>::POINTER, value, bytes) };
+    } else if const { Value::<P>::FITS } {
+        let value = Counted { value, bytes };
+        // SAFETY: as above, with its number.
         unsafe { add_object(kind, queue, &Value::<P>::NEAR, value, bytes) };
     } else {
-        let value = Box::into_raw(Box::new(value));
-        // SAFETY: a P in a box, as above.
+        let value = Box::into_raw(Box::new(Counted { value, bytes }));
+        // SAFETY: the same in a box.
         unsafe { add_object(kind, queue, &Value::<P>::FAR, value, bytes) };
     }
 }

@@ -125,6 +125,8 @@ mod worker;
 #[cfg(not(loom))]
 mod domain;
 #[cfg(not(loom))]
+mod weigh;
+#[cfg(not(loom))]
 mod rcu;
 #[cfg(not(loom))]
 pub mod raw;
@@ -168,6 +170,7 @@ pub use crate::{
     stall::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport},
     statistics::{Latency, Statistics},
     tuning::Tuning,
+    weigh::Weigh,
 };
 
 /// The example of the README, which is to compile as well.

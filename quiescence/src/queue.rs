@@ -235,7 +235,7 @@ impl Inner {
             // SAFETY: so many were written and not read, and there is nobody else.
             let run = unsafe { cursor.next(self.claimed - lost.count) };
             lost.count += run.count;
-            lost.bytes += run.kind.bytes.map_or(0, |bytes| bytes as u64 * run.count);
+            lost.bytes += run.kind.bytes.map_or(0, |bytes| bytes * run.count);
         }
         // What is charged is counted anew after this.
         let _: Amount = self.finish(queue, lost, cursor);
@@ -414,15 +414,7 @@ impl Queue {
     unsafe fn run_next(&self, cursor: &mut Cursor, max: u64, credit: &Credit, ran: &mut Ran) {
         // SAFETY: by the contract.
         let run = unsafe { cursor.next(max) };
-        let bytes = match run.kind.bytes {
-            Some(bytes) => bytes as u64,
-            // Foreign code. If it panics, it counts for nothing.
-            None => {
-                let mut bytes = 0;
-                ran.panicked += u64::from(!caught(|| bytes = run.bytes_each()));
-                bytes
-            }
-        };
+        let bytes = run.bytes_each();
         ran.count += run.count;
         ran.bytes += bytes * run.count;
         if chaos::mutant(Mutant::SkipOne) && ran.count == run.count {

@@ -17,6 +17,7 @@ use crate::domain::{self, Domain};
 use crate::guard::Section;
 use crate::kind::{AnyKind, Global};
 use crate::retired;
+use crate::weigh::{Scale, Weigh};
 
 /// A value that is read often, at the price of a load, and replaced now and then.
 ///
@@ -25,6 +26,10 @@ use crate::retired;
 /// [`update`](Self::update), which makes the new value from the old.
 ///
 /// `K` says which domain's guards protect it: the global one, unless [`Rcu::new_in`] says otherwise.
+///
+/// # Memory
+/// A value that was replaced waits, and counts against the domain's limits ([`Tuning`](crate::Tuning)): as one object, and
+/// with as many bytes as [`Weigh`] says, that is with what it owns. A `Vec` of a megabyte counts for a megabyte.
 ///
 /// The value is in a box of its own: a load is one pointer away from it. When the `Rcu` itself is
 /// dropped, its value is dropped at once, since nobody can have borrowed it. For a static there is
@@ -64,6 +69,7 @@ pub struct Rcu<T: Send + Sync + 'static, K: AnyKind = Global> {
 /// ```
 pub struct RcuOption<T: Send + Sync + 'static, K: AnyKind = Global> {
     pointer: AtomicPtr<T>,
+    scale: Scale<T>,
     domain: Domain<K>,
 }
 
@@ -76,6 +82,7 @@ pub struct RcuOption<T: Send + Sync + 'static, K: AnyKind = Global> {
 #[must_use = "dropping it retires the value"]
 pub struct Unlinked<T: Send + Sync + 'static, K: AnyKind = Global> {
     pointer: NonNull<T>,
+    scale: Scale<T>,
     domain: Domain<K>,
     /// The first grace period that began after it was unlinked. When that is over nobody reads it.
     unread_after: grace::Cookie,
@@ -88,15 +95,44 @@ unsafe impl<T: Send + Sync + 'static, K: AnyKind> Sync for Unlinked<T, K> {}
 
 impl<T: Send + Sync + 'static> Rcu<T> {
     /// A value in the global domain.
-    pub fn new(value: T) -> Self {
+    pub fn new(value: T) -> Self
+    where
+        T: Weigh,
+    {
         Self::new_in(value, Domain::global())
+    }
+
+    /// A value in the global domain, of a type that does not implement [`Weigh`]: `weight` gives the bytes of a value
+    /// and of all that it owns, which count against the domain's limit when the value is replaced; never less than
+    /// its size. When it is called, and what becomes of its panics, is said [there](Weigh#when-it-is-asked).
+    ///
+    /// ```
+    /// use quiescence::Rcu;
+    ///
+    /// mod foreign {
+    ///     pub struct Image(pub Vec<u8>);
+    /// }
+    ///
+    /// let image = Rcu::with_weight(foreign::Image(vec![0; 1 << 20]), |image| image.0.capacity());
+    /// image.store(foreign::Image(vec![1; 1 << 20])); // a megabyte waits
+    /// ```
+    pub fn with_weight(value: T, weight: fn(&T) -> usize) -> Self {
+        Self::with_weight_in(value, weight, Domain::global())
     }
 }
 
 impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
     /// A value in `domain`.
-    pub fn new_in(value: T, domain: Domain<K>) -> Self {
+    pub fn new_in(value: T, domain: Domain<K>) -> Self
+    where
+        T: Weigh,
+    {
         Self { inner: RcuOption::new_in(Some(value), domain) }
+    }
+
+    /// As [`with_weight`](Rcu::with_weight), in `domain`.
+    pub fn with_weight_in(value: T, weight: fn(&T) -> usize, domain: Domain<K>) -> Self {
+        Self { inner: RcuOption::with_weight_in(Some(value), weight, domain) }
     }
 
     /// The value now. It stays valid as long as the section, whatever becomes of this place.
@@ -158,7 +194,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
     #[track_caller]
     pub fn update(&self, mut f: impl FnMut(&T) -> T) {
         let kind = self.inner.domain.kind();
-        if !defer::may_replace(kind, size_of::<T>()) {
+        if !defer::may_replace(kind, self.inner.scale.constant()) {
             refuse_to_replace("update");
         }
         let guard = kind.enter(Location::caller());
@@ -206,6 +242,9 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
     ///     value: u32,
     ///     next: Option<Arc<Node>>,
     /// }
+    ///
+    /// // The next node is a value of its own, and counts when it is retired itself.
+    /// impl quiescence::Weigh for Node {}
     ///
     /// fn push(head: &Rcu<Option<Arc<Node>>>, value: u32) {
     ///     let guard = quiescence::read();
@@ -275,20 +314,44 @@ impl<T: Send + Sync + 'static> RcuOption<T> {
     /// CONFIG.store(Some("ready".into()));
     /// assert_eq!(CONFIG.load(&quiescence::read()).unwrap(), "ready");
     /// ```
-    pub const fn empty() -> Self {
-        Self { pointer: AtomicPtr::new(ptr::null_mut()), domain: Domain::global() }
+    pub const fn empty() -> Self
+    where
+        T: Weigh,
+    {
+        Self::empty_on(Scale::new())
+    }
+
+    /// An empty place in the global domain, for values of a type that does not implement [`Weigh`]; may be a
+    /// static. See [`Rcu::with_weight`].
+    pub const fn empty_with_weight(weight: fn(&T) -> usize) -> Self {
+        Self::empty_on(Scale::by(weight))
+    }
+
+    const fn empty_on(scale: Scale<T>) -> Self {
+        Self { pointer: AtomicPtr::new(ptr::null_mut()), scale, domain: Domain::global() }
     }
 
     /// A value in the global domain.
-    pub fn new(value: T) -> Self {
+    pub fn new(value: T) -> Self
+    where
+        T: Weigh,
+    {
         Self::new_in(Some(value), Domain::global())
     }
 }
 
 impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
     /// A value, or none, in `domain`.
-    pub fn new_in(value: Option<T>, domain: Domain<K>) -> Self {
-        Self { pointer: AtomicPtr::new(into_raw(value)), domain }
+    pub fn new_in(value: Option<T>, domain: Domain<K>) -> Self
+    where
+        T: Weigh,
+    {
+        Self { pointer: AtomicPtr::new(into_raw(value)), scale: Scale::new(), domain }
+    }
+
+    /// The same for a type that does not implement [`Weigh`]. See [`Rcu::with_weight`].
+    pub fn with_weight_in(value: Option<T>, weight: fn(&T) -> usize, domain: Domain<K>) -> Self {
+        Self { pointer: AtomicPtr::new(into_raw(value)), scale: Scale::by(weight), domain }
     }
 
     /// The value now, if there is one. See [`Rcu::load`].
@@ -320,26 +383,59 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
     #[inline]
     #[track_caller]
     pub fn try_store(&self, value: Option<T>) -> Result<(), Option<T>> {
-        let kind = self.domain.kind();
-        let mut room = defer::reserve(kind, size_of::<T>());
-        if room.is_none() && kind.core().is_sleepable() {
-            // Whether this is a section nobody knows, so nothing is waited for.
-            room = defer::reserve_more(kind, size_of::<T>());
-            if room.is_none() {
-                return Err(value);
-            }
-        }
-        if let Some(room) = room {
-            let old = self.exchange(into_raw(value));
-            // SAFETY: it was in the place, so it came from a box or is null, and is out of reach now.
-            unsafe { room.retire(kind, old) };
+        if chaos::mutant(Mutant::RetireBeforeUnlink) {
+            drop(self.swap(value));
             return Ok(());
         }
-        if !defer::may_replace(kind, size_of::<T>()) {
+        let kind = self.domain.kind();
+        let constant = self.scale.constant();
+        if kind.core().is_sleepable() {
+            // Whether this is a section is not known, so nothing is waited for.
+            let bytes = constant.unwrap_or_else(|| self.weight_now());
+            let room = defer::reserve(kind, bytes).or_else(|| defer::reserve_more(kind, bytes));
+            let Some(room) = room else { return Err(value) };
+            // SAFETY: what was in the place, and is out of reach now.
+            unsafe { self.retire_old(self.exchange(into_raw(value)), Some(room)) };
+            return Ok(());
+        }
+        let room = constant.and_then(|bytes| defer::reserve(kind, bytes));
+        if room.is_none() && !defer::may_replace(kind, constant) {
             return Err(value);
         }
-        drop(self.swap(value));
+        // SAFETY: as above.
+        unsafe { self.retire_old(self.exchange(into_raw(value)), room) };
         Ok(())
+    }
+
+    /// What the value that is in the place now weighs; an estimate, for it may be replaced.
+    #[cold]
+    #[track_caller]
+    fn weight_now(&self) -> usize {
+        let kind = self.domain.kind();
+        let section = kind.enter(Location::caller());
+        self.load(&section).map_or(0, |value| self.scale.weigh(kind.core(), value))
+    }
+
+    /// Retires what was in the place, with the room that was reserved for it.
+    ///
+    /// # Safety
+    /// `old` is null, or was in this place, out of which the caller has taken it.
+    #[inline]
+    #[track_caller]
+    unsafe fn retire_old(&self, old: *mut T, room: Option<defer::Reserved<'_>>) {
+        let kind = self.domain.kind();
+        // SAFETY: it came from a box or is null; others may read it, and T is Sync.
+        let bytes = match unsafe { old.as_ref() } {
+            Some(value) => self.scale.weigh(kind.core(), value),
+            None => 0,
+        };
+        match room {
+            // SAFETY: as above; it is out of reach, by the contract.
+            Some(room) => unsafe { room.retire(kind, old, bytes) },
+            None if old.is_null() => {}
+            // SAFETY: as above.
+            None => unsafe { defer::retire_raw(kind, old, bytes) },
+        }
     }
 
     /// Replaces the value and gives the old one, which may still be read.
@@ -386,7 +482,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
         // owner of the old value see how it was made.
         match self.pointer.compare_exchange(current, new, AcqRel, Acquire) {
             // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
-            Ok(old) => Ok(unsafe { Unlinked::new(old, &self.domain) }),
+            Ok(old) => Ok(unsafe { Unlinked::new(old, self.scale, &self.domain) }),
             // SAFETY: made by `into_raw` above and not published; or null.
             Err(_) => Err((!new.is_null()).then(|| unsafe { Box::from_raw(new) })),
         }
@@ -427,7 +523,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
             domain::synchronize(self.domain.kind(), Urgency::Normal, Location::caller());
         }
         // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
-        unsafe { Unlinked::new(self.exchange(new), &self.domain) }
+        unsafe { Unlinked::new(self.exchange(new), self.scale, &self.domain) }
     }
 
     /// Puts another pointer in the place; nobody finds the old one from now on.
@@ -481,11 +577,11 @@ impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
     /// # Safety
     /// `pointer` is null or came from a box, was reachable under sections of `domain` only, and is
     /// no more, by an atomic exchange that was the last thing the calling thread did.
-    unsafe fn new(pointer: *mut T, domain: &Domain<K>) -> Option<Self> {
+    unsafe fn new(pointer: *mut T, scale: Scale<T>, domain: &Domain<K>) -> Option<Self> {
         let pointer = NonNull::new(pointer)?;
         // The caller's last step was the exchange, as is asked for [UL-1].
         let unread_after = domain.core().snapshot_after_unlinking();
-        Some(Self { pointer, domain: domain.clone(), unread_after })
+        Some(Self { pointer, scale, domain: domain.clone(), unread_after })
     }
 
     /// Waits until nobody reads the value any more, and gives it back.
@@ -534,24 +630,26 @@ impl<T: Send + Sync + 'static, K: AnyKind> Deref for Unlinked<T, K> {
 
 impl<T: Send + Sync + 'static, K: AnyKind> Drop for Unlinked<T, K> {
     fn drop(&mut self) {
+        let kind = self.domain.kind();
+        let bytes = self.scale.weigh(kind.core(), self);
         // SAFETY: from a box and unreachable, see `new`; nobody uses `self` after this.
-        unsafe { defer::retire_raw(self.domain.kind(), self.pointer.as_ptr()) };
+        unsafe { defer::retire_raw(kind, self.pointer.as_ptr(), bytes) };
     }
 }
 
-impl<T: Send + Sync + 'static> From<T> for Rcu<T> {
+impl<T: Weigh + Send + Sync + 'static> From<T> for Rcu<T> {
     fn from(value: T) -> Self {
         Self::new(value)
     }
 }
 
-impl<T: Send + Sync + Default + 'static> Default for Rcu<T> {
+impl<T: Weigh + Send + Sync + Default + 'static> Default for Rcu<T> {
     fn default() -> Self {
         Self::new(T::default())
     }
 }
 
-impl<T: Send + Sync + 'static> Default for RcuOption<T> {
+impl<T: Weigh + Send + Sync + 'static> Default for RcuOption<T> {
     fn default() -> Self {
         Self::empty()
     }

@@ -13,8 +13,11 @@ use crate::{cache, chaos, retired};
 
 /// What can be [retired](crate::Domain::retire): an owner of memory that says how much it is.
 ///
-/// Implemented for boxes, [`Arc`]s, vectors and strings. For an owner of one's own implement it, or say how
-/// much it is with [`retire_sized`](crate::Domain::retire_sized).
+/// Implemented for boxes, [`Arc`]s, vectors and strings. **Of these it is their own memory that counts, not what
+/// is owned by the values in it**, of which nothing is asked but that they can be dropped: a `Box<Vec<u8>>` counts for 24
+/// bytes. Where that matters say how much it is, with [`Weigh`](crate::Weigh):
+/// `retire_sized(value, value.weight())` ([`retire_sized`](crate::Domain::retire_sized)). For an owner of one's own
+/// implement it.
 ///
 /// ```
 /// struct Table {
@@ -30,8 +33,8 @@ use crate::{cache, chaos, retired};
 /// quiescence::retire(Table { rows: vec![[0; 8]; 1000] }).expect("not in a section");
 /// ```
 pub trait Retire: Send + 'static {
-    /// Bytes of memory that are waited for with this value, to be held against the domain's limit. Must be
-    /// the same whenever it is asked. Must not panic.
+    /// Bytes of memory that are waited for with this value, to be held against the domain's limit. Asked once,
+    /// before it waits. Must not panic: the value would be leaked, since readers may see it.
     fn bytes(&self) -> usize;
 
     /// Whether a value of one word is a pointer, so that it is initialised as a whole. Must be true, so only
@@ -198,9 +201,25 @@ impl<T: Send + 'static> Boxed<T> {
     pub(crate) const KIND: stream::Kind = stream::Kind {
         words: 1,
         pointer: true,
-        bytes: Some(size_of::<T>()),
-        bytes_of: |_| size_of::<T>(),
+        bytes: Some(size_of::<T>() as u64),
+        bytes_of: |_| size_of::<T>() as u64,
         run: Self::run,
+    };
+
+    /// One that counts for another number of bytes than its size.
+    pub(crate) const WEIGHED: stream::Kind = stream::Kind {
+        words: words::<Counted<*mut T>>(),
+        pointer: false,
+        bytes: None,
+        // SAFETY: the payload is a pointer with its number.
+        bytes_of: |payload| unsafe { &*payload.cast::<Counted<*mut T>>() }.bytes,
+        run: |payload, _, progress| {
+            progress.begin(1);
+            // SAFETY: the payload is a pointer with its number.
+            let object = unsafe { payload.cast::<Counted<*mut T>>().read() };
+            // SAFETY: it came from a box, and is run once.
+            unsafe { Self::free(object.value) };
+        },
     };
 
     unsafe fn run(payload: *mut Word, count: u64, progress: &Progress) {
@@ -266,18 +285,34 @@ pub(crate) fn end<P: Retire>(value: P) {
 pub(crate) struct Value<P>(PhantomData<P>);
 
 impl<P: Retire> Value<P> {
-    pub(crate) const FITS: bool = fits::<P>();
+    /// Whether it stands alone, as a pointer; what it counts for cannot change.
+    pub(crate) const BARE: bool = P::POINTER.0 && size_of::<P>() == size_of::<Word>();
 
-    pub(crate) const NEAR: stream::Kind = stream::Kind {
-        words: words::<P>(),
-        pointer: P::POINTER.0 && size_of::<P>() == size_of::<Word>(),
+    pub(crate) const FITS: bool = fits::<Counted<P>>();
+
+    pub(crate) const POINTER: stream::Kind = stream::Kind {
+        words: 1,
+        pointer: true,
         bytes: None,
         // SAFETY: the payload is a P.
-        bytes_of: |payload| unsafe { &*payload.cast::<P>() }.bytes(),
+        bytes_of: |payload| unsafe { &*payload.cast::<P>() }.bytes() as u64,
         run: |payload, _, progress| {
             progress.begin(1);
             // SAFETY: the payload is a P; it is run once.
             end(unsafe { payload.cast::<P>().read() });
+        },
+    };
+
+    pub(crate) const NEAR: stream::Kind = stream::Kind {
+        words: words::<Counted<P>>(),
+        pointer: false,
+        bytes: None,
+        // SAFETY: the payload is a P with its number.
+        bytes_of: |payload| unsafe { &*payload.cast::<Counted<P>>() }.bytes,
+        run: |payload, _, progress| {
+            progress.begin(1);
+            // SAFETY: the payload is a P with its number; it is run once.
+            end(unsafe { payload.cast::<Counted<P>>().read() }.value);
         },
     };
 
@@ -286,21 +321,27 @@ impl<P: Retire> Value<P> {
         pointer: true,
         bytes: None,
         bytes_of: |payload| {
-            // SAFETY: the payload is a pointer to a P in a box.
-            let value = unsafe { payload.cast::<*mut P>().read() };
+            // SAFETY: the payload is a pointer to a P with its number, in a box.
+            let value = unsafe { payload.cast::<*mut Counted<P>>().read() };
             // SAFETY: as above.
-            unsafe { &*value }.bytes()
+            unsafe { &*value }.bytes
         },
         run: |payload, _, progress| {
             progress.begin(1);
-            // SAFETY: the payload is a pointer to a P in a box.
-            let value = unsafe { payload.cast::<*mut P>().read() };
+            // SAFETY: the payload is a pointer to a P with its number, in a box.
+            let value = unsafe { payload.cast::<*mut Counted<P>>().read() };
             // SAFETY: as above; it is run once.
             let value = unsafe { Box::from_raw(value) };
-            retired::forget(P::owned(&value).0);
-            value.free();
+            end(value.value);
         },
     };
+}
+
+/// What waits, and the bytes that it was charged: so much is free again when it is run, whatever it says by then.
+#[derive(Debug)]
+pub(crate) struct Counted<P> {
+    pub(crate) value: P,
+    pub(crate) bytes: u64,
 }
 
 /// Closures; large ones in a box.
@@ -313,8 +354,8 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
     pub(crate) const NEAR: stream::Kind = stream::Kind {
         words: words::<F>(),
         pointer: false,
-        bytes: Some(size_of::<F>()),
-        bytes_of: |_| size_of::<F>(),
+        bytes: Some(size_of::<F>() as u64),
+        bytes_of: |_| size_of::<F>() as u64,
         run: |payload, _, progress| {
             progress.begin(1);
             // SAFETY: the payload is an F; it is run once.
@@ -325,8 +366,8 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
     pub(crate) const FAR: stream::Kind = stream::Kind {
         words: 1,
         pointer: true,
-        bytes: Some(size_of::<F>()),
-        bytes_of: |_| size_of::<F>(),
+        bytes: Some(size_of::<F>() as u64),
+        bytes_of: |_| size_of::<F>() as u64,
         run: |payload, count, progress| {
             while let Some(index) = progress.begin(count) {
                 // SAFETY: so many pointers stand side by side.

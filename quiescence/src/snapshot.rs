@@ -49,7 +49,8 @@ use crate::restart;
 /// another thread was updating, loads work, and an update may find that thread's lock taken for ever.
 ///
 /// # Memory
-/// As many buffers as updates were ever in progress at once, and one more, until the snapshot is dropped.
+/// As many buffers as updates were ever in progress at once, and one more, until the snapshot is dropped. Nothing of it
+/// is held against a domain's limit: nothing waits, and a `Copy` type owns nothing.
 ///
 /// Source of the idea: Mathieu Desnoyers's `membarrier` for restartable sequences (Linux 5.10).
 ///

@@ -46,9 +46,9 @@ pub(crate) struct Kind {
     /// Whether the payload is one initialised word, so that it may stand without its kind.
     pub(crate) pointer: bool,
     /// How many bytes a callback counts for, where all of the kind count for the same.
-    pub(crate) bytes: Option<usize>,
-    /// How many bytes it counts for, from its payload.
-    pub(crate) bytes_of: unsafe fn(*const Word) -> usize,
+    pub(crate) bytes: Option<u64>,
+    /// How many bytes it counts for, from its payload: as it was charged. Runs no foreign code.
+    pub(crate) bytes_of: unsafe fn(*const Word) -> u64,
     /// Runs so many callbacks, whose payloads stand side by side, from the one that `Progress` is at; more than
     /// one only of kinds with `pointer`. Each is taken as begun before it runs.
     pub(crate) run: unsafe fn(*mut Word, u64, &Progress),
@@ -364,7 +364,7 @@ impl Run {
             // SAFETY: the payload of one callback of this kind, not yet run.
             None => unsafe { (self.kind.bytes_of)(self.payload) },
         };
-        Amount::object(bytes as u64).bytes
+        Amount::object(bytes).bytes
     }
 }
 

@@ -45,8 +45,10 @@ pub struct Tuning {
     /// end. So there may be no room though less waits: by a 64th of the limit for each other thread at most,
     /// and by half of it altogether. The same goes for bytes.
     pub objects_max: u64,
-    /// Bytes that may wait: the objects' own sizes, or what [`retire_sized`](crate::Domain::retire_sized)
-    /// was told. Taken as at least 1; an object that is larger waits alone, or if it cannot, its thread does
+    /// Bytes that may wait: of what an [`Rcu`](crate::Rcu) replaces the size with all that it owns
+    /// ([`Weigh`](crate::Weigh)); of what is retired its own memory ([`Retire`](crate::Retire)), or what
+    /// [`retire_sized`](crate::Domain::retire_sized) was told; of closures what they capture, without what that
+    /// owns. Taken as at least 1; an object that is larger waits alone, or if it cannot, its thread does
     /// ([`try_retire`](crate::Domain::try_retire) gives it back). By default 1/64 of the memory
     /// that this process may have (the machine's, or its control group's if that is less), but at least
     /// 16 MiB. Memory that waits is of no use to anybody: a 64th is lost in the noise of what a program

@@ -142,6 +142,8 @@ struct Fragile {
     content: Box<u32>,
 }
 
+impl quiescence::Weigh for Fragile {}
+
 impl Fragile {
     fn new(dropped: &Arc<AtomicU32>, panics: bool) -> Self {
         Self { dropped: Arc::clone(dropped), panics, content: Box::new(7) }

@@ -51,6 +51,10 @@ static ALLOCATOR: Watching = Watching;
 
 struct Page([u8; BYTES]);
 
+impl quiescence::Weigh for Page {
+    const OWNS: bool = false;
+}
+
 impl Page {
     fn new() -> Self {
         Self([CONTENT; BYTES])

@@ -13,6 +13,8 @@ use quiescence::{Domain, Guard, Qsbr, Rcu};
 /// An object that notes when it is dropped.
 struct Noted(Arc<AtomicU32>);
 
+impl quiescence::Weigh for Noted {}
+
 impl Drop for Noted {
     fn drop(&mut self) {
         self.0.fetch_add(1, SeqCst);

@@ -17,6 +17,8 @@ struct Counted {
     live: Arc<AtomicUsize>,
 }
 
+impl quiescence::Weigh for Counted {}
+
 impl Counted {
     fn new(value: u64, live: &Arc<AtomicUsize>) -> Self {
         live.fetch_add(1, SeqCst);

@@ -27,6 +27,12 @@ pub(crate) struct Value {
     ledger: &'static Ledger,
 }
 
+impl quiescence::Weigh for Value {
+    fn owned(&self) -> usize {
+        self.words.owned()
+    }
+}
+
 impl Value {
     /// The value that update number `serial` gives to `key`.
     pub(crate) fn new(key: u32, serial: u32, bytes: usize, ledger: &'static Ledger) -> Self {

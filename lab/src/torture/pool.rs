@@ -160,6 +160,11 @@ pub(super) struct BlockRef {
     noted: AtomicBool,
 }
 
+/// Its block is its pool's.
+impl quiescence_chaos::Weigh for BlockRef {
+    const OWNS: bool = false;
+}
+
 impl BlockRef {
     /// For a block that is prepared.
     pub(super) fn new(pool: &Arc<Pool>, index: u32) -> Self {

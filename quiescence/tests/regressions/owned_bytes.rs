@@ -1,1 +1,231 @@
-//! The limit in bytes counts what a value owns.
+//! The limit in bytes counts what a value owns, not only its own size.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use quiescence::{Domain, Rcu, RcuOption, Srcu, Weigh};
+
+use crate::common::{again, beside_a_section, domain_with_limit, role};
+
+const MIB: usize = 1 << 20;
+
+/// Stores vectors beside a section until the limit holds one back, and so many once there is room. Returns how much
+/// more memory the process had then than the limit allows, as a share of it.
+#[cfg(target_os = "linux")]
+fn resident_at_the_limit(bytes_each: usize) -> f64 {
+    use crate::short_threads::resident;
+
+    const LIMIT: usize = 32 * MIB;
+    let domain = domain_with_limit(1 << 20, LIMIT as u64);
+    let table = Rcu::new_in(vec![1_u8; bytes_each], domain.clone());
+    // Storing one in a section never waits: the first that finds no room goes over the limit, the next is refused.
+    let before = resident();
+    let (stored, grown) = beside_a_section(&domain, |leave| {
+        let mut stored = 0;
+        let guard = domain.read();
+        while table.try_store(vec![1_u8; bytes_each]).is_ok() && stored < 8 * LIMIT / bytes_each {
+            stored += 1;
+        }
+        let grown = resident().saturating_sub(before);
+        leave();
+        drop(guard);
+        (stored, grown)
+    });
+    domain.barrier();
+    let fitting = LIMIT / bytes_each;
+    assert!(stored <= fitting + 1 && stored + 2 >= fitting, "{stored} of {bytes_each} bytes");
+    assert_eq!(domain.statistics().bytes_waiting, 0);
+    grown as f64 / LIMIT as f64
+}
+
+/// The README's own example: a vector counted for 24 bytes, whatever was in it.
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_beside_a_stalled_reader_stays_near_the_limit() {
+    const TEST: &str = "owned_bytes::memory_beside_a_stalled_reader_stays_near_the_limit";
+    match role() {
+        None => {
+            for bytes in [64 << 10, MIB] {
+                let output = again(TEST, &bytes.to_string(), &[]);
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            }
+        }
+        Some(bytes) => {
+            let share = resident_at_the_limit(bytes.parse().unwrap());
+            assert!(share <= 1.3, "{share} times the limit");
+        }
+    }
+}
+
+#[derive(Default)]
+struct Owner {
+    name: String,
+    rows: Vec<[u64; 8]>,
+}
+
+impl Weigh for Owner {
+    fn owned(&self) -> usize {
+        self.name.owned() + self.rows.owned()
+    }
+}
+
+/// What waits in a domain in which one value was replaced.
+fn waiting(replace: impl FnOnce(Domain)) -> u64 {
+    let domain = domain_with_limit(1 << 20, 1 << 30);
+    let waiting = beside_a_section(&domain, |leave| {
+        replace(domain.clone());
+        let waiting = domain.statistics().bytes_waiting;
+        leave();
+        waiting
+    });
+    domain.barrier();
+    assert_eq!(domain.statistics().bytes_waiting, 0);
+    waiting
+}
+
+#[test]
+fn every_way_to_replace_a_value_counts_what_it_owns() {
+    const OWNED: usize = 100_000;
+    let owner = || Owner { name: String::new(), rows: Vec::with_capacity(OWNED / 64) };
+    let counted = |bytes: u64| {
+        let least = OWNED / 64 * 64 + size_of::<Owner>();
+        assert!((least as u64..least as u64 + 100).contains(&bytes), "{bytes} bytes");
+    };
+    counted(waiting(|domain| Rcu::new_in(owner(), domain).store(Owner::default())));
+    counted(waiting(|domain| drop(Rcu::new_in(owner(), domain).swap(Owner::default()))));
+    counted(waiting(|domain| Rcu::new_in(owner(), domain).update(|_| Owner::default())));
+    counted(waiting(|domain| assert!(Rcu::new_in(owner(), domain).try_store(owner()).is_ok())));
+    counted(waiting(|domain| drop(RcuOption::new_in(Some(owner()), domain).take())));
+    counted(waiting(|domain| RcuOption::new_in(Some(owner()), domain).store(None)));
+    counted(waiting(|domain| {
+        let weight = |value: &Vec<u8>| value.len() + 48;
+        Rcu::with_weight_in(vec![0; OWNED / 64 * 64], weight, domain).store(Vec::new());
+    }));
+}
+
+/// A place in a sleepable domain knows what it is about to replace.
+#[test]
+fn a_sleepable_domain_refuses_what_does_not_fit() {
+    let domain = Srcu::new();
+    let mut tuning = domain.tuning();
+    tuning.bytes_max = MIB as u64;
+    tuning.stall_after = None;
+    domain.tune(tuning);
+    let table = Rcu::new_in(vec![0_u8; 300 << 10], domain.domain());
+    let guard = domain.read();
+    let stored = (0..10).take_while(|_| table.try_store(vec![0; 300 << 10]).is_ok()).count();
+    drop(guard);
+    assert_eq!(stored, 3);
+    domain.barrier();
+}
+
+/// Each time it is asked it has grown.
+struct Grows(Arc<AtomicUsize>);
+
+impl Weigh for Grows {
+    fn owned(&self) -> usize {
+        self.0.fetch_add(1_000, SeqCst)
+    }
+}
+
+/// What it was charged is what is free again.
+#[test]
+fn a_weight_that_has_grown_is_asked_once() {
+    let domain = domain_with_limit(100, 1 << 20);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let table = Rcu::new_in(Grows(Arc::clone(&asked)), domain.clone());
+    for _ in 0..50 {
+        thread::scope(|scope| {
+            scope.spawn(|| table.store(Grows(Arc::clone(&asked))));
+        });
+    }
+    domain.barrier();
+    assert_eq!((asked.load(SeqCst), domain.statistics().bytes_waiting), (50_000, 0));
+    domain.try_retire(Box::new([0_u8; 900 << 10])).expect("there is room");
+}
+
+/// One whose weight cannot be asked.
+struct AsksForTrouble(Arc<AtomicUsize>);
+
+impl Weigh for AsksForTrouble {
+    fn owned(&self) -> usize {
+        panic!("on purpose")
+    }
+}
+
+impl Drop for AsksForTrouble {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_weight_that_panics_loses_and_leaks_nothing() {
+    let domain = domain_with_limit(4, 1 << 20);
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let value = || AsksForTrouble(Arc::clone(&dropped));
+    let table = Rcu::new_in(value(), domain.clone());
+    (0..10).for_each(|_| table.store(value()));
+    drop(table.swap(value()));
+    table.update(|_| value());
+    domain.barrier();
+    assert_eq!((dropped.load(SeqCst), domain.statistics().callbacks_panicked), (12, 12));
+    assert_eq!(domain.statistics().bytes_waiting, 0);
+    drop(table);
+    assert_eq!(dropped.load(SeqCst), 13);
+}
+
+/// A weight may use the library, also the place in which it is asked.
+#[test]
+fn a_weight_may_read_and_replace() {
+    static PLACE: RcuOption<Nosy> = RcuOption::empty();
+
+    struct Nosy(u32);
+
+    impl Weigh for Nosy {
+        fn owned(&self) -> usize {
+            if self.0 != 0 {
+                PLACE.store(Some(Self(self.0 - 1)));
+            }
+            PLACE.load(&quiescence::read()).map_or(0, |seen| seen.0 as usize)
+        }
+    }
+
+    PLACE.store(Some(Nosy(5)));
+    PLACE.store(Some(Nosy(5)));
+    quiescence::barrier();
+    assert!(PLACE.load(&quiescence::read()).is_some());
+}
+
+#[test]
+fn what_the_owners_of_the_standard_library_weigh() {
+    use std::borrow::Cow;
+    use std::collections::{BTreeMap, HashMap, VecDeque};
+
+    let kib = || vec![0_u8; 1_024];
+    assert_eq!(7_u64.weight(), 8);
+    assert_eq!(kib().weight(), 24 + 1_024);
+    assert_eq!(vec![kib(), kib()].owned(), 2 * (24 + 1_024));
+    assert_eq!(Box::new(kib()).owned(), 24 + 1_024);
+    assert_eq!(Some([kib(), kib()]).owned(), 2_048);
+    assert_eq!((kib(), 1_u8, String::with_capacity(10)).owned(), 1_034);
+    assert_eq!(VecDeque::from(kib()).owned(), 1_024);
+    assert_eq!((Cow::Borrowed("text")).owned(), 0);
+    let boxed: Box<[String]> = vec![String::with_capacity(100)].into();
+    assert_eq!(boxed.owned(), 24 + 100);
+    let shared = Arc::new(kib());
+    assert_eq!(shared.owned(), 16 + 24 + 1_024);
+    let other = Arc::clone(&shared);
+    assert_eq!((shared.owned(), other.owned()), (0, 0));
+    let locked = Mutex::new(kib());
+    assert_eq!(locked.owned(), 1_024);
+    let guard = locked.lock().unwrap();
+    assert_eq!(locked.owned(), 0);
+    drop(guard);
+    let map: HashMap<u32, Vec<u8>> = (0..100).map(|key| (key, kib())).collect();
+    assert!((100 * (1_024 + 32)..400 * 1_024).contains(&map.owned()), "{}", map.owned());
+    let map: BTreeMap<u32, Vec<u8>> = (0..100).map(|key| (key, kib())).collect();
+    assert!((100 * (1_024 + 28)..200 * 1_024).contains(&map.owned()), "{}", map.owned());
+    const { assert!(!<[Option<(u8, f64)>; 3]>::OWNS && <Option<(u8, String)>>::OWNS) };
+}

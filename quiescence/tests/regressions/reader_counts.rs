@@ -10,6 +10,8 @@ use quiescence::{Domain, Rcu};
 /// Says that it is dropped.
 struct Value(Arc<AtomicBool>);
 
+impl quiescence::Weigh for Value {}
+
 impl Drop for Value {
     fn drop(&mut self) {
         self.0.store(true, SeqCst);

@@ -130,6 +130,12 @@ struct Slot {
 #[derive(Debug)]
 struct Table(Vec<Slot>);
 
+impl quiescence::Weigh for Table {
+    fn owned(&self) -> usize {
+        self.0.capacity() * size_of::<Slot>()
+    }
+}
+
 impl Table {
     fn new(version: u64) -> Self {
         Self((0..SLOTS).map(|slot| Slot { first_page: slot * PAGES, version }).collect())

@@ -42,6 +42,10 @@ pub(super) struct Object<S: Scheme> {
     scheme: PhantomData<fn() -> S>,
 }
 
+impl<S: Scheme> quiescence::Weigh for Object<S> {
+    const OWNS: bool = false;
+}
+
 impl<S: Scheme> Object<S> {
     #[inline(always)]
     pub(super) fn new() -> Self {

@@ -104,6 +104,12 @@ struct Entry {
     id: Id,
 }
 
+impl quiescence::Weigh for Entry {
+    fn owned(&self) -> usize {
+        self.name.owned()
+    }
+}
+
 /// The entries of one bucket; never changed, only replaced.
 type Bucket = Vec<Entry>;
 

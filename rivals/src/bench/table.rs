@@ -268,6 +268,10 @@ struct Node {
     value: Value,
 }
 
+impl ::quiescence::Weigh for Node {
+    const OWNS: bool = false;
+}
+
 impl Node {
     #[inline(always)]
     fn new(key: u64) -> Self {

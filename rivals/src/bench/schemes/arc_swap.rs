@@ -19,7 +19,7 @@ impl Scheme for Swapped {
         Self
     }
 
-    fn place<T: Send + Sync + 'static>(&self, value: T) -> ArcSwap<T> {
+    fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> ArcSwap<T> {
         ArcSwap::from_pointee(value)
     }
 

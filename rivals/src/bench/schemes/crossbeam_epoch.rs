@@ -23,7 +23,7 @@ impl Scheme for Epoch {
         Self
     }
 
-    fn place<T: Send + Sync + 'static>(&self, value: T) -> Place<T> {
+    fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Place<T> {
         Place(Atomic::new(value))
     }
 

@@ -28,7 +28,7 @@ impl Scheme for Hazard {
         Self
     }
 
-    fn place<T: Send + Sync + 'static>(&self, value: T) -> Place<T> {
+    fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Place<T> {
         Place(Some(AtomicPtr::from(Box::new(value))))
     }
 

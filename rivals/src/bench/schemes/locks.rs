@@ -21,7 +21,7 @@ impl Scheme for StdRwLock {
         Self
     }
 
-    fn place<T: Send + Sync + 'static>(&self, value: T) -> RwLock<Box<T>> {
+    fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> RwLock<Box<T>> {
         RwLock::new(Box::new(value))
     }
 
@@ -63,7 +63,10 @@ impl Scheme for ParkingLotRwLock {
         Self
     }
 
-    fn place<T: Send + Sync + 'static>(&self, value: T) -> parking_lot::RwLock<Box<T>> {
+    fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(
+        &self,
+        value: T,
+    ) -> parking_lot::RwLock<Box<T>> {
         parking_lot::RwLock::new(Box::new(value))
     }
 

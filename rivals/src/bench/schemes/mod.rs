@@ -26,7 +26,7 @@ pub(super) trait Scheme: Sized + Send + Sync + 'static {
 
     /// What all places share: a collector, mostly nothing.
     fn new() -> Self;
-    fn place<T: Send + Sync + 'static>(&self, value: T) -> Self::Place<T>;
+    fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Self::Place<T>;
     /// Registers the calling thread.
     fn thread(&self) -> Self::Thread<'_>;
 

@@ -18,7 +18,7 @@ impl Scheme for Threads {
         Self
     }
 
-    fn place<T: Send + Sync + 'static>(&self, value: T) -> Rcu<T> {
+    fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Rcu<T> {
         Rcu::new(value)
     }
 
@@ -58,7 +58,7 @@ impl Scheme for Announcers {
         Self
     }
 
-    fn place<T: Send + Sync + 'static>(&self, value: T) -> Rcu<T> {
+    fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Rcu<T> {
         Rcu::new(value)
     }
 
@@ -113,7 +113,7 @@ impl<const BYTES_MAX: u64> Scheme for Limited<BYTES_MAX> {
         Self(domain)
     }
 
-    fn place<T: Send + Sync + 'static>(&self, value: T) -> Self::Place<T> {
+    fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Self::Place<T> {
         Rcu::new_in(value, self.0.clone())
     }
 

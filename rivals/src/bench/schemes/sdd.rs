@@ -19,7 +19,7 @@ impl Scheme for Sdd {
         Self
     }
 
-    fn place<T: Send + Sync + 'static>(&self, value: T) -> AtomicOwned<T> {
+    fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> AtomicOwned<T> {
         AtomicOwned::new(value)
     }
 

@@ -23,7 +23,7 @@ impl Scheme for Hyaline {
         Self(Collector::new())
     }
 
-    fn place<T: Send + Sync + 'static>(&self, value: T) -> Place<T> {
+    fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Place<T> {
         Place(AtomicPtr::new(Box::into_raw(Box::new(value))))
     }
 
