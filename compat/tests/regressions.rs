@@ -9,3 +9,5 @@ mod header_names;
 mod plain_machine;
 #[path = "regressions/program.rs"]
 mod program;
+#[path = "regressions/stall_reports.rs"]
+mod stall_reports;

@@ -265,6 +265,7 @@ impl Core {
     pub(crate) const fn foreign(name: &'static str, readers: foreign::Readers) -> Self {
         let mut core = Self::new(Start::ZERO, Settings::DEFAULT);
         core.declared_name = Some(name);
+        core.tuning = tuning::Kept::foreign();
         let links = Some(foreign::Links::new(readers));
         // Not dropped here, which a constant may not do: it is `None`.
         std::mem::forget(std::mem::replace(&mut core.foreign, links));

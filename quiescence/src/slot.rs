@@ -25,6 +25,8 @@ use crate::chaos::{self, Mutant, Point};
 use crate::core::Core;
 use crate::core::foreign::Readers;
 use crate::os::fence::{self, Fences};
+#[cfg(not(loom))]
+use crate::os::stack::Alternate;
 use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Cell, const_unless_loom};
 
 /// One registered reader. A cache line pair of its own, so that readers share no line.
@@ -49,6 +51,9 @@ pub(crate) struct Slot {
     owner: Cell<usize>,
     /// The id of that thread in the system; see `os::thread`. Under the registry's lock.
     thread: Cell<u32>,
+    /// On which stack that thread can handle a signal. Under the registry's lock.
+    #[cfg(not(loom))]
+    alternate: Cell<Alternate>,
     /// How the owner reads. Under the registry's lock.
     sort: Cell<Sort>,
     /// What a QSBR reader copies at a quiescent state: `gp.ctr`, or the word of its predecessor in the
@@ -62,8 +67,8 @@ pub(crate) struct Slot {
 }
 
 // SAFETY: the atomics are for everybody; `core` is set once, before the slot is first handed out;
-// `references` is touched by the owning thread only; `index`, `owner`, `thread`, `sort`, `relays` and `station` are
-// touched under the registry's lock only, but that the owner reads `sort` and `relays` without it:
+// `references` is touched by the owning thread only; `index`, `owner`, `thread`, `alternate`, `sort`, `relays` and
+// `station` are touched under the registry's lock only, but that the owner reads `sort` and `relays` without it:
 // those are written when the slot is handed out, and then not until the owner has given it back.
 unsafe impl Sync for Slot {}
 // SAFETY: as above; slots are created by one thread and owned by others in turn, each hand-over
@@ -119,6 +124,8 @@ impl Slot {
                 index: Cell::new(0),
                 owner: Cell::new(0),
                 thread: Cell::new(0),
+                #[cfg(not(loom))]
+                alternate: Cell::new(Alternate::NONE),
                 sort: Cell::new(Sort::Ordinary),
                 source: AtomicPtr::new(std::ptr::null_mut()),
                 relays: Cell::new(false),
@@ -431,7 +438,16 @@ impl Slot {
     /// The calling thread is the owner, and has this id now.
     pub(crate) fn note_thread(&self) {
         #[cfg(not(loom))]
-        self.thread.set(crate::os::thread::id());
+        {
+            self.thread.set(crate::os::thread::id());
+            self.alternate.set(Alternate::of_this_thread());
+        }
+    }
+
+    /// The alternate signal stack that the owner had when it registered.
+    #[cfg(not(loom))]
+    pub(crate) fn alternate(&self) -> Alternate {
+        self.alternate.get()
     }
 
     pub(crate) fn is_qsbr(&self) -> bool {

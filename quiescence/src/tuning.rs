@@ -64,7 +64,8 @@ pub struct Tuning {
     /// by default.
     pub run_time: Duration,
     /// A grace period that takes longer is reported, again at each doubling of its age; 1 s by default.
-    /// `None` turns the reports off. See [`set_stall_hook`](crate::set_stall_hook).
+    /// `None` turns the reports off. See [`set_stall_hook`](crate::set_stall_hook). In domains of
+    /// [foreign](crate::foreign) readers 10 s by default, here and below.
     pub stall_after: Option<Duration>,
     /// The same for grace periods that somebody wants expedited; 200 ms by default.
     pub stall_after_expedited: Option<Duration>,
@@ -99,8 +100,19 @@ pub(crate) struct Kept {
 
 /// No time that anybody waits for.
 const UNSET: u64 = u64::MAX - 1;
+/// The same for the limits of stall reports where readers are [foreign](crate::foreign).
+const UNSET_FOREIGN: u64 = u64::MAX - 2;
 
 impl Kept {
+    /// For a domain of foreign readers.
+    pub(crate) const fn foreign() -> Self {
+        Self {
+            stall_after_ns: AtomicU64::new(UNSET_FOREIGN),
+            stall_after_expedited_ns: AtomicU64::new(UNSET_FOREIGN),
+            ..Self::new()
+        }
+    }
+
     pub(crate) const fn new() -> Self {
         Self {
             objects_max: AtomicU64::new(0),
@@ -150,6 +162,7 @@ impl Kept {
         match kept.load(Relaxed) {
             UNSET if expedited => defaults().stall_after_expedited_ns,
             UNSET => defaults().stall_after_ns,
+            UNSET_FOREIGN => defaults().stall_after_foreign_ns,
             set => set,
         }
     }
@@ -169,7 +182,7 @@ impl Kept {
 
     pub(crate) fn set(&self, tuning: Tuning) {
         let after = |after: Option<Duration>| match after.map_or(u64::MAX, ns) {
-            UNSET => u64::MAX,
+            UNSET | UNSET_FOREIGN => u64::MAX,
             ns => ns,
         };
         self.objects_max.store(tuning.objects_max.max(1), Relaxed);
@@ -194,6 +207,9 @@ struct Defaults {
     lazy_ns: u64,
     stall_after_ns: u64,
     stall_after_expedited_ns: u64,
+    /// Of either urgency. Programs that were compiled against liburcu have not asked for reports, and cannot
+    /// tune; and much in them is expedited that they do not mind to wait for.
+    stall_after_foreign_ns: u64,
 }
 
 const MS: u64 = 1_000_000;
@@ -228,6 +244,7 @@ impl Defaults {
             lazy_ns: lazy_ns.unwrap_or(100 * MS),
             stall_after_ns: stall_ns.unwrap_or(1_000 * MS),
             stall_after_expedited_ns: stall_ns.unwrap_or(200 * MS),
+            stall_after_foreign_ns: stall_ns.unwrap_or(10_000 * MS),
         }
     }
 }
@@ -247,7 +264,7 @@ fn parse_amount(said: &str) -> Option<u64> {
 
 /// Milliseconds, in nanoseconds: those of some centuries at most.
 fn parse_ms(said: &str) -> Option<u64> {
-    parse_number(said)?.checked_mul(MS).filter(|ns| *ns < UNSET)
+    parse_number(said)?.checked_mul(MS).filter(|ns| *ns < UNSET_FOREIGN)
 }
 
 /// Digits only: no sign.
@@ -322,6 +339,8 @@ mod tests {
         assert!(none.is_empty());
         assert!(nothing.bytes_max >= BYTES_LEAST && OBJECTS.contains(&nothing.objects_max));
         assert_eq!((nothing.lazy_ns, nothing.stall_after_ns), (100 * MS, 1_000 * MS));
+        assert_eq!(nothing.stall_after_expedited_ns, 200 * MS);
+        assert_eq!(nothing.stall_after_foreign_ns, 10_000 * MS);
         let (said, none) = read(&[
             ("QUIESCENCE_LIMIT_BYTES", "64M"),
             ("QUIESCENCE_LIMIT_OBJECTS", "12"),
@@ -335,6 +354,7 @@ mod tests {
             lazy_ns: 0,
             stall_after_ns: 2_500 * MS,
             stall_after_expedited_ns: 2_500 * MS,
+            stall_after_foreign_ns: 2_500 * MS,
         };
         assert_eq!(said, expected);
         let (silent, _) = read(&[("QUIESCENCE_STALL_MS", "0")]);

@@ -92,11 +92,23 @@ pub(crate) fn blocks(thread: u32, signal: i32) -> bool {
     imp::blocks(thread, signal)
 }
 
+/// Signals that some thread of this process blocks which does not block everything: bit 0 is signal 1.
+#[cfg_attr(not(feature = "stacks"), allow(dead_code))]
+pub(crate) fn blocked_apart() -> u64 {
+    imp::blocked_apart()
+}
+
+/// The stack pointer of a thread of this process, if it sleeps and the system tells.
+#[cfg_attr(not(feature = "stacks"), allow(dead_code))]
+pub(crate) fn sleeps_at(thread: u32) -> Option<usize> {
+    imp::sleeps_at(thread)
+}
+
 #[cfg(target_os = "linux")]
 mod imp {
     use std::fs;
 
-    use super::{Seen, ThreadState, parse_blocked, parse_stat};
+    use super::{Seen, ThreadState, blocks_everything, parse_blocked, parse_call, parse_stat};
 
     pub(super) fn id() -> u32 {
         rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
@@ -127,6 +139,20 @@ mod imp {
         let blocked = parse_blocked(&status).unwrap_or(0);
         u32::try_from(signal - 1).is_ok_and(|bit| bit < 64 && blocked >> bit & 1 != 0)
     }
+
+    pub(super) fn blocked_apart() -> u64 {
+        let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let blocked = threads.filter_map(|thread| {
+            let status = fs::read(thread.path().join("status")).ok()?;
+            parse_blocked(&status).filter(|blocked| !blocks_everything(*blocked))
+        });
+        blocked.fold(0, |all, blocked| all | blocked)
+    }
+
+    pub(super) fn sleeps_at(thread: u32) -> Option<usize> {
+        let call = fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
+        parse_call(&call)
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -143,6 +169,14 @@ mod imp {
 
     pub(super) fn blocks(_thread: u32, _signal: i32) -> bool {
         false
+    }
+
+    pub(super) fn blocked_apart() -> u64 {
+        0
+    }
+
+    pub(super) fn sleeps_at(_thread: u32) -> Option<usize> {
+        None
     }
 }
 
@@ -175,6 +209,31 @@ fn parse_blocked(status: &[u8]) -> Option<u64> {
     // A name with a line break in it is escaped there: no other line begins so.
     let set = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
     u64::from_str_radix(set.trim(), 16).ok()
+}
+
+/// Whether a thread with these signals blocked is one that is to handle none, as those of libraries are: that says
+/// nothing about what the program uses signals for.
+#[cfg(target_os = "linux")]
+fn blocks_everything(blocked: u64) -> bool {
+    // By the signals that programs use most.
+    let numbers = [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGALRM,
+        libc::SIGTERM,
+        libc::SIGCHLD,
+    ];
+    numbers.iter().all(|number| blocked >> (number - 1) & 1 != 0)
+}
+
+/// The stack pointer from `/proc/PID/task/TID/syscall`: `CALL ARGUMENTS... SP PC`, or `-1 SP PC`, in hexadecimal; or
+/// `running`.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+fn parse_call(call: &str) -> Option<usize> {
+    let pointer = call.split_ascii_whitespace().rev().nth(1)?.strip_prefix("0x")?;
+    usize::from_str_radix(pointer, 16).ok()
 }
 
 #[cfg(all(test, not(loom)))]
@@ -216,6 +275,24 @@ mod tests {
         assert_eq!(parse_blocked(status), Some(1 << 35 | 1));
         assert_eq!(parse_blocked(b"Name:\tt\n"), None);
         assert_eq!(parse_blocked(b"SigBlk:\tno number\n"), None);
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_has_a_stack_pointer() {
+        assert_eq!(parse_call("0 0x3 0x1 0x2 0x0 0x0 0x0 0x7ffd5f0 0x7f00\n"), Some(0x7ffd5f0));
+        assert_eq!(parse_call("-1 0x7ffd5f0 0x7f00\n"), Some(0x7ffd5f0));
+        for nothing in ["running\n", "", "\n", "1", "0 7 8"] {
+            assert_eq!(parse_call(nothing), None, "{nothing:?}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn who_blocks_everything_waits_for_nothing() {
+        assert!(blocks_everything(u64::MAX));
+        assert!(blocks_everything(!(1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGPROF - 1))));
+        assert!(!blocks_everything(0) && !blocks_everything(u64::MAX << 34));
+        assert!(!blocks_everything(!(1 << (libc::SIGTERM - 1))));
     }
 
     #[test]

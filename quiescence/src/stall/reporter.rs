@@ -18,11 +18,11 @@ use std::time::Duration;
 
 use grace::word;
 
-use super::report::{Holdout, OldestGuard, SlotBalance, StallReport};
+use super::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport};
 use super::{Note, hook, symbols};
 use crate::chaos::{self, Mutant};
 use crate::core::Core;
-use crate::os::stack::{self, StackMissing};
+use crate::os::stack::{self, Alternate, StackMissing};
 use crate::os::thread::ThreadState;
 use crate::os::{clock, fork, signals, sync, thread};
 use crate::queue::caught;
@@ -113,7 +113,7 @@ fn work() {
         drop(state);
         // Whatever goes wrong: the next report is to be made.
         let told = caught(|| {
-            if let Some(report) = report(&note) {
+            if let Some(report) = report(&note, stack_of) {
                 let holdouts = (report.holdouts.len() + report.unnamed) as u64;
                 trace::stall_reported(note.identity, note.grace_period, note.age_ns, holdouts);
                 hook::call(&report);
@@ -125,8 +125,16 @@ fn work() {
     }
 }
 
-/// Makes the report, unless the grace period has ended.
-fn report(note: &Note) -> Option<StallReport> {
+/// The stack of a hold-out, with names.
+fn stack_of(holding: &Holding) -> Result<Vec<StackFrame>, StackMissing> {
+    stack::take(holding.thread, holding.alternate).map(|pointers| symbols::resolve(&pointers))
+}
+
+/// Makes the report, unless the grace period has ended, perhaps while stacks were taken and named.
+fn report(
+    note: &Note,
+    stack_of: impl Fn(&Holding) -> Result<Vec<StackFrame>, StackMissing>,
+) -> Option<StallReport> {
     let domain = fork::find(note.core, note.identity)?;
     let core: &Core = &domain;
     let is_over = || core.sequence().ended() >= note.grace_period;
@@ -143,12 +151,16 @@ fn report(note: &Note) -> Option<StallReport> {
             _ if holding.leaving => Err(StackMissing::ThreadEnded),
             STACKS_MAX.. => Err(StackMissing::EnoughTaken),
             _ if !may_be_asked(core, holdout.state) => Err(StackMissing::Asleep),
-            _ => stack::take(holding.thread).map(|pointers| symbols::resolve(&pointers)),
+            _ => stack_of(holding),
         };
         if !holding.is_still_so(core) {
             holdout.stack = Err(StackMissing::SectionEnded);
         }
         holdouts.push(holdout);
+    }
+    // Stacks may take seconds, symbols the more so.
+    if is_over() {
+        return None;
     }
     Some(StallReport {
         domain: core.label().into_owned(),
@@ -190,6 +202,7 @@ fn balances(counted: &[(Option<u32>, u64, u64)]) -> Vec<SlotBalance> {
 struct Holding {
     slot: *const Slot,
     thread: u32,
+    alternate: Alternate,
     number: grace::Number,
     began: Option<&'static Location<'static>>,
     qsbr: bool,
@@ -213,6 +226,7 @@ fn find(registry: &Registry, core: &Core) -> (Vec<Holding>, usize) {
         found.push(Holding {
             slot,
             thread: slot.thread(),
+            alternate: slot.alternate(),
             number: word::number(word),
             began: slot.began(),
             qsbr: slot.is_qsbr(),
@@ -282,6 +296,28 @@ mod tests {
     use crate::slot::Sort;
     use grace::policy::Budget;
     use grace::{Start, Urgency};
+
+    /// The stack of a hold-out takes its time, in which the grace period may end.
+    #[test]
+    fn a_grace_period_that_ends_while_stacks_are_taken_is_not_reported() {
+        let domain = crate::Domain::new();
+        let core = domain.core();
+        let reader = std::cell::RefCell::new(domain.qsbr());
+        let cookie = domain.start();
+        let note =
+            Note { core, identity: core.identity(), grace_period: 1, age_ns: 1, expedited: false };
+        let none = |_: &Holding| Err(StackMissing::EnoughTaken);
+        let report_of = |stack_of: &dyn Fn(&Holding) -> _| report(&note, stack_of);
+        let holdouts = |report: StallReport| report.holdouts.len();
+        assert_eq!(report_of(&none).map(holdouts), Some(1));
+        let ends = |holding: &Holding| {
+            reader.borrow_mut().quiescent_state();
+            while !domain.poll(cookie) {}
+            none(holding)
+        };
+        assert!(report_of(&ends).is_none(), "it has ended");
+        assert!(report_of(&none).is_none());
+    }
 
     /// What is told of a section is told only if it is the same one when the stack has been taken.
     #[test]

@@ -33,12 +33,11 @@ fn succeeds_under_a_tracer(mut command: Command) -> bool {
     };
     // SAFETY: between `fork` and `exec` it makes a system call and nothing else.
     unsafe { command.pre_exec(traced) };
-    let child = command.spawn().unwrap();
-    run_to_the_end(&child)
+    run_to_the_end(command.spawn().unwrap())
 }
 
 /// Lets a traced process run, each stop passed on, until it ends; whether it ended well.
-fn run_to_the_end(child: &Child) -> bool {
+fn run_to_the_end(mut child: Child) -> bool {
     let id = child.id().cast_signed();
     loop {
         let mut status = 0;
@@ -55,6 +54,7 @@ fn run_to_the_end(child: &Child) -> bool {
             // SAFETY: the thread is traced by the calling one, and stopped.
             unsafe { libc::ptrace(libc::PTRACE_CONT, stopped, ptr::null_mut::<u8>(), signal) };
         } else if stopped == id {
+            child.wait().unwrap_err(); // it has been waited for here
             return libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0;
         }
     }
@@ -123,5 +123,5 @@ fn a_tracer_of_one_thread_means_the_portable_path() {
     assert_eq!(seized, 0, "{}", io::Error::last_os_error());
     child.stdin.take().unwrap().write_all(b"\n").unwrap();
     said.for_each(drop);
-    assert!(run_to_the_end(&child));
+    assert!(run_to_the_end(child));
 }

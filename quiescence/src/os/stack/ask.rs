@@ -1,0 +1,155 @@
+//! The request, on the side of the thread that asks and in the handler of the thread that is asked.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicUsize};
+use std::time::{Duration, Instant};
+
+use libc::{c_int, c_void, siginfo_t};
+
+use super::{Alternate, FRAMES_MAX, StackMissing};
+use crate::os::{futex, thread};
+
+#[path = "alternate.rs"]
+mod alternate_stack;
+mod signal;
+
+pub(super) use alternate_stack::of_this_thread as alternate;
+
+/// Nobody asks.
+const IDLE: u32 = 0;
+/// A thread is asked and has not begun to answer.
+const WANTED: u32 = 1;
+/// It writes the answer.
+const BUSY: u32 = 2;
+/// It has.
+const DONE: u32 = 3;
+
+/// Which thread is asked, and how far it has got: one word, so that no signal that comes late takes
+/// one thread's request for another's. Thread ids have 22 bits.
+static REQUEST: AtomicU32 = AtomicU32::new(IDLE);
+/// The answer, and how many frames it has.
+static FRAMES: [AtomicUsize; FRAMES_MAX] = [const { AtomicUsize::new(0) }; FRAMES_MAX];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// How long to wait for an answer.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+const fn request(thread: u32, phase: u32) -> u32 {
+    thread << 2 | phase
+}
+
+pub(super) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, StackMissing> {
+    let signal = signal::usable()?;
+    if thread::blocks(thread, signal) {
+        return Err(StackMissing::SignalBlocked(signal));
+    }
+    if !alternate_stack::has_room(alternate, thread::sleeps_at(thread)) {
+        return Err(StackMissing::NoAlternateStack);
+    }
+    // Relaxed: only a thread that is asked changes it, and nobody is now, or BUSY tells so.
+    if REQUEST.load(Relaxed) & 3 == BUSY {
+        return Err(StackMissing::NoAnswer); // one that was asked before was stopped in the handler
+    }
+    // Release: pairs with the Acquire in `answer`: the answer before has been read.
+    REQUEST.store(request(thread, WANTED), Release);
+    let process = rustix::process::getpid().as_raw_nonzero().get();
+    // SAFETY: sends a signal, which has a handler, to a thread of this process or to none.
+    let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
+    if sent != 0 {
+        let error = std::io::Error::last_os_error();
+        REQUEST.store(IDLE, Relaxed);
+        let ended = error.raw_os_error() == Some(libc::ESRCH);
+        return Err(if ended { StackMissing::ThreadEnded } else { StackMissing::NoAnswer });
+    }
+    wait_for_answer(thread)?;
+    let count = COUNT.load(Relaxed).min(FRAMES_MAX);
+    Ok(FRAMES[..count].iter().map(|frame| frame.load(Relaxed)).collect())
+}
+
+fn wait_for_answer(thread: u32) -> Result<(), StackMissing> {
+    let began = Instant::now();
+    loop {
+        // Acquire: pairs with the Release in `answer`: the frames are there.
+        let now = REQUEST.load(Acquire);
+        if now == request(thread, DONE) {
+            return Ok(());
+        }
+        match PATIENCE.checked_sub(began.elapsed()) {
+            Some(left) => _ = futex::wait(&REQUEST, now, Some(left)),
+            None => {
+                // If it has begun meanwhile it stays BUSY until it has done.
+                let wanted = request(thread, WANTED);
+                let _ = REQUEST.compare_exchange(wanted, IDLE, Relaxed, Relaxed);
+                return Err(StackMissing::NoAnswer);
+            }
+        }
+    }
+}
+
+pub(super) fn after_fork() {
+    REQUEST.store(IDLE, Relaxed);
+}
+
+// ---- in the thread that is asked ----------------------------------------------------------------
+
+/// Async-signal-safe; see the module.
+extern "C" fn handler(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: the calling thread's own `errno`, which is there as long as the thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let kept = unsafe { *errno };
+    // SAFETY: the kernel's third argument to a handler with SA_SIGINFO.
+    answer(unsafe { interrupted_at(context) });
+    // SAFETY: as above.
+    unsafe { *errno = kept };
+}
+
+/// Writes the calling thread's frames down, from the one that was interrupted at `at` on, if it is
+/// this thread that is asked.
+fn answer(at: usize) {
+    let me = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+    // Acquire: pairs with the Release in `take`.
+    let (wanted, busy) = (request(me, WANTED), request(me, BUSY));
+    if REQUEST.compare_exchange(wanted, busy, Acquire, Relaxed).is_err() {
+        return;
+    }
+    let mut count = 0;
+    // SAFETY: nothing of the crate's but this function is used, and it shares no state.
+    unsafe {
+        backtrace::trace_unsynchronized(|frame| {
+            let pointer = frame.ip().addr();
+            // Those of the handler come first.
+            if pointer != 0 && (count != 0 || pointer == at || at == 0) {
+                // Relaxed, here and below: the Release at the end shows them all.
+                FRAMES[count].store(pointer, Relaxed);
+                count += 1;
+            }
+            count < FRAMES_MAX
+        });
+    }
+    if count == 0 {
+        // The unwinder does not come through the signal's frame: the place is better than nothing.
+        FRAMES[0].store(at, Relaxed);
+        count = 1;
+    }
+    COUNT.store(count, Relaxed);
+    // Release: pairs with the Acquire in `wait_for_answer`.
+    REQUEST.store(request(me, DONE), Release);
+    futex::wake_all(&REQUEST);
+}
+
+/// The instruction pointer in a signal's context; 0 where it is not known how to find it.
+///
+/// # Safety
+/// `context` is what the kernel gave a handler.
+unsafe fn interrupted_at(context: *mut c_void) -> usize {
+    let context = context.cast::<libc::ucontext_t>();
+    // SAFETY: the caller's word.
+    let _machine = unsafe { &(*context).uc_mcontext };
+    #[cfg(target_arch = "x86_64")]
+    return _machine.gregs[libc::REG_RIP as usize] as usize;
+    #[cfg(target_arch = "aarch64")]
+    return _machine.pc as usize;
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    0
+}
