@@ -15,7 +15,7 @@ fn document() -> String {
 }
 
 /// What the names of edges begin with.
-const EDGES: [&str; 11] = ["GP", "UL", "DQ", "DS", "LN", "FR", "SR", "RR", "FD", "BR", "LG"];
+const EDGES: [&str; 12] = ["GP", "UL", "TK", "DQ", "DS", "LN", "FR", "SR", "RR", "FD", "BR", "LG"];
 
 /// The names of edges cited in a text, as often as they are.
 fn citations(text: &str) -> Vec<String> {

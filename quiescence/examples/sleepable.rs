@@ -30,11 +30,14 @@ fn main() {
         plugin.store(String::from("second")); // the first one is dropped after a grace period
     });
 
-    // An updater that is a task. It needs no runtime: any executor does, such as this loop.
+    // An updater that is a task. It needs no runtime: any executor does, such as this loop. It awaits, and calls
+    // nothing that blocks: the sections that it waits for may be those of other tasks of the same thread.
     let mut update = pin!(async {
         let old = plugin.swap(String::from("third"));
-        PLUGINS.synchronize_async().await; // nobody uses the second one any more
-        old.into_inner()
+        let old = old.into_inner_async().await; // nobody uses the second one any more
+        plugin.store_async(String::from("fourth")).await; // waits for room, if so much waits already
+        PLUGINS.barrier_async().await; // the third one has been dropped
+        old
     });
     let mut context = Context::from_waker(Waker::noop());
     let old = loop {

@@ -210,6 +210,10 @@ pub enum Mutant {
     NoMark,
     /// Lanes: what was left in one that ends is forgotten.
     LostLane,
+    /// A task that waits for callbacks does not fence before its last look.
+    NoSleeperFence,
+    /// Who has run callbacks does not fence before the look whether tasks wait for that.
+    NoRunnerFence,
     /// Who takes a cookie without a lock is not shown that a grace period has begun.
     UnseenBegin,
     /// The begin of a grace period is shown without release, so that it hides the end of the one before.
@@ -342,6 +346,9 @@ impl Mutant {
     /// Steps of cookies that are taken without a lock.
     pub const UNLINKED: [Self; 4] =
         [Self::UnseenBegin, Self::RelaxedBegin, Self::NoUnlinkFence, Self::NoFenceAlone];
+
+    /// Steps of tasks that wait for callbacks.
+    pub const SLEEPERS: [Self; 3] = [Self::NoSleeperFence, Self::NoRunnerFence, Self::LostWaker];
 
     /// Steps of lanes that loom explores.
     pub const INBOX: [Self; 3] = [Self::RelaxedPush, Self::NoBell, Self::DeafSleep];

@@ -24,6 +24,7 @@ use grace::{Action, Event, Hint, Machine, NotGiven, Number, Sequence, Start, Urg
 
 use self::handover::{Away, Conduct, Patience};
 use self::protocol::Protocol;
+use self::sleepers::Sleepers;
 
 use crate::chaos::{self, Mutant, Point};
 use crate::engine::Settings;
@@ -49,6 +50,7 @@ mod banks;
 pub(crate) mod foreign;
 mod handover;
 pub(crate) mod protocol;
+pub(crate) mod sleepers;
 mod watch;
 
 /// Keeps what readers load away from what updaters store.
@@ -67,6 +69,8 @@ pub struct Core {
     term: AtomicU64,
     /// Tells those who wait for the driver that a grace period has ended or the driver has left.
     turn: Condvar,
+    /// How many tasks wait, for a look without the lock.
+    tasks: AtomicU64,
     /// The machine's sequence, for those who only want to look.
     completed: AtomicU64,
     registry: Mutex<Registry>,
@@ -157,9 +161,8 @@ pub(crate) struct State {
     conduct: Conduct,
     /// Threads that wait for the driver.
     sleepers: usize,
-    /// Futures that wait for grace periods.
-    #[cfg(not(loom))]
-    sleepers_to_tell: banks::Sleepers,
+    /// Tasks that wait.
+    sleepers_to_tell: Sleepers,
 }
 
 /// How far a driver goes.
@@ -212,11 +215,11 @@ impl Core {
                     driven: false,
                     conduct: Conduct::NEW,
                     sleepers: 0,
-                    #[cfg(not(loom))]
-                    sleepers_to_tell: banks::Sleepers::NONE,
+                    sleepers_to_tell: Sleepers::NONE,
                 }),
                 term: AtomicU64::new(0),
                 turn: Condvar::new(),
+                tasks: AtomicU64::new(0),
                 completed: AtomicU64::new(start.sequence.to_bits()),
                 registry: Mutex::new(Registry::new(match settings.policy {
                     AnyPolicy::Token(_) => Some(Relay::new()),
@@ -573,18 +576,23 @@ impl Core {
         }
     }
 
-    /// What the worker still has to do here, callbacks aside. Takes a lock, but for the default engine.
+    /// What the worker still has to do here, callbacks aside. Takes a lock, but for the default engine while no task
+    /// waits.
     #[cfg(not(loom))]
     pub(crate) fn attention(&self) -> Attention {
-        if self.banks.is_some() {
-            let soon_ns = sync::lock(&self.state).soon_ns();
-            return soon_ns.map_or(Attention::None, Attention::Within);
+        if !self.has_sleepers() && (self.banks.is_some() || self.when_wanted == Attention::None) {
+            return Attention::None;
         }
-        if self.when_wanted != Attention::None && sync::lock(&self.state).protocol.is_wanted() {
-            self.when_wanted
-        } else {
-            Attention::None
-        }
+        let state = sync::lock(&self.state);
+        let wanted = state.protocol.is_wanted() && self.banks.is_none();
+        let engine = if wanted { self.when_wanted } else { Attention::None };
+        let tasks = match state.soon_ns() {
+            Some(ns) => Attention::Within(ns),
+            // They wait for callbacks.
+            None if state.sleepers_to_tell.are_there() => Attention::AtTick,
+            None => Attention::None,
+        };
+        engine.max(tasks)
     }
 
     /// How much somebody wants the grace period in progress or a later one.
@@ -621,10 +629,7 @@ impl Core {
         if state.sleepers != 0 {
             self.turn.notify_all();
         }
-        #[cfg(not(loom))]
-        return self.tell_those_due(state);
-        #[cfg(loom)]
-        state
+        self.tell_those_due(state)
     }
 
     /// The same, where registered threads are waited for.
@@ -687,13 +692,14 @@ impl Core {
                     Event::Woken
                 }
                 Action::Complete(sequence) => {
-                    self.complete(&state, sequence);
+                    self.complete(&mut state, sequence);
                     Event::Completed
                 }
             };
             state.threads().observe(event).expect("each action is answered by its own event");
             if let Event::Completed = event {
-                if until.is_reached(state.protocol.sequence()) {
+                let to_tell = state.sleepers_to_tell.are_due();
+                if to_tell || until.is_reached(state.protocol.sequence()) {
                     break;
                 }
                 // At most one grace period in a hold of the lock, also where none has to wait for anything.
@@ -849,12 +855,13 @@ impl Core {
     }
 
     /// Makes the end of a grace period visible.
-    fn complete(&self, state: &State, sequence: Sequence) {
+    fn complete(&self, state: &mut State, sequence: Sequence) {
         // Release: pairs with the Acquire in `sequence` [GP-4].
         self.completed.store(sequence.to_bits(), Release);
         if state.sleepers != 0 {
             self.turn.notify_all();
         }
+        self.note_end_to_sleepers(state, sequence);
         let current = state.current;
         trace::grace_period_ended(self, sequence, current.latency_ns(), current.expedited);
     }
@@ -948,5 +955,6 @@ impl Core {
         held.state.sleepers = 0;
         held.state.protocol.abandon();
         held.state.sleepers_to_tell.forget();
+        self.tasks.store(0, Relaxed);
     }
 }

@@ -16,10 +16,15 @@
 //! period and is freed; a closure finds the room of the callback that is running, or is refused.
 
 mod closures;
+mod tasks;
 
 #[cfg(not(loom))]
 pub(crate) use closures::call_within_a_tick;
 pub(crate) use closures::{Patience, call, call_over};
+pub(crate) use tasks::{
+    ask_for_room, call_if_room, call_over_now, end_after_wait, nothing_waits, reserve_any,
+    retire_if_room, retire_raw_over, run_own_objects,
+};
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -138,13 +143,18 @@ pub(crate) fn reserve<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved<'_>
 
 /// The same with more from the domain, as far as there is any.
 #[cold]
-pub(crate) fn reserve_more<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
+fn reserve_more<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
     let amount = Amount::object(bytes as u64);
     let queue = local::objects(kind.core(), || kind.handle())?;
     admit(kind::known(kind), Some(queue), amount).then_some(Reserved { queue, amount })
 }
 
 impl Reserved<'_> {
+    /// It is not needed after all.
+    pub(crate) fn put_back(self) {
+        self.queue.purse().put_back(self.amount);
+    }
+
     /// Drops the box that `object` came from after a grace period; nothing, if it is null.
     ///
     /// # Safety
@@ -158,7 +168,7 @@ impl Reserved<'_> {
         bytes: usize,
     ) {
         if object.is_null() {
-            return self.queue.purse().put_back(self.amount);
+            return self.put_back();
         }
         retired::note(object.cast_const().cast(), size_of::<T>());
         if bytes as u64 != self.amount.bytes {
@@ -219,7 +229,7 @@ pub(crate) fn retire<K: AnyKind, P: Retire>(
 }
 
 /// Drops `value` after a grace period, and never waits or refuses.
-fn retire_over<P: Retire>(handle: &Handle, value: P) {
+pub(crate) fn retire_over<P: Retire>(handle: &Handle, value: P) {
     let (value, amount) = retire::note(value);
     let queue = local::objects(handle, || handle.clone());
     if !queue.is_some_and(|queue| queue.purse().take(amount)) {

@@ -20,6 +20,8 @@ use crate::statistics::Statistics;
 use crate::tuning::Tuning;
 use crate::worker;
 
+mod tasks;
+
 /// A domain: its readers hold up its own grace periods and no others.
 ///
 /// Most programs need the global one only, by the free functions of this crate. A domain of one's

@@ -127,6 +127,8 @@ mod domain;
 #[cfg(not(loom))]
 mod weigh;
 #[cfg(not(loom))]
+mod tasks;
+#[cfg(not(loom))]
 mod rcu;
 #[cfg(not(loom))]
 pub mod raw;

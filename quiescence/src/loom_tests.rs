@@ -15,6 +15,7 @@ use loom::sync::atomic::AtomicUsize;
 use loom::thread;
 
 use crate::core::foreign::{Links, Readers, Surroundings, Words};
+use crate::core::sleepers::Wanted;
 use crate::core::{Core, Me};
 use crate::engine::Settings;
 use crate::inbox::{Chain, Found, Inbox, Link};
@@ -891,6 +892,70 @@ fn a_cookie_without_the_lock_beside_a_driver_that_reads() {
     a_cookie_without_the_lock(false, true);
 }
 
+/// Notes that its task has been woken.
+#[derive(Default)]
+struct Flag(std::sync::atomic::AtomicBool);
+
+impl std::task::Wake for Flag {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// A task that waits until a callback has been run finds that it has, or is woken.
+#[test]
+fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
+    model(|| {
+        RUN.set(0);
+        let core = Arc::new(Core::new(Start::ZERO, SETTINGS));
+        let queue = core.queues.add(&core, 1);
+        add_numbered(&queue, 0);
+        queue.close(&core, Urgency::Normal);
+        core.advance(STRANGER);
+        let runner = thread::spawn({
+            let (core, queue) = (Arc::clone(&core), queue.clone());
+            move || {
+                RUN.set(0);
+                assert_eq!(queue.run_some(&core, 1, 1), 1);
+            }
+        });
+        let flag = std::sync::Arc::new(Flag::default());
+        let wanted = Wanted { cookie: None, room: true };
+        let number = core.tell(wanted, None, &flag.clone().into());
+        let has_run = queue.is_empty();
+        runner.join().unwrap();
+        assert!(has_run || flag.0.load(Relaxed), "left asleep");
+        core.tell_no_more(number.unwrap());
+        assert_eq!(std::sync::Arc::strong_count(&flag), 1);
+    });
+}
+
+/// A task that waits for a grace period, which another thread drives.
+#[test]
+fn a_task_that_waits_for_a_grace_period_is_not_left_asleep() {
+    model(|| {
+        let world = World::new();
+        let reader = spawn_reader(&world, 1, false);
+        let driver = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.core.synchronize(Urgency::Normal, STRANGER)
+        });
+        let old = world.current.swap(1, AcqRel);
+        let cookie = world.core.request(Urgency::Normal);
+        let flag = std::sync::Arc::new(Flag::default());
+        let wanted = Wanted { cookie: Some(cookie), room: false };
+        let number = world.core.tell(wanted, None, &flag.clone().into());
+        driver.join().unwrap();
+        if number.is_none() {
+            world.destroy(old);
+        } else {
+            world.core.wait(cookie, Urgency::Normal, STRANGER);
+            assert!(flag.0.load(Relaxed), "left asleep");
+        }
+        reader.join().unwrap();
+    });
+}
+
 /// Removes one step at a time, in a process of its own, and expects some model to fail.
 #[cfg(feature = "chaos")]
 #[test]
@@ -918,6 +983,7 @@ fn mutants() {
         .chain(Mutant::INBOX)
         .chain(Mutant::UNLINKED)
         .chain([Mutant::SupersededReports, Mutant::SupersededMarks, Mutant::MarksLeft])
+        .chain(Mutant::SLEEPERS)
         .collect();
     if let Ok(name) = std::env::var("QUIESCENCE_LOOM_MUTANT") {
         let mutant = caught_here.into_iter().find(|&mutant| format!("{mutant:?}") == name);
@@ -940,6 +1006,11 @@ fn mutants() {
         }
         if Mutant::INBOX.contains(&mutant) {
             an_inbox_wakes_whoever_sleeps();
+            return;
+        }
+        if Mutant::SLEEPERS.contains(&mutant) {
+            a_task_that_waits_for_callbacks_is_not_left_asleep();
+            a_task_that_waits_for_a_grace_period_is_not_left_asleep();
             return;
         }
         if Mutant::UNLINKED.contains(&mutant) {

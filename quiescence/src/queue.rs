@@ -374,6 +374,10 @@ impl Queue {
         if inner.waiters != 0 {
             self.stopped.notify_all();
         }
+        drop(inner);
+        if count != 0 {
+            core.tell_of_room();
+        }
         count
     }
 

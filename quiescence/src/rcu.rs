@@ -19,6 +19,8 @@ use crate::kind::{AnyKind, Global};
 use crate::retired;
 use crate::weigh::{Scale, Weigh};
 
+mod tasks;
+
 /// A value that is read often, at the price of a load, and replaced now and then.
 ///
 /// Readers see one whole value, the old or the new; an old one is dropped after a grace period.
@@ -391,12 +393,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
         let constant = self.scale.constant();
         if kind.core().is_sleepable() {
             // Whether this is a section is not known, so nothing is waited for.
-            let bytes = constant.unwrap_or_else(|| self.weight_now());
-            let room = defer::reserve(kind, bytes).or_else(|| defer::reserve_more(kind, bytes));
-            let Some(room) = room else { return Err(value) };
-            // SAFETY: what was in the place, and is out of reach now.
-            unsafe { self.retire_old(self.exchange(into_raw(value)), Some(room)) };
-            return Ok(());
+            return self.store_if_room(value);
         }
         let room = constant.and_then(|bytes| defer::reserve(kind, bytes));
         if room.is_none() && !defer::may_replace(kind, constant) {

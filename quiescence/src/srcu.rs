@@ -8,34 +8,30 @@
 //! `Srcu` may be moved. The domain's core gives them back, or the `Srcu` if it never had one.
 
 use std::fmt;
-use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::panic::Location;
-use std::pin::Pin;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::task::{Context, Poll};
 
-use grace::Urgency;
 use grace::two_bank::Adaptive;
 
 use crate::core::Core;
 use crate::domain::{Cookie, Domain};
 use crate::guard::Section;
 use crate::kind::{AnyKind, Handle};
-use crate::local::{self, Own};
 use crate::retire::{Refused, Retire, WithSize};
 use crate::statistics::Statistics;
 use crate::tuning::Tuning;
-use crate::worker;
 
 mod banks;
+mod tasks;
 pub(crate) mod track;
 
 use banks::Entry;
 pub(crate) use banks::{Bank, Banks};
+pub use tasks::Synchronize;
 
 /// What a driver waits before it looks again: one look, and one more within 5 us; then naps from 50 us to 10 ms,
 /// each half as long again as the one before. Callers are in no section of their own domain, so the first look is
@@ -77,6 +73,7 @@ const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_000) };
 ///
 /// async fn replace() {
 ///     CONFIG.synchronize_async().await; // every section that had begun has ended
+///     CONFIG.retire_async(Box::new([0; 1000])).await; // waits for room, if so much waits already
 /// }
 /// # fn is_send<T: Send>(task: T) -> T { task }
 /// # let mut task = Box::pin(is_send(async { serve().await; replace().await }));
@@ -106,8 +103,13 @@ const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_000) };
 /// hangs, and [`Statistics::limit_overruns`] counts it. A section that does not end lets each thread add a hundred
 /// objects a second in this way.
 ///
-/// Where the limit is to hold, use the forms that never go over it: [`try_retire`](Self::try_retire),
-/// [`try_call`](Self::try_call) and [`Rcu::try_store`](crate::Rcu::try_store) give back what they were given.
+/// Where the limit is to hold, use the forms that do not go over it so: [`try_retire`](Self::try_retire),
+/// [`try_call`](Self::try_call) and [`Rcu::try_store`](crate::Rcu::try_store) give back what they were given;
+/// [`retire_async`](Self::retire_async), [`call_async`](Self::call_async),
+/// [`Rcu::store_async`](crate::Rcu::store_async) and [`Rcu::update_async`](crate::Rcu::update_async) wait for room as
+/// futures, for as long as it takes, and leave the thread to other tasks. **Tasks should await these**, and
+/// [`synchronize_async`](Self::synchronize_async), [`barrier_async`](Self::barrier_async) and
+/// [`Unlinked::into_inner_async`](crate::Unlinked::into_inner_async), rather than call what blocks.
 ///
 /// # What to beware of
 /// - **Whoever waits for a grace period in a section of the same domain waits for ever**: in
@@ -115,8 +117,8 @@ const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_000) };
 ///   [`Unlinked::into_inner`](crate::Unlinked::into_inner) before the value's grace period is over. So does a task's
 ///   thread, for sections of tasks that only it would poll: await instead. Nothing panics here; a report of the stall
 ///   comes ([`set_stall_hook`](crate::set_stall_hook)).
-/// - **Wakers of tasks run on the thread that drives the grace period**, which may be any that waits or polls here: do not hold
-///   a lock there that a waker takes.
+/// - **Wakers of tasks run on the thread that drives the grace period or runs callbacks**, which may be any that waits,
+///   polls or retires here: do not hold a lock there that a waker takes.
 /// - Other domains do not know of these sections: what is retired there may drop earlier objects in one, or wait.
 /// - A guard that is leaked, or held by a task that never ends, is a section that never ends.
 /// - In a child process made by `fork`, the sections of threads that do not exist there never end. See
@@ -207,29 +209,6 @@ impl Srcu {
     #[track_caller]
     pub fn synchronize_expedited(&self) {
         self.sleepable().synchronize_expedited();
-    }
-
-    /// As [`synchronize`](Self::synchronize), for tasks: asks for the grace period now, and ends when it has.
-    ///
-    /// Needs no runtime: where nobody else drives the grace period, the library's worker thread does, and wakes the
-    /// task. To poll it may take a step of the grace period, which does not wait. May be dropped at any time. The
-    /// worker runs [callbacks](Self::call), too: one that blocks holds up tasks that wait.
-    pub fn synchronize_async(&self) -> Synchronize<'_> {
-        let domain = self.sleepable();
-        let core = domain.core();
-        Synchronize { srcu: self, cookie: core.request(Urgency::Normal), number: None }
-    }
-
-    /// As [`wait`](Self::wait), for tasks.
-    ///
-    /// # Panics
-    /// If the cookie is another domain's.
-    pub fn wait_async(&self, cookie: Cookie) -> Synchronize<'_> {
-        let domain = self.sleepable();
-        let cookie = domain.own(cookie);
-        let required = domain.core().require(cookie, Urgency::Normal);
-        required.expect("every `Cookie` was given by its domain");
-        Synchronize { srcu: self, cookie, number: None }
     }
 
     /// Asks for a grace period without waiting. See [`Domain::start`].
@@ -561,51 +540,6 @@ impl Drop for SrcuOwnedGuard {
 impl fmt::Debug for SrcuOwnedGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SrcuOwnedGuard").field("srcu", &self.srcu).finish_non_exhaustive()
-    }
-}
-
-/// A grace period that a task waits for: [`Srcu::synchronize_async`].
-#[must_use = "the grace period has been asked for; whether it has ended is known once this has been awaited"]
-pub struct Synchronize<'s> {
-    srcu: &'s Srcu,
-    cookie: grace::Cookie,
-    /// What the core knows this one's waker by.
-    number: Option<u64>,
-}
-
-impl Future for Synchronize<'_> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let domain = self.srcu.sleepable();
-        let core = domain.core();
-        if !core.sequence().is_done(self.cookie) {
-            core.advance(Own::in_domain(core).me());
-        }
-        self.number = core.tell(self.cookie, self.number, context.waker());
-        if self.number.is_none() {
-            return Poll::Ready(());
-        }
-        if local::in_callback() || !worker::attend(&domain.kind().handle()) {
-            // The worker waits for this very task, perhaps, or the system gives us none: the task's own thread has to
-            // do.
-            context.waker().wake_by_ref();
-        }
-        Poll::Pending
-    }
-}
-
-impl Drop for Synchronize<'_> {
-    fn drop(&mut self) {
-        if let Some(number) = self.number {
-            self.srcu.sleepable().core().tell_no_more(number);
-        }
-    }
-}
-
-impl fmt::Debug for Synchronize<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Synchronize").field("cookie", &self.cookie).finish_non_exhaustive()
     }
 }
 

@@ -24,6 +24,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use grace::Urgency;
+use grace::limit::Zone;
 
 use crate::chaos::{self, Mutant};
 use crate::core::{Attention, Core, Me};
@@ -253,8 +254,8 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
     task.close_at = task.close_at.min(after(now, core.tuning.lazy_ns())); // see `retune`
     task.due = match (asked, wants) {
         (Attention::AtOnce, _) => now,
-        (Attention::Within(ns), _) => after(now, ns),
         _ if hurried || task.has_more => now,
+        (Attention::Within(ns), _) => after(now, ns),
         (Attention::AtTick, _) | (_, Wants::Looks) => now + sync::TICK,
         _ => task.close_at.max(now),
     };
@@ -301,6 +302,10 @@ fn tend(task: &mut Task<Handle>) {
         trace::worker_ran_callbacks(core, clock::thread_cpu_ns().saturating_sub(began_ns));
     }
     core.queues.forget_orphans(core);
+    if core.zone() != Zone::Full {
+        // Also where it was not made by callbacks: a limit was raised, a thread has ended.
+        core.tell_of_room();
+    }
     core.look_for_stall();
 }
 

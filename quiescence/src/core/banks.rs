@@ -1,15 +1,14 @@
 //! The driver of a sleepable domain's machine: looks whether a bank has drained, naps, flips, and says that a grace
-//! period has ended; and those who wait for one without a thread of their own.
+//! period has ended.
 //!
-//! Who waits drives, as with registered threads; for futures and callbacks, the worker does. A driver that naps can be
+//! Who waits drives, as with registered threads; for tasks and callbacks, the worker does. A driver that naps can be
 //! woken by whoever is in more of a hurry. What the machine calls a jiffy is a millisecond here.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::Waker;
 use std::time::Duration;
 
+use grace::Urgency;
 use grace::two_bank::{Action, Event, Phase, Wait};
-use grace::{Cookie, Sequence, Urgency};
 
 use super::handover::{Away, Patience};
 use super::protocol::{self, Protocol, TwoBank};
@@ -17,57 +16,12 @@ use super::{Core, Driver, Me, State, Until};
 use crate::chaos::{self, Mutant, Point};
 use crate::os::sync::{self, MutexGuard};
 use crate::os::{clock, fence};
-use crate::queue;
 use crate::srcu::{Bank, Banks, track};
 use crate::stall::watch::Watch;
 use crate::statistics::Current;
 use crate::trace;
 
 const JIFFY_NS: u64 = 1_000_000;
-
-/// Somebody who is to be told when a grace period has ended.
-#[derive(Debug)]
-pub(crate) struct Sleeper {
-    number: u64,
-    cookie: Cookie,
-    waker: Waker,
-}
-
-/// Those who are to be told.
-#[derive(Debug)]
-pub(crate) struct Sleepers {
-    list: Vec<Sleeper>,
-    last: u64,
-    /// Those whose grace period has ended, until the driver has left: they are the user's code, and may wait for
-    /// grace periods themselves.
-    due: Vec<Waker>,
-}
-
-impl Sleepers {
-    pub(super) const NONE: Self = Self { list: Vec::new(), last: 0, due: Vec::new() };
-
-    /// In a child process: their executors' threads are gone, and perhaps in the midst of something. A future that goes
-    /// on there is told again when it is polled.
-    pub(super) fn forget(&mut self) {
-        self.list.drain(..).for_each(std::mem::forget);
-        self.due.drain(..).for_each(std::mem::forget);
-    }
-
-    /// The domain ends, and with it what nobody will be told of: leaked futures, whose wakers are the user's code. One that
-    /// panics when it is dropped harms no other, and not the thread that the domain ends on.
-    pub(super) fn drop_all(&mut self) {
-        let listed = self.list.drain(..).map(|sleeper| sleeper.waker);
-        for waker in listed.chain(self.due.drain(..)) {
-            queue::caught(|| drop(waker));
-        }
-    }
-
-    /// A grace period has ended.
-    fn ended(&mut self, sequence: Sequence) {
-        let done = self.list.extract_if(.., |sleeper| sequence.is_done(sleeper.cookie));
-        self.due.extend(done.map(|sleeper| sleeper.waker));
-    }
-}
 
 /// What a grace period waits for.
 #[derive(Debug)]
@@ -136,7 +90,7 @@ impl Core {
                 }
             };
             state.banks().machine.observe(event).expect("each action is answered by its own event");
-            let to_tell = !state.sleepers_to_tell.due.is_empty();
+            let to_tell = state.sleepers_to_tell.are_due();
             if event == Event::HandedOut && (to_tell || until.is_reached(state.protocol.sequence()))
             {
                 return Ok(state);
@@ -187,20 +141,6 @@ impl Core {
         is_over
     }
 
-    /// Tells those whose grace periods have ended, where nobody drives because of us and no lock is held.
-    pub(super) fn tell_those_due<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-    ) -> MutexGuard<'a, State> {
-        let due = std::mem::take(&mut state.sleepers_to_tell.due);
-        if due.is_empty() || chaos::mutant(Mutant::LostWaker) {
-            return state;
-        }
-        self.unlocked(state, || {
-            due.into_iter().for_each(|waker| _ = queue::caught(|| waker.wake()))
-        })
-    }
-
     /// Carries out one action.
     fn step<'a>(
         &'a self,
@@ -249,8 +189,7 @@ impl Core {
             }
             Action::HandOut { sequence, .. } => {
                 let sequence = protocol::of_banks(sequence);
-                self.complete(&state, sequence);
-                state.sleepers_to_tell.ended(sequence);
+                self.complete(&mut state, sequence);
                 Event::HandedOut
             }
         };
@@ -334,39 +273,6 @@ impl Core {
             trace::grace_period_began(self, sequence, urgency);
         }
     }
-
-    /// Has `waker` told when `cookie` is done, in place of the one that `number` was given for before. `None` if it is
-    /// done.
-    pub(crate) fn tell(&self, cookie: Cookie, number: Option<u64>, waker: &Waker) -> Option<u64> {
-        let waker = waker.clone(); // the user's code: before the lock
-        let mut state = sync::lock(&self.state);
-        if state.protocol.sequence().is_done(cookie) {
-            drop(state);
-            return None;
-        }
-        let sleepers = &mut state.sleepers_to_tell;
-        let known = sleepers.list.iter_mut().find(|sleeper| Some(sleeper.number) == number);
-        if let Some(known) = known {
-            let old = std::mem::replace(&mut known.waker, waker);
-            drop(state);
-            drop(old); // its drop is the user's code
-            return number;
-        }
-        sleepers.last += 1;
-        let number = sleepers.last;
-        sleepers.list.push(Sleeper { number, cookie, waker });
-        Some(number)
-    }
-
-    /// Whoever has this number need not be told.
-    pub(crate) fn tell_no_more(&self, number: u64) {
-        let mut state = sync::lock(&self.state);
-        let list = &mut state.sleepers_to_tell.list;
-        let at = list.iter().position(|sleeper| sleeper.number == number);
-        let taken = at.map(|at| list.swap_remove(at));
-        drop(state);
-        drop(taken); // its drop is the user's code
-    }
 }
 
 impl State {
@@ -379,14 +285,21 @@ impl State {
         }
     }
 
-    /// When somebody is to look at a sleepable domain again on behalf of those who are to be told, in nanoseconds from
-    /// now; `None` if there are none.
+    /// When somebody is to look at the domain again on behalf of tasks that wait for its grace periods; `None` if there
+    /// are none that do.
     pub(super) fn soon_ns(&self) -> Option<u64> {
-        let Protocol::TwoBank(banks) = &self.protocol else { return None };
-        // Whoever drives now may leave before the grace period that they wait for.
-        let least_ns = if self.driven { JIFFY_NS } else { 0 };
-        let waited = !self.sleepers_to_tell.list.is_empty();
-        waited.then(|| banks.run_at_ns.saturating_sub(clock::monotonic_ns()).max(least_ns))
+        if !self.sleepers_to_tell.are_there() || !self.protocol.is_wanted() {
+            return None;
+        }
+        Some(match &self.protocol {
+            // Whoever leaves a section does not tell the worker.
+            Protocol::Threads(_) => JIFFY_NS,
+            Protocol::TwoBank(banks) => {
+                // Whoever drives now may leave before the grace period that they wait for.
+                let least_ns = if self.driven { JIFFY_NS } else { 0 };
+                banks.run_at_ns.saturating_sub(clock::monotonic_ns()).max(least_ns)
+            }
+        })
     }
 }
 

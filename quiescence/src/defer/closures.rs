@@ -56,7 +56,7 @@ fn call_in_any_case<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F, pa
 }
 
 /// Adds a charged closure. Answers whether it is time for the thread to do its part.
-fn add_closure<K: AnyKind, F: FnOnce() + Send + 'static>(
+pub(super) fn add_closure<K: AnyKind, F: FnOnce() + Send + 'static>(
     kind: &K,
     queue: Option<&Queue>,
     f: F,
@@ -88,7 +88,7 @@ pub(crate) enum Patience {
 /// The part of a thread that queues closures: it asks for a grace period, and has the worker run what is
 /// ready.
 #[cold]
-fn tend_closures<K: AnyKind>(kind: &K, queue: &Queue) {
+pub(super) fn tend_closures<K: AnyKind>(kind: &K, queue: &Queue) {
     let core = kind.core();
     if !close_if_full(core, queue, BATCH) {
         return;

@@ -1,12 +1,17 @@
 //! Sleepable domains and executors: what waits must leave the executor's thread to the tasks whose sections are waited
 //! for.
 
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use quiescence::{Rcu, Sleepable, Srcu};
+use quiescence::{Domain, Rcu, RcuOption, Sleepable, Srcu};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
@@ -163,11 +168,13 @@ async fn a_reader_beside_updaters<U: Future<Output = ()> + Send + 'static>(
     let updaters: Vec<_> = (1..=updaters as u64).map(|each| tokio::spawn(update(each))).collect();
     for _ in 0..3 {
         let guard = srcu.read_owned();
-        let before = srcu.statistics();
-        while srcu.statistics().limit_waits == before.limit_waits {
+        while srcu.statistics().limit_waits == 0 {
             yield_now().await;
         }
-        yield_now().await;
+        // Some wait by now, or have gone over the limit and come to it again.
+        for _ in 0..4 {
+            yield_now().await;
+        }
         drop(guard);
         yield_now().await;
     }
@@ -253,5 +260,293 @@ fn a_store_in_ones_own_section_goes_over_the_limit_and_is_counted() {
         value.store(6);
         srcu.barrier();
         assert_eq!(srcu.statistics().limit_overruns, 4, "there is room again");
+    });
+}
+
+/// Updaters that wait as futures keep to the limit.
+#[test]
+fn updaters_that_await_room_do_not_stop_the_runtime_and_keep_to_the_limit() {
+    without_hanging(|| {
+        on_each_runtime(|updaters, limit| async move {
+            let srcu = Arc::new(with_limit(limit));
+            let value = Arc::new(Rcu::new_in(0, srcu.domain()));
+            let option = Arc::new(RcuOption::new_in(Some(0), srcu.domain()));
+            let most = Arc::new(AtomicUsize::new(0));
+            a_reader_beside_updaters(Arc::clone(&srcu), updaters, |each| {
+                let (srcu, most) = (Arc::clone(&srcu), Arc::clone(&most));
+                let (value, option) = (Arc::clone(&value), Arc::clone(&option));
+                async move {
+                    for number in 0.. {
+                        match each % 3 {
+                            0 => value.store_async(number).await,
+                            1 => value.update_async(|old| old + 1).await,
+                            _ => option.store_async((number % 2 == 0).then_some(number)).await,
+                        }
+                        most.fetch_max(srcu.statistics().callbacks_waiting() as usize, SeqCst);
+                        if number % 4 == 0 {
+                            yield_now().await;
+                        }
+                    }
+                }
+            })
+            .await;
+            // One for each task and grace period, where others had the room.
+            let statistics = srcu.statistics();
+            let over = statistics.limit_overruns.min(2 * updaters as u64);
+            assert!(most.load(SeqCst) as u64 <= limit + over, "{most:?}: {statistics:?}");
+            srcu.barrier_async().await;
+            assert_eq!(srcu.statistics().callbacks_waiting(), 0);
+        });
+    });
+}
+
+/// What is retired goes over the limit in no case, and closures wait for the worker.
+#[test]
+fn what_is_retired_and_called_by_tasks_that_await_room_keeps_to_the_limit() {
+    without_hanging(|| {
+        on_each_runtime(|updaters, limit| async move {
+            let srcu = Arc::new(with_limit(limit));
+            let most = Arc::new(AtomicUsize::new(0));
+            a_reader_beside_updaters(Arc::clone(&srcu), updaters, |each| {
+                let (srcu, most) = (Arc::clone(&srcu), Arc::clone(&most));
+                async move {
+                    for number in 0.. {
+                        match each % 2 {
+                            0 => srcu.retire_async(Box::new(number)).await,
+                            _ => srcu.call_async(|| ()).await,
+                        }
+                        most.fetch_max(srcu.statistics().callbacks_waiting() as usize, SeqCst);
+                        if number % 4 == 0 {
+                            yield_now().await;
+                        }
+                    }
+                }
+            })
+            .await;
+            srcu.barrier_async().await;
+            assert_eq!(srcu.statistics().callbacks_waiting(), 0);
+        });
+    });
+}
+
+/// Registered readers have the same futures.
+#[test]
+fn tasks_wait_in_domains_of_registered_readers_too() {
+    without_hanging(|| {
+        let domain = crate::common::domain_with_limit(4, 1 << 30);
+        let value = Rcu::new_in(0, domain.clone());
+        let (entered, has_entered) = channel();
+        let (leave, may_leave) = channel::<()>();
+        let reader = thread::spawn({
+            let domain = domain.clone();
+            move || {
+                let _guard = domain.read();
+                entered.send(()).unwrap();
+                may_leave.recv().unwrap();
+            }
+        });
+        has_entered.recv().unwrap();
+        current_thread().block_on(async {
+            let waits = async {
+                for number in 1..=20 {
+                    value.store_async(number).await;
+                    domain.retire_async(Box::new(number)).await;
+                    domain.call_async(|| ()).await;
+                }
+                domain.synchronize_async().await;
+                let cookie = domain.get();
+                let old = value.swap(0);
+                domain.wait_async(cookie).await;
+                assert_eq!(old.into_inner_async().await, 20);
+                domain.barrier_async().await;
+            };
+            let leaves = async {
+                while domain.statistics().limit_waits == 0 {
+                    yield_now().await;
+                }
+                leave.send(()).unwrap();
+            };
+            tokio::join!(waits, leaves);
+        });
+        reader.join().unwrap();
+        assert_eq!(domain.statistics().callbacks_waiting(), 0);
+    });
+}
+
+// ---- futures that are dropped ---------------------------------------------------------------------
+
+/// Counts the times that it is woken.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// Polls a future a few times, so that it waits, and drops it in the middle. Its waker is dropped with it.
+fn poll_and_drop<F: Future>(future: F) {
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    {
+        let mut future = pin!(future);
+        let mut context = Context::from_waker(&waker);
+        (0..3).for_each(|_| assert!(future.as_mut().poll(&mut context).is_pending()));
+    }
+    drop(waker);
+    // Whoever is waking it at this moment is about to drop it.
+    while Arc::strong_count(&woken) != 1 {
+        thread::yield_now();
+    }
+}
+
+/// Counts that it has been dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl quiescence::Weigh for Counted {}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_future_that_is_dropped_at_the_limit_loses_nothing() {
+    without_hanging(|| {
+        let (srcu, dropped) = (with_limit(1), Arc::new(AtomicUsize::new(0)));
+        let new = || Counted(Arc::clone(&dropped));
+        let value = Rcu::new_in(new(), srcu.domain());
+        let section = srcu.read();
+        srcu.retire(Box::new(new())).unwrap(); // it is full
+
+        let before = std::ptr::from_ref(value.load(&section));
+        poll_and_drop(value.store_async(new()));
+        assert_eq!(dropped.load(SeqCst), 1, "the new value went with the future");
+        poll_and_drop(value.update_async(|_| new()));
+        assert_eq!(dropped.load(SeqCst), 1, "and no other was made");
+        assert_eq!(before, std::ptr::from_ref(value.load(&section)), "nothing was stored");
+        let called = new();
+        poll_and_drop(srcu.call_async(move || drop(called)));
+        assert_eq!(dropped.load(SeqCst), 2, "the closure was not queued");
+        assert_eq!(srcu.statistics().callbacks_waiting(), 1);
+
+        poll_and_drop(srcu.retire_async(Box::new(new())));
+        drop(srcu.retire_async(Box::new(new()))); // not even polled
+        let old = value.swap(new());
+        poll_and_drop(old.into_inner_async());
+        poll_and_drop(srcu.synchronize_async());
+        poll_and_drop(srcu.barrier_async());
+        assert_eq!(dropped.load(SeqCst), 2, "the section may still see what was retired");
+        let statistics = srcu.statistics();
+        assert_eq!((statistics.callbacks_waiting(), statistics.limit_overruns), (4, 3));
+        drop(section);
+        srcu.barrier();
+        assert_eq!(dropped.load(SeqCst), 6);
+        assert_eq!(srcu.statistics().callbacks_waiting(), 0);
+    });
+}
+
+#[test]
+fn a_value_that_is_awaited_is_given_back() {
+    without_hanging(|| {
+        current_thread().block_on(async {
+            let app = App::new();
+            start_readers(&app).await;
+            for number in 0..10 {
+                let old = app.value.swap(format!("number {number}"));
+                assert!(!old.into_inner_async().await.is_empty());
+            }
+            // At once, where the grace period is over.
+            let old = app.value.swap(String::new());
+            app.srcu.synchronize_async().await;
+            let mut boxed = pin!(old.into_box_async());
+            let is_ready = boxed.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(matches!(is_ready, Poll::Ready(last) if *last == "number 9"));
+        });
+    });
+}
+
+#[test]
+fn a_barrier_that_is_awaited_leaves_the_thread_to_others() {
+    without_hanging(|| {
+        current_thread().block_on(async {
+            let (app, run) = (App::new(), Arc::new(AtomicUsize::new(0)));
+            start_readers(&app).await;
+            for _ in 0..10 {
+                for _ in 0..5 {
+                    let counted = Counted(Arc::clone(&run));
+                    app.srcu.call_async(move || drop(counted)).await;
+                    app.srcu.retire_async(Box::new(Counted(Arc::clone(&run)))).await;
+                }
+                app.srcu.barrier_async().await;
+                assert_eq!(run.swap(0, SeqCst), 10);
+            }
+        });
+        let (domain, run) = (Domain::new(), Arc::new(AtomicUsize::new(0)));
+        domain.retire(Box::new(Counted(Arc::clone(&run)))).unwrap();
+        current_thread().block_on(domain.barrier_async());
+        assert_eq!(run.load(SeqCst), 1);
+    });
+}
+
+/// Room that comes otherwise than by callbacks wakes those who wait for it.
+#[test]
+fn a_limit_that_is_raised_wakes_tasks_that_wait_for_room() {
+    without_hanging(|| {
+        let (srcu, called) = (Arc::new(with_limit(1)), Arc::new(AtomicUsize::new(0)));
+        let section = srcu.read();
+        srcu.retire(Box::new(1)).unwrap();
+        let waits = thread::spawn({
+            let (srcu, called) = (Arc::clone(&srcu), Counted(Arc::clone(&called)));
+            move || current_thread().block_on(srcu.call_async(move || drop(called)))
+        });
+        while srcu.statistics().limit_waits == 0 {
+            thread::yield_now();
+        }
+        let mut tuning = srcu.tuning();
+        tuning.objects_max = 2;
+        srcu.tune(tuning);
+        waits.join().unwrap();
+        assert_eq!((srcu.statistics().callbacks_waiting(), called.load(SeqCst)), (2, 0));
+        drop(section);
+        srcu.barrier();
+        assert_eq!(called.load(SeqCst), 1);
+    });
+}
+
+/// More tasks than there is room for, and each comes to its turn.
+#[test]
+fn every_task_that_waits_for_room_gets_it() {
+    without_hanging(|| {
+        for limit in [1, 64] {
+            let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+            let (srcu, run) = (Arc::new(with_limit(limit)), Arc::new(AtomicUsize::new(0)));
+            let value = Arc::new(Rcu::new_in(0, srcu.domain()));
+            runtime.block_on(async {
+                let tasks: Vec<_> = (0..200)
+                    .map(|number| {
+                        let (srcu, value) = (Arc::clone(&srcu), Arc::clone(&value));
+                        let counted = Counted(Arc::clone(&run));
+                        tokio::spawn(async move {
+                            let section = srcu.read_owned();
+                            yield_now().await;
+                            drop(section);
+                            srcu.call_async(move || drop(counted)).await;
+                            value.update_async(|old| old + 1).await;
+                            srcu.retire_async(Box::new(number)).await;
+                        })
+                    })
+                    .collect();
+                for task in tasks {
+                    task.await.unwrap();
+                }
+                srcu.barrier_async().await;
+            });
+            assert_eq!(run.load(SeqCst), 200);
+            assert_eq!(*value.load(&srcu.read()), 200);
+            assert_eq!(srcu.statistics().callbacks_waiting(), 0);
+        }
     });
 }
