@@ -183,6 +183,14 @@ impl Registry {
         self.readers.iter().map(|slot| unsafe { &**slot })
     }
 
+    /// The reader with this slot, if it is registered. The slot may be gone.
+    #[cfg(not(loom))]
+    pub(crate) fn registered(&self, slot: *const Slot) -> Option<&Slot> {
+        let found = self.readers.iter().find(|reader| std::ptr::eq(**reader, slot))?;
+        // SAFETY: see `register`.
+        Some(unsafe { &**found })
+    }
+
     /// Whether some reader uses light fences, so that the updater's must be heavy.
     pub(crate) fn needs_heavy_fence(&self) -> bool {
         self.light != 0

@@ -247,6 +247,7 @@ fn a_sleeping_updater_notices_that_the_section_has_ended() {
 /// What a driver waits for, it waits for by system calls that are no cancellation points: were it to vanish in one,
 /// nobody could drive the domain any more.
 #[test]
+#[cfg_attr(miri, ignore = "pthread_cancel")]
 fn a_cancelled_driver_ends_its_grace_period_first() {
     struct Driver {
         domain: &'static ForeignDomain,
@@ -391,7 +392,7 @@ fn stress(readers: Readers, rounds: usize) {
                         }
                         // SAFETY: freed at the end of the test only.
                         unsafe { &*old }.store(STALE, Relaxed);
-                        spoiled.lock().unwrap().push(old.addr());
+                        spoiled.lock().unwrap().push(old.expose_provenance());
                     }
                 })
             })

@@ -260,16 +260,18 @@ fn wait_for(table: &Table, is_right: impl Fn(usize) -> bool) {
 
 #[test]
 fn it_does_what_a_map_of_lists_does() {
-    for (seed, options) in all_options().into_iter().enumerate() {
-        for hash in HASHES {
+    // Under Miri every memory, and one hash.
+    let some = all_options().into_iter().enumerate().step_by(common::rounds(1, 9));
+    for (seed, options) in some {
+        for hash in HASHES.into_iter().take(common::rounds(HASHES.len(), 1)) {
             let mut random = Random(seed as u64);
             let mut pair = Pair::new(options, hash);
-            for step in 0..2_000 {
+            for step in 0..common::rounds(2_000, 40) {
                 pair.step(&mut random);
-                if step % 250 == 0 {
+                if step % common::rounds(250, 20) == 0 {
                     pair.check(options.accounting);
                     // Up and down, whatever it wants itself.
-                    pair.table.resize(1 << random.below(11));
+                    pair.table.resize(1 << random.below(common::rounds(11, 5)));
                     pair.check(options.accounting);
                 }
             }
@@ -282,11 +284,12 @@ fn it_does_what_a_map_of_lists_does() {
 fn what_is_added_in_any_order_is_gone_through_once() {
     let pair = Pair::new(Options::default(), HASHES[1]);
     let section = pair.domain.read();
-    for key in 0..10_000 {
+    const MANY: u64 = common::rounds(10_000, 100);
+    for key in 0..MANY {
         // SAFETY: in a section; the items are freed by `pair`.
         unsafe { pair.table.add((pair.hash)(key), Item::leak(key, key)) };
     }
-    let mut seen = vec![false; 10_000];
+    let mut seen = vec![false; MANY as usize];
     // SAFETY: in a section.
     let mut at = unsafe { pair.table.first() };
     while let Some(node) = at.node() {
@@ -299,6 +302,7 @@ fn what_is_added_in_any_order_is_gone_through_once() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri has that memory, until it ends")]
 fn numbers_of_buckets_are_powers_of_two_and_there_is_an_end_to_memory() {
     let make = |options| HashTable::new(Domain::new(), options).map(|table| table.buckets());
     let base = Options::default();
@@ -320,11 +324,12 @@ fn numbers_of_buckets_are_powers_of_two_and_there_is_an_end_to_memory() {
 fn every_table_gets_the_buckets_it_needs() {
     let domain: Domain<Private> = Domain::new();
     let options = Options { accounting: false, ..Options::default() };
-    let tables: Vec<Table> =
-        (0..60).map(|_| HashTable::new(domain.clone(), options).unwrap()).collect();
-    let nodes = 20_000;
+    let tables: Vec<Table> = (0..common::rounds(60, 4))
+        .map(|_| HashTable::new(domain.clone(), options).unwrap())
+        .collect();
+    let nodes = common::rounds(20_000, 150);
     thread::scope(|scope| {
-        for half in tables.chunks(30) {
+        for half in tables.chunks(tables.len() / 2) {
             let domain = &domain;
             scope.spawn(move || {
                 for table in half {
@@ -345,6 +350,7 @@ fn every_table_gets_the_buckets_it_needs() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "thousands of buckets")]
 fn a_table_that_is_emptied_shrinks_and_grows_again() {
     let pair = Pair::new(Options { buckets_min: 4, ..Options::default() }, HASHES[1]);
     for _ in 0..3 {
@@ -365,6 +371,7 @@ fn a_table_that_is_emptied_shrinks_and_grows_again() {
 
 /// What is wanted while buckets are being taken away is seen by whoever does that.
 #[test]
+#[cfg_attr(miri, ignore = "thousands of buckets")]
 fn what_is_asked_for_while_a_table_shrinks_is_done() {
     let options = Options { buckets: 1 << 12, accounting: false, ..Options::default() };
     let pair = Pair::new(options, HASHES[1]);
@@ -438,7 +445,7 @@ fn a_child_process_finds_its_tables_whole() {
 fn a_resize_waits_and_the_last_one_counts() {
     let domain: Domain<Private> = Domain::new();
     let table: Table = HashTable::new(domain, Options::default()).unwrap();
-    for wanted in [1_usize, 64, 3, 1 << 16, 2, 1 << 12, 1] {
+    for wanted in [1_usize, 64, 3, 1 << common::rounds(16, 7), 2, 1 << common::rounds(12, 5), 1] {
         table.resize(wanted);
         assert_eq!(table.buckets(), wanted.next_power_of_two().max(2));
     }
@@ -449,8 +456,8 @@ fn a_resize_waits_and_the_last_one_counts() {
             scope.spawn(move || {
                 let mut random = Random(seed);
                 barrier.wait();
-                for _ in 0..50 {
-                    table.resize(1 << random.below(12));
+                for _ in 0..common::rounds(50, 3) {
+                    table.resize(1 << random.below(common::rounds(12, 6)));
                 }
             });
         }
@@ -462,9 +469,9 @@ fn a_resize_waits_and_the_last_one_counts() {
 #[test]
 fn a_table_may_be_dropped_while_it_is_resized() {
     let domain: Domain<Private> = Domain::new();
-    for round in 0..30_u64 {
+    for round in 0..common::rounds(30_u64, 3) {
         let table: Table = HashTable::new(domain.clone(), Options::default()).unwrap();
-        for key in 0..1_000 + round * 100 {
+        for key in 0..common::rounds(1_000, 60) + round * common::rounds(100, 10) {
             let _section = domain.read();
             // SAFETY: in a section; freed after a grace period.
             unsafe { table.add(HASHES[1](key), Item::leak(key, key)) };
@@ -476,6 +483,7 @@ fn a_table_may_be_dropped_while_it_is_resized() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "thousands of buckets")]
 fn a_table_that_is_not_empty_is_not_destroyed_and_goes_on() {
     let domain: Domain<Private> = Domain::new();
     let mut table: Table = HashTable::new(domain.clone(), Options::default()).unwrap();
@@ -726,10 +734,10 @@ fn readers_find_what_is_there_while_everything_changes() {
             scope.spawn(|| {
                 let mut random = random(4);
                 while !stress.stop.load(Relaxed) {
-                    stress.table.resize(1 << random.below(10));
+                    stress.table.resize(1 << random.below(common::rounds(10, 6)));
                 }
             });
-            stress.read(random(5), 20_000);
+            stress.read(random(5), common::rounds(20_000, 40));
             stress.stop.store(true, Relaxed);
         });
         let _section = stress.domain.read();
@@ -749,7 +757,7 @@ fn one_of_many_adds_and_one_deletes() {
     let domain: Domain<Private> = Domain::new();
     let table: Table = HashTable::new(domain.clone(), Options::default()).unwrap();
     let (barrier, added, deleted) = (Barrier::new(4), AtomicUsize::new(0), AtomicUsize::new(0));
-    let rounds = 2_000;
+    let rounds = common::rounds(2_000, 10);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

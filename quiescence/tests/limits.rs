@@ -136,6 +136,7 @@ fn in_a_section_one_object_goes_over_the_limit_and_is_paid_for_when_it_ends() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "the worker comes first, where time is counted in instructions")]
 fn the_debt_is_paid_when_the_last_section_of_whatever_domain_ends() {
     let (domain, other, live) = (small(), Domain::new(), Arc::new(Live::default()));
     let outer = other.read();
@@ -199,6 +200,7 @@ impl Drop for Family {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too slow: 364 objects, each of which waits")]
 fn drops_that_retire_more_stay_within_the_limit() {
     let (domain, live) = (small(), Arc::new(Live::default()));
     // Three children each, five generations: 364 objects, and room for eight.

@@ -277,6 +277,7 @@ fn is_child() -> bool {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn callbacks_that_panic_are_reported() {
     struct Loud;
     impl Drop for Loud {
@@ -603,6 +604,7 @@ fn an_object_that_is_retired_twice_is_refused_and_both_places_named() {
 /// The mistake that grace periods do not forgive: a reader can still find what is about to be freed.
 #[cfg(debug_assertions)]
 #[test]
+#[cfg_attr(miri, ignore = "undefined on purpose")]
 fn an_object_that_is_retired_while_it_can_be_reached_is_found_by_the_next_reader() {
     let domain = Domain::new();
     let dropped = Arc::new(AtomicU32::new(0));
@@ -633,6 +635,7 @@ fn an_object_that_is_retired_while_it_can_be_reached_is_found_by_the_next_reader
 /// A box that unsafe code has made a second owner of.
 #[cfg(debug_assertions)]
 #[test]
+#[cfg_attr(miri, ignore = "undefined on purpose")]
 fn a_box_that_is_retired_twice_is_refused() {
     let domain = Domain::new();
     let dropped = Arc::new(AtomicU32::new(0));

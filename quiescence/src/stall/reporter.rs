@@ -253,11 +253,10 @@ impl Holding {
 
     /// Whether the same thread is in the same section.
     fn is_still_so(&self, core: &Core) -> bool {
-        // Under the lock a slot does not change hands.
-        let _registry = core.registry();
-        // SAFETY: it leads into a chunk of the registry of `core`, which never gives one back while it
-        // lives.
-        let slot = unsafe { &*self.slot };
+        // Under the lock a slot does not change hands, and is not unregistered. A program's record, once it is, may be
+        // gone; so what was found is looked for anew, and not followed.
+        let registry = core.registry();
+        let Some(slot) = registry.registered(self.slot) else { return false };
         // Relaxed: as in `find`. A section that begins later is under a later number.
         let word = slot.word().load(Relaxed);
         slot.thread() == self.thread
@@ -348,5 +347,31 @@ mod tests {
         slot.enter_outermost(&core.gp.0, place);
         assert!(!stranger.is_still_so(&core));
         slot.leave();
+    }
+
+    /// The memory of a program's record is the program's again once the record is unregistered.
+    #[test]
+    fn a_record_that_is_unregistered_is_not_looked_at() {
+        let core = Core::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
+        let record = Box::into_raw(Box::new(Slot::new(grace::word::QUIESCENT)));
+        let sort = Sort::Foreign(crate::foreign::Readers::Light);
+        // SAFETY: from a box that is freed below, after it was unregistered.
+        unsafe { core.register_at(record, 1, sort) };
+        // SAFETY: as above.
+        let slot = unsafe { &*record };
+        slot.enter_outermost(&core.gp.0, Location::caller());
+        core.request(Urgency::Normal);
+        core.advance(Me { quiescent_slots: 0 });
+        let (found, _) = find(&core.registry(), &core);
+        let [holding] = &found[..] else { panic!("{}", found.len()) };
+        assert!(holding.is_still_so(&core));
+        let word = slot.word().load(Relaxed);
+        slot.leave();
+        core.unregister(slot);
+        slot.word().store(word, Relaxed); // whatever the program has there now
+        assert!(!holding.is_still_so(&core), "it is no reader any more");
+        // SAFETY: from the box, and unregistered.
+        drop(unsafe { Box::from_raw(record) });
+        assert!(!holding.is_still_so(&core), "and not followed");
     }
 }
