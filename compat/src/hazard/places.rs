@@ -4,7 +4,6 @@
 //! for its next one, or free. All of them are in one list, which only grows.
 
 use std::alloc::{Layout, alloc};
-use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -99,67 +98,21 @@ fn free(place: &Place) {
     place.in_use.store(false, Release);
 }
 
-/// Places that a thread keeps for its next hazard pointers.
-struct Kept {
-    places: [Cell<Option<&'static Place>>; Self::MOST],
-    count: Cell<usize>,
-}
-
-impl Kept {
-    const MOST: usize = 8;
-
-    const fn new() -> Self {
-        Self { places: [const { Cell::new(None) }; Self::MOST], count: Cell::new(0) }
-    }
-
-    fn pop(&self) -> Option<&'static Place> {
-        let last = self.count.get().checked_sub(1)?;
-        self.count.set(last);
-        self.places[last].take()
-    }
-
-    fn push(&self, place: &'static Place) -> bool {
-        let count = self.count.get();
-        let has_room = count < Self::MOST;
-        if has_room {
-            self.places[count].set(Some(place));
-            self.count.set(count + 1);
-        }
-        has_room
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        while let Some(place) = self.pop() {
-            free(place);
-        }
-    }
-}
-
-thread_local! {
-    static KEPT: Kept = const { Kept::new() };
-}
-
 /// A place that is nobody else's, which protects nothing; null if there is no memory.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_hazard_v1_acquire() -> *const Place {
-    // When the thread ends, behind the destructor of what it keeps, there is nothing kept.
-    let kept = KEPT.try_with(Kept::pop).ok().flatten();
-    kept.or_else(find).or_else(make).map_or(ptr::null(), ptr::from_ref)
+    find().or_else(make).map_or(ptr::null(), ptr::from_ref)
 }
 
-/// Gives a place back.
+/// Gives a place back, which protects nothing from now on.
 ///
 /// # Safety
 /// It is from `quiescence_hazard_v1_acquire`, and was not given back.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn quiescence_hazard_v1_release(place: *const Place) {
     // SAFETY: by the contract; places stay.
-    let place: &'static Place = unsafe { &*place };
+    let place = unsafe { &*place };
     // Release: pairs with the Acquire of the look [HP-2].
     place.protects.store(ptr::null_mut(), Release);
-    if !KEPT.try_with(|kept| kept.push(place)).unwrap_or(false) {
-        free(place);
-    }
+    free(place);
 }

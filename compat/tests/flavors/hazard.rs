@@ -95,7 +95,7 @@ fn places_are_used_again() {
     assert!(places.iter().all(|place| place.load(Relaxed).is_null()));
     let known: Vec<_> = places.iter().map(|place| ptr::from_ref::<Place>(place).addr()).collect();
     places.into_iter().for_each(release);
-    // Also by another thread, which keeps some at its end no longer.
+    // Also by another thread.
     let again = || (0..100).map(|_| acquire()).collect::<Vec<_>>();
     let from_other = thread::spawn(move || {
         let again = again();
@@ -105,7 +105,7 @@ fn places_are_used_again() {
         addresses
     });
     let from_other = from_other.join().unwrap();
-    // All but those that this thread keeps for itself, and what other tests have taken.
+    // All but what other tests have taken meanwhile.
     let used = from_other.iter().filter(|address| known.contains(address)).count();
     assert!(used >= 60, "{used} of 100 were used again");
 }

@@ -16,7 +16,7 @@ const KEYWORDS: &str = "alignas auto bool char class const const_cast constexpr 
     double elif else endif enum explicit extern false for friend if ifdef ifndef inline int \
     int16_t int32_t int64_t int8_t long namespace new nodiscard noexcept nullptr operator \
     private protected public reinterpret_cast return short signed sizeof static static_assert \
-    static_cast struct switch template this throw true typedef typename uint16_t uint32_t \
+    static_cast struct switch template this thread_local throw true typedef typename uint16_t uint32_t \
     uint64_t uint8_t undef union unsigned using virtual void volatile while";
 
 /// What the headers of C++ take from the standard library, and what they give.
