@@ -84,6 +84,9 @@ bool quiescence_urcu_debugging(void);
 /* Says what is wrong and what to do, and ends the process. */
 void quiescence_urcu_fatal(unsigned int flavor, const char *what) __attribute__((noreturn));
 
+/* Says what is wrong with an unlock outside of any section, once, and returns; ends the process if asked to. */
+void quiescence_urcu_unlock_outside(unsigned int flavor, const char *what);
+
 /*
  * The data structures: for every exported function cds_X or __cds_X or urcu_workqueue_X of liburcu-common and
  * liburcu-cds the core exports quiescence_cds_X, quiescence___cds_X, quiescence_urcu_workqueue_X with the same

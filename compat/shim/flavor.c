@@ -147,14 +147,21 @@ static inline bool is_nobody(void)
 # define LOOK_FOR_NOBODY(function) do { } while (0)
 #endif
 
-/* One too many leaves a word that looks like four thousand million sections. In QSBR there is nothing to count. */
-static inline void look_for_a_section_to_leave(void)
+/*
+ * One too many would leave a word that looks like four thousand million sections, and no grace period
+ * would end any more: it is named, and does nothing. In QSBR there is nothing to count.
+ */
+static inline bool is_a_section_to_leave(void)
 {
 #if !defined(SHIM_QSBR)
-	if (__builtin_expect(!INLINED(read_ongoing)(), 0))
-		quiescence_urcu_fatal(SHIM_NUMBER, "rcu_read_unlock() outside a read-side critical section: call it "
+	if (__builtin_expect(!INLINED(read_ongoing)(), 0)) {
+		quiescence_urcu_unlock_outside(SHIM_NUMBER,
+				"rcu_read_unlock() outside a read-side critical section: call it "
 				"once for each rcu_read_lock(), in the same thread");
+		return false;
+	}
 #endif
+	return true;
 }
 
 /* Under labels, for the header of QSBR makes functions without code of them, inline for everybody. */
@@ -172,8 +179,8 @@ void read_lock(void)
 
 void read_unlock(void)
 {
-	look_for_a_section_to_leave();
-	INLINED(read_unlock)();
+	if (is_a_section_to_leave())
+		INLINED(read_unlock)();
 }
 
 int URCU(read_ongoing)(void)

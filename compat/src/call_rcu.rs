@@ -24,7 +24,7 @@ use quiescence::lane;
 use quiescence::raw::{Function, Head};
 
 use self::worker::Worker;
-use crate::fatal::fatal;
+use crate::fatal::{Mistake, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor};
 
 thread_local! {
@@ -69,7 +69,8 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu(
     }
 }
 
-/// `rcu_barrier`. Of this flavour's callbacks only: what was deferred may call it, and callbacks of other flavours.
+/// `rcu_barrier`. Of this flavour's callbacks only: what was deferred may call it, and callbacks of
+/// other flavours. In a section it waits for nothing, as in liburcu.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_barrier(flavor: c_uint) {
     let flavor = Flavor::called(flavor);
@@ -78,6 +79,16 @@ pub(crate) extern "C" fn quiescence_urcu_barrier(flavor: c_uint) {
             "{name}_barrier() is called by a callback, which it would wait for; call it from a thread of your own",
             name = flavor.name()
         ));
+    }
+    if flavor.is_reading() {
+        return tolerated(
+            Mistake::BarrierInside,
+            format_args!(
+                "{name}_barrier() inside a read-side critical section of the same thread, which callbacks may wait \
+                 for: it returns, and has waited for nothing; call {name}_read_unlock() first",
+                name = flavor.name()
+            ),
+        );
     }
     let away = flavor.may_wait("barrier");
     workers::start_where_needed(flavor);
@@ -92,7 +103,13 @@ pub(crate) extern "C" fn quiescence_urcu_create_call_rcu_data(
     flags: c_ulong,
     cpu_affinity: c_int,
 ) -> *const Worker {
-    workers::create(Flavor::called(flavor), flags, cpu_affinity)
+    let flavor = Flavor::called(flavor);
+    workers::create(flavor, flags, cpu_affinity).unwrap_or_else(|| {
+        fatal(format_args!(
+            "{}_create_call_rcu_data(): pthread_create fails: out of memory, or too many threads",
+            flavor.name()
+        ))
+    })
 }
 
 /// `call_rcu_data_free`: its thread finishes the batch that it is running, and ends; what is left is the default

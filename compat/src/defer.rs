@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::fatal::{debugging, fatal};
 use crate::flavor::{FLAVORS, Flavor};
-use crate::{reader, removed};
+use crate::{memory, reader, removed};
 
 type Function = unsafe extern "C" fn(*mut c_void);
 
@@ -112,7 +112,11 @@ fn defer_at_the_limit(flavor: Flavor, call: Call) {
 
 // ---- registration --------------------------------------------------------------------------------------
 
-/// `rcu_defer_register_thread`.
+/// What the queue of a thread takes of memory at most, with what notices the end of the thread.
+const QUEUE_BYTES: usize = 65_536;
+
+/// `rcu_defer_register_thread`: -ENOMEM if there is no memory for what the thread will defer. Its
+/// queue is made here, so that `defer_rcu` finds it.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_defer_register_thread(flavor: c_uint) -> c_int {
     let flavor = Flavor::called(flavor);
@@ -123,6 +127,11 @@ pub(crate) extern "C" fn quiescence_urcu_defer_register_thread(flavor: c_uint) -
              next time"
         ));
     }
+    if !memory::is_there(QUEUE_BYTES) {
+        set_registered(flavor, false);
+        return -libc::ENOMEM;
+    }
+    flavor.domain().make_queue();
     reader::attend_end();
     0
 }

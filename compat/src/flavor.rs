@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicI32, fence};
 use quiescence::Fences;
 use quiescence::foreign::{ForeignDomain, Readers, Record, Words};
 
-use crate::fatal::fatal;
+use crate::fatal::{Mistake, fatal, tolerated};
 use crate::undisturbed::undisturbed;
 use crate::{fork, reader, removed};
 
@@ -153,6 +153,11 @@ impl Flavor {
         reader::is_registered(self)
     }
 
+    /// Whether the calling thread is in a section; not one of QSBR, whose readers are offline while they wait.
+    pub(crate) fn is_reading(self) -> bool {
+        self != Self::Qsbr && self.record().is_some_and(|record| !record.is_quiescent())
+    }
+
     /// For who is about to wait for readers in `what`, a function without its flavour: sees that the calling thread
     /// is none of them, as long as the answer is kept. A QSBR reader is offline meanwhile; as in liburcu, to wait is a
     /// quiescent state. A thread in a section would wait for itself: named.
@@ -163,10 +168,14 @@ impl Flavor {
             return Away { online: None };
         };
         if !self.is_registered() {
-            fatal(format_args!(
-                "{name}_{what}() in a read-side critical section of a thread that is not registered: nobody waits \
-                 for its sections; call {name}_register_thread() before the first of them"
-            ));
+            tolerated(
+                Mistake::WaitUnregistered,
+                format_args!(
+                    "{name}_{what}() in a read-side critical section of a thread that is not registered: no grace \
+                     period waits for its sections; call {name}_register_thread() before the first of them"
+                ),
+            );
+            return Away { online: None };
         }
         if self == Self::Qsbr {
             if !removed::is("away") {

@@ -16,6 +16,7 @@ mod flavor;
 mod fork;
 mod hazard;
 mod lfht;
+mod memory;
 mod poll;
 mod queues;
 mod reader;

@@ -15,7 +15,7 @@
 //! handler's first section on a thread after more than [`CHUNK`] others that have done nothing but read since the last
 //! call allocates, and must not have interrupted that.
 
-use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed};
 use std::cell::Cell;
 use std::ffi::{c_uint, c_void};
 use std::ptr;
@@ -26,10 +26,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use quiescence::Fences;
 use quiescence::foreign::{Record, Surroundings};
 
-use crate::fatal::{debugging, fatal};
+use crate::fatal::{Mistake, debugging, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor, word};
 use crate::undisturbed::with_errno;
-use crate::{defer, removed, signals};
+use crate::{defer, memory, removed, signals};
 
 /// How often a thread's keys are destroyed, at most: glibc's `PTHREAD_DESTRUCTOR_ITERATIONS`.
 const ROUNDS: u32 = 4;
@@ -117,12 +117,20 @@ fn unregister(flavor: Flavor) {
         ));
     }
     let record = own_record(flavor);
-    if flavor != Flavor::Qsbr && !record.is_quiescent() {
-        fatal(format_args!(
-            "{name}_unregister_thread() inside a read-side critical section; call {name}_read_unlock() first"
-        ));
+    if flavor == Flavor::Qsbr || record.is_quiescent() {
+        return leave(flavor, record);
     }
+    tolerated(
+        Mistake::UnregisterInside,
+        format_args!(
+            "{name}_unregister_thread() inside a read-side critical section, which no grace period waits for any \
+             more; call {name}_read_unlock() first"
+        ),
+    );
+    let section = record.word().load(Relaxed); // the thread's own
     leave(flavor, record);
+    // Its unlocks are to come, and find their locks. Relaxed: no driver looks at it any more.
+    record.word().store(section, Relaxed);
 }
 
 /// The signal flavour's readers have compiler barriers only, whatever we say: without membarrier nothing makes up for
@@ -330,7 +338,7 @@ fn new_chunk() -> &'static [Record; CHUNK] {
     // SAFETY: of more than no bytes.
     let chunk = unsafe { alloc_zeroed(layout) }.cast::<[Record; CHUNK]>();
     if chunk.is_null() {
-        handle_alloc_error(layout);
+        memory::out_of_memory(layout.size());
     }
     // SAFETY: all zeroes is a record that is not registered; never freed.
     unsafe { &*chunk }

@@ -378,7 +378,7 @@ fn misuse_of_exported_readers_is_named() {
         );
         assert_eq!(run(&program, Whose::Ours, &["none"]), "ok\n");
         if flavor != "qsbr" {
-            let said = run_and_abort(&program, Whose::Ours, &["unlock"], &[]);
+            let said = run_and_abort(&program, Whose::Ours, &["unlock"], &debugging);
             let expected =
                 format!("urcu_{flavor}: rcu_read_unlock() outside a read-side critical section");
             assert!(said.contains(&expected), "{said}");

@@ -418,6 +418,8 @@ fn misuse_is_named() {
     for (name, _, said) in cases {
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
         again.args(["misuse_is_named", "--exact", "--nocapture"]).env("ALONE", name);
+        // What liburcu survives is no end of the process without it.
+        again.envs((name == "inside").then_some(("QUIESCENCE_DEBUG", "1")));
         let output = again.output().unwrap();
         let heard = String::from_utf8_lossy(&output.stderr);
         assert!(

@@ -5,6 +5,8 @@
 mod cpp_headers;
 #[path = "regressions/header_names.rs"]
 mod header_names;
+#[path = "regressions/liburcu.rs"]
+mod liburcu;
 #[path = "regressions/plain_machine.rs"]
 mod plain_machine;
 #[path = "regressions/program.rs"]

@@ -220,6 +220,12 @@ impl ForeignDomain {
         defer::call_within_a_tick(&Foreign(self), f);
     }
 
+    /// Makes the queue of the calling thread's closures, if it has none: [`call`](Self::call)
+    /// allocates pages of it from then on, and nothing else.
+    pub fn make_queue(&'static self) {
+        local::closures(&self.core, || Foreign(self).handle());
+    }
+
     /// Whether closures and objects wait in the domain's queues: those of the calling thread, or of all.
     pub fn is_waiting(&'static self, own_only: bool) -> bool {
         if own_only && local::is_noticed_at_end() {

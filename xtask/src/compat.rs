@@ -92,7 +92,7 @@ pub fn build_with_hooks() -> Result<PathBuf> {
     fs::create_dir_all(&work).with_context(|| work.display().to_string())?;
     let lock = File::create(work.join("lock"))?;
     lock.lock().context("waiting for another build")?;
-    let archive = core_archive(&root, &work, Mode::Release, &["--features", "chaos"])?;
+    let archive = core_archive(&root, &work, Mode::Release, "library,chaos")?;
     let stage = work.join("stage");
     _ = fs::remove_dir_all(&stage);
     let build = Build { mode: Mode::Release, root, archive, stage, without: None };
@@ -111,7 +111,7 @@ pub fn build(mode: Mode) -> Result<PathBuf> {
     let lock = File::create(work.join("lock"))?;
     lock.lock().context("waiting for another build")?;
 
-    let archive = core_archive(&root, &work, mode, &[])?;
+    let archive = core_archive(&root, &work, mode, "library")?;
     let build = Build { mode, root, archive, stage: work.join("stage"), without: None };
     let tree = build.root.join("target/compat");
     let stamp_file = work.join("stamp");
@@ -138,13 +138,13 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// Lets cargo build the core; answers where the archive is.
-fn core_archive(root: &Path, work: &Path, mode: Mode, features: &[&str]) -> Result<PathBuf> {
+fn core_archive(root: &Path, work: &Path, mode: Mode, features: &str) -> Result<PathBuf> {
     let profile = match mode {
         Mode::Release => "compat",
         Mode::Debug => "dev",
     };
-    let what = ["--package", "compat", "--lib", "--profile", profile, "--target-dir"];
-    let made = built_by_cargo(root, |cargo| cargo.args(what).arg(work).args(features))?;
+    let what = ["--package", "compat", "--lib", "--profile", profile, "--features", features];
+    let made = built_by_cargo(root, |cargo| cargo.args(what).arg("--target-dir").arg(work))?;
     let archive =
         made.into_iter().find(|path| path.file_name().is_some_and(|name| name == "libcompat.a"));
     archive.context("cargo built the crate compat, but no libcompat.a")

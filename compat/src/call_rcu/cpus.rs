@@ -13,6 +13,10 @@ use quiescence::raw::{Function, Head};
 use super::worker::Worker;
 use super::workers;
 use crate::flavor::{FLAVORS, Flavor};
+use crate::memory;
+
+/// What is asked for beyond a structure itself, for what is allocated with it.
+const SPARE: usize = 4_096;
 
 type Table = Box<[AtomicPtr<Worker>]>;
 
@@ -36,22 +40,25 @@ fn existing(flavor: Flavor) -> Option<&'static Table> {
     unsafe { table.as_ref() }
 }
 
-/// The flavour's table; made if need be.
-fn table(flavor: Flavor) -> &'static Table {
+/// The flavour's table; made if need be, and there is memory.
+fn table(flavor: Flavor) -> Result<&'static Table, c_int> {
     if let Some(table) = existing(flavor) {
-        return table;
+        return Ok(table);
+    }
+    if !memory::is_there(size_of::<Table>() + count() * size_of::<AtomicPtr<Worker>>() + SPARE) {
+        return Err(libc::ENOMEM);
     }
     let made: Table = (0..count()).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
     let made = Box::into_raw(Box::new(made));
     // AcqRel: whoever finds the table finds it made.
     match TABLES[flavor.index()].compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
         // SAFETY: from a box; it is there for ever from now on.
-        Ok(_) => unsafe { &*made },
+        Ok(_) => Ok(unsafe { &*made }),
         Err(others) => {
             // SAFETY: from a box, above, which nobody has seen.
             drop(unsafe { Box::from_raw(made) });
             // SAFETY: from a box that is never freed.
-            unsafe { &*others }
+            Ok(unsafe { &*others })
         }
     }
 }
@@ -95,7 +102,7 @@ pub(super) unsafe fn push(flavor: Flavor, head: *mut Head, function: Function) -
 /// `set_cpu_call_rcu_data`.
 pub(super) fn set(flavor: Flavor, cpu: c_int, worker: *const Worker) -> Result<(), c_int> {
     let index = usize::try_from(cpu).map_err(|_| libc::EINVAL)?;
-    let place = table(flavor).get(index).ok_or(libc::EINVAL)?;
+    let place = table(flavor)?.get(index).ok_or(libc::EINVAL)?;
     let worker = worker.cast_mut();
     if worker.is_null() {
         // AcqRel: as below.
@@ -109,14 +116,18 @@ pub(super) fn set(flavor: Flavor, cpu: c_int, worker: *const Worker) -> Result<(
 
 /// `create_all_cpu_call_rcu_data`.
 pub(super) fn create_all(flavor: Flavor, flags: c_ulong) -> Result<(), c_int> {
-    if table(flavor).is_empty() {
+    let table = table(flavor)?;
+    if table.is_empty() {
         return Err(libc::EINVAL);
     }
-    for cpu in 0..table(flavor).len() as c_int {
+    for cpu in 0..table.len() as c_int {
         if !get(flavor, cpu).is_null() {
             continue;
         }
-        let worker = workers::create(flavor, flags, cpu);
+        // Those that are there already stay, as in liburcu.
+        let enough = memory::is_there(size_of::<Worker>() + SPARE);
+        let worker = if enough { workers::create(flavor, flags, cpu) } else { None };
+        let worker = worker.ok_or(libc::ENOMEM)?;
         match set(flavor, cpu, worker) {
             Ok(()) => {}
             Err(error) => {

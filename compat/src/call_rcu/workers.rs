@@ -166,20 +166,17 @@ pub(super) fn start_where_needed(flavor: Flavor) {
     }
 }
 
-/// `create_call_rcu_data`.
-pub(super) fn create(flavor: Flavor, flags: c_ulong, cpu: c_int) -> *const Worker {
+/// A worker of C's own; none if the system gives it no thread.
+pub(super) fn create(flavor: Flavor, flags: c_ulong, cpu: c_int) -> Option<*const Worker> {
     let worker = Worker::new(flavor, flags, cpu);
     let mut entry = Entry::new(Arc::clone(&worker));
     let mut entries = lock();
     if !entry.start() {
-        fatal(format_args!(
-            "{}_create_call_rcu_data(): pthread_create fails: out of memory, or too many threads",
-            flavor.name()
-        ));
+        return None;
     }
     entries.push(entry);
     // C's own, until it frees it.
-    Arc::into_raw(worker)
+    Some(Arc::into_raw(worker))
 }
 
 /// `call_rcu_data_free`.
@@ -374,7 +371,7 @@ mod tests {
     fn a_child_has_no_worker_but_the_default_one() {
         let flavor = Flavor::called(Flavor::Mb.index() as c_uint);
         let number = flavor.index() as c_uint;
-        let made = create(flavor, 0, -1);
+        let made = create(flavor, 0, -1).unwrap();
         let worker = Arc::downgrade(&find(&mut lock(), made).unwrap().worker);
         forks::quiescence_urcu_call_rcu_before_fork(number);
         let status = in_child(|| {

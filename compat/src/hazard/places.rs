@@ -3,7 +3,7 @@
 //! A place is made once and stays; it is in use by one `hazard_pointer` of C++, kept by a thread
 //! for its next one, or free. All of them are in one list, which only grows.
 
-use std::alloc::{Layout, alloc};
+use std::alloc::{Layout, alloc_zeroed};
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -67,10 +67,11 @@ fn find() -> Option<&'static Place> {
     all().find(free).inspect(|_| _ = FREE.fetch_sub(1, Relaxed))
 }
 
-/// A new one; none if there is no memory.
+/// A new one; none if there is no memory. Zeroed memory, since only that may be wanting: see
+/// `memory`.
 fn make() -> Option<&'static Place> {
     // SAFETY: of more than no bytes.
-    let memory = unsafe { alloc(Layout::new::<Place>()) }.cast::<Place>();
+    let memory = unsafe { alloc_zeroed(Layout::new::<Place>()) }.cast::<Place>();
     if memory.is_null() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Misuse is named, and ends the process: each case in one of its own.
+//! Misuse is named, and ends the process: each case in one of its own. What liburcu survives is in `regressions`.
 
 use std::thread;
 
@@ -21,7 +21,7 @@ const CASES: [Case; 25] = [
         "by a thread that is not registered",
     ),
     (
-        "leave inside",
+        "debug leave inside",
         || {
             register(MEMB);
             read_lock(MEMB);
@@ -42,7 +42,7 @@ const CASES: [Case; 25] = [
     ("self bp", || inside_own_section(BP), "urcu_bp_synchronize_rcu() inside"),
     ("self signal", || inside_own_section(SIGNAL), "urcu_signal_synchronize_rcu() inside"),
     (
-        "unknown",
+        "debug unknown",
         || {
             read_lock(MEMB);
             quiescence_urcu_synchronize(MEMB)

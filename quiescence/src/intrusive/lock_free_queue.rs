@@ -14,7 +14,6 @@
 //! Layout, and what is written when, are those of liburcu's `cds_lfq_rcu`, of which Desnoyers is the author: C programs
 //! have either side inlined, and so the dummies are `malloc`'s.
 
-use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
 use std::mem::offset_of;
 use std::ptr::{self, NonNull};
@@ -111,12 +110,21 @@ struct Dummy {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Dummy>() == 40 && offset_of!(Dummy, head) == 16);
 
+/// A queue cannot be without its dummy, and its operations have no error to return.
+#[cold]
+fn out_of_memory(bytes: usize) -> ! {
+    eprintln!(
+        "quiescence: out of memory: {bytes} bytes for a queue's dummy node are not to be had"
+    );
+    std::process::abort()
+}
+
 impl Dummy {
     fn allocate(queue: *const LockFreeQueue) -> *mut SharedNode {
         // SAFETY: nothing is asked of the caller.
         let memory = unsafe { libc::malloc(size_of::<Self>()) }.cast::<Self>();
         if memory.is_null() {
-            handle_alloc_error(Layout::new::<Self>());
+            out_of_memory(size_of::<Self>());
         }
         let node = SharedNode { is_dummy: 1, ..SharedNode::new() };
         // SAFETY: memory of this size, aligned for anything.

@@ -1,0 +1,85 @@
+//! Where liburcu goes on, or returns an error, the process was ended.
+
+use std::path::PathBuf;
+
+use xtask::needs;
+
+use crate::program::{aborts, compile, run, scratch, succeeds};
+
+const FLAVORS: [&str; 5] = ["memb", "mb", "signal", "bp", "qsbr"];
+
+/// A program, compiled for each flavour.
+fn for_each_flavor(source: &str, mut then: impl FnMut(&str, PathBuf)) {
+    let directory = scratch(source.trim_end_matches(".c"));
+    for flavor in FLAVORS {
+        let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
+        let library = format!("-lurcu-{flavor}");
+        let options = [define.as_str(), &library, "-lurcu-cds", "-lurcu-common"];
+        then(flavor, compile(&directory, source, flavor, &options));
+    }
+}
+
+/// Each is named once, however often it is made, and nothing comes of it; with `QUIESCENCE_DEBUG=1` it aborts.
+#[test]
+fn a_mistake_that_liburcu_survives_ends_the_process() {
+    if !needs::met(&[]) {
+        return;
+    }
+    let mistakes = [
+        ("barrier", "barrier() inside a read-side critical section"),
+        ("unlock", "rcu_read_unlock() outside a read-side critical section"),
+        ("unregister", "unregister_thread() inside a read-side critical section"),
+        (
+            "unregistered",
+            "synchronize_rcu() in a read-side critical section of a thread that is not",
+        ),
+    ];
+    for_each_flavor("tolerated.c", |flavor, program| {
+        for (mistake, named) in mistakes {
+            // A thread of bp is registered by its section, and stays so: it would wait for itself.
+            if flavor == "bp" && mistake.starts_with("unregister") {
+                continue;
+            }
+            let output = run(&program, &[&mistake], &[]);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{flavor} {mistake}: {}\n{said}", output.status);
+            // In QSBR there are no sections.
+            if flavor == "qsbr" {
+                assert_eq!(said, "", "{mistake}");
+                continue;
+            }
+            assert_eq!(said.matches(named).count(), 1, "{flavor} {mistake}: {said}");
+            assert_eq!(said.lines().count(), 1, "{flavor} {mistake}: {said}");
+            let said = aborts(&run(&program, &[&mistake], &[("QUIESCENCE_DEBUG", "1")]));
+            assert!(said.contains("liburcu (quiescence): "), "{flavor} {mistake}: {said}");
+        }
+    });
+}
+
+#[test]
+fn a_call_without_memory_that_has_an_error_to_return_ends_the_process() {
+    if !needs::met(&[]) {
+        return;
+    }
+    for_each_flavor("memory.c", |_, program| {
+        for call in ["defer_register", "create_all", "set_cpu", "table"] {
+            assert_eq!(succeeds(&program, &[&call]), "ok\n");
+        }
+    });
+}
+
+/// The language's own words told a C program nothing, and came twice.
+#[test]
+fn the_want_of_memory_is_named_in_the_words_of_the_language() {
+    if !needs::met(&[]) {
+        return;
+    }
+    for_each_flavor("memory.c", |flavor, program| {
+        for call in ["call_rcu", "create", "barrier"] {
+            let said = aborts(&run(&program, &[&call], &[]));
+            assert!(said.starts_with("liburcu (quiescence): "), "{flavor} {call}: {said}");
+            assert!(said.contains("out of memory"), "{flavor} {call}: {said}");
+            assert_eq!(said.lines().count(), 1, "{flavor} {call}: {said}");
+        }
+    });
+}
