@@ -5,7 +5,7 @@
 //! back. A test that does not end in time has noticed as well, which the table says. What nothing notices is a fault of
 //! the tests, and so is a change that does not compile: the command fails.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
@@ -14,7 +14,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use crate::compat::root;
@@ -109,22 +109,17 @@ impl Run {
             }
             return Ok(());
         }
-        let tree = Tree::copied(&root)?;
-        tree.must_pass(&chosen)?;
+        let mut tree = Tree::copied(&root)?;
         println!("| promise | what is broken | test that noticed | how |\n|---|---|---|---|");
         let mut missed = Vec::new();
         for mutation in &chosen {
-            let how = tree.broken_by(mutation)?;
+            let (is_noticed, how) = tree.broken_by(mutation)?;
             let (promise, what) = (&mutation.promise, &mutation.what);
-            println!(
-                "| {promise} | {what} (`{}`) | `{}` | {} |",
-                mutation.file,
-                mutation.cited(),
-                how.as_deref().unwrap_or("**not noticed**")
-            );
+            let (file, test) = (&mutation.file, mutation.cited());
+            println!("| {promise} | {what} (`{file}`) | `{test}` | {how} |");
             std::io::stdout().flush()?;
-            if how.is_none() {
-                missed.push(format!("{promise}: {what}"));
+            if !is_noticed {
+                missed.push(format!("{promise}: {what}: {how}"));
             }
         }
         ensure!(missed.is_empty(), "not noticed:\n{}", missed.join("\n"));
@@ -192,6 +187,8 @@ impl Mutation {
 struct Tree {
     path: PathBuf,
     target: PathBuf,
+    /// Tests that have been seen to pass as the tree is.
+    pass: BTreeSet<String>,
 }
 
 impl Tree {
@@ -220,26 +217,19 @@ impl Tree {
                 fs::remove_file(&there)?;
             }
         }
-        Ok(Self { path, target })
+        Ok(Self { path, target, pass: BTreeSet::new() })
     }
 
-    /// Runs each of the tests as it is: one that fails already notices nothing.
-    fn must_pass(&self, chosen: &[&Mutation]) -> Result<()> {
-        // One of each test: they differ in what is broken.
-        let tests: BTreeMap<_, _> =
-            chosen.iter().map(|one| ((&one.test, &one.environment), one)).collect();
-        for mutation in tests.values() {
+    /// Whether the test has noticed the mutation, and how; or why it cannot have.
+    fn broken_by(&mut self, mutation: &Mutation) -> Result<(bool, String)> {
+        // First as it is: one that fails already notices nothing.
+        if !self.pass.contains(&mutation.test) {
             say::begun(&format!("{} as it is", mutation.cited()));
             match self.test(mutation)? {
-                Outcome::Passed => {}
-                other => bail!("{} fails as it is: {other:?}", mutation.cited()),
-            }
+                Outcome::Passed => self.pass.insert(mutation.test.clone()),
+                other => return Ok((false, format!("**fails as it is:** {other:?}"))),
+            };
         }
-        Ok(())
-    }
-
-    /// How the test has noticed the mutation; none if it has not.
-    fn broken_by(&self, mutation: &Mutation) -> Result<Option<String>> {
         say::begun(&format!("{}: {}", mutation.promise, mutation.what));
         let path = self.path.join(&mutation.file);
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -248,14 +238,15 @@ impl Tree {
         fs::write(&path, text)?;
         let (attempt, outcome) = outcome?;
         let how = match outcome {
-            Outcome::Passed => return Ok(None),
+            Outcome::Passed => return Ok((false, String::from("**not noticed**"))),
             Outcome::Failed(said) => said,
             Outcome::Hung => format!("hangs: ended after {} s", mutation.timeout_s),
             Outcome::DoesNotCompile(said) => {
-                bail!("{}: {}: does not compile:\n{said}", mutation.promise, mutation.what)
+                eprintln!("{said}");
+                return Ok((false, String::from("**does not compile**")));
             }
         };
-        Ok(Some(if attempt == 1 { how } else { format!("{how} (in run {attempt})") }))
+        Ok((true, if attempt == 1 { how } else { format!("{how} (in run {attempt})") }))
     }
 
     /// Runs the test as often as it may be, until it does not pass; and says in which run that was.
