@@ -449,6 +449,20 @@ quiescence::domain! {
 }
 
 #[test]
+fn domains_made_at_run_time_are_apart() {
+    let (stalled, other) = (Domain::new(), Domain::new());
+    beside_a_section(&stalled, |leave| {
+        let cookie = stalled.start();
+        other.synchronize();
+        other.retire(Box::new(7)).unwrap();
+        other.barrier();
+        assert!(!stalled.poll(cookie), "its own section holds it up");
+        leave();
+        stalled.wait(cookie);
+    });
+}
+
+#[test]
 fn declared_domains_are_apart() {
     let zones = Domain::of(Zones);
     let serial = Rcu::new_in(1, zones);

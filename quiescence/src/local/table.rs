@@ -197,7 +197,9 @@ impl Table {
         let place = locals.find_or_insert(core, handle);
         let Locals { all, watched, .. } = &mut *locals;
         let local = all.at_mut(place);
-        watched.add(local);
+        if local.watched == NOWHERE {
+            watched.add(local);
+        }
         f(local)
     }
 

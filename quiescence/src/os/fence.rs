@@ -229,6 +229,7 @@ mod imp {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::*};
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -252,9 +253,11 @@ mod tests {
     }
 
     /// A reader stores a word and loads another, with a light fence between; an updater the other way round, with
-    /// `updaters`. Returns how often neither has seen the other's store.
+    /// `updaters`: so often, or for two seconds where the threads have little of the processors. Returns how often neither
+    /// has seen the other's store.
     fn missed(rounds: u64, updaters: impl Fn()) -> u64 {
-        let [x, y, seen, reader, updater] = [const { Word(AtomicU64::new(0)) }; 5];
+        let [x, y, seen, reader, updater, stop] = [const { Word(AtomicU64::new(0)) }; 6];
+        let deadline = Instant::now() + Duration::from_secs(2);
         let far: Vec<Word> = (0..8_192).map(|_| Word::default()).collect();
         let cell = Cell::new();
         let mut missed = 0;
@@ -276,6 +279,9 @@ mod tests {
                     }
                     seen.0.store(y.0.load(Relaxed), Relaxed);
                     meet(&reader, &updater);
+                    if stop.0.load(Relaxed) == round {
+                        break;
+                    }
                 }
             });
             for round in 1..=rounds {
@@ -286,8 +292,15 @@ mod tests {
                 y.0.store(round, Relaxed);
                 updaters();
                 let found = x.0.load(Relaxed);
+                let is_last = Instant::now() >= deadline;
+                if is_last {
+                    stop.0.store(round, Relaxed); // before the two meet
+                }
                 meet(&updater, &reader);
                 missed += u64::from(found != round && seen.0.load(Relaxed) != round);
+                if is_last {
+                    break;
+                }
             }
         });
         missed
