@@ -102,6 +102,7 @@ unsafe fn retire_slowly<K: AnyKind, T: Send + 'static>(kind: &K, object: *mut T,
     }
     // SAFETY: by the contract; it has been charged.
     unsafe { add_boxed(kind, queue, object, amount.bytes) };
+    leave_to_worker(kind, queue);
 }
 
 /// Adds a charged object that came from a box. Its number of bytes stands beside it only where it is not its size.
@@ -211,7 +212,8 @@ pub(crate) fn retire<K: AnyKind, P: Retire>(
 ) -> Result<(), Refused<P>> {
     let (value, amount) = retire::note(value);
     let queue = local::objects(kind.core(), || kind.handle());
-    if !queue.is_some_and(|queue| queue.purse().take(amount)) {
+    let paid = queue.is_some_and(|queue| queue.purse().take(amount));
+    if !paid {
         match make_room(kind, queue, amount, waits) {
             Room::Charged => {}
             Room::Waited => {
@@ -225,6 +227,9 @@ pub(crate) fn retire<K: AnyKind, P: Retire>(
         }
     }
     add_value(kind, queue, value, amount.bytes);
+    if !paid {
+        leave_to_worker(kind, queue);
+    }
     Ok(())
 }
 
@@ -236,6 +241,7 @@ pub(crate) fn retire_over<P: Retire>(handle: &Handle, value: P) {
         admit_over(handle, queue, amount);
     }
     add_value(handle, queue, value, amount.bytes);
+    leave_to_worker(handle, queue);
 }
 
 fn add_value<K: AnyKind, P: Retire>(kind: &K, queue: Option<&Queue>, value: P, bytes: u64) {
@@ -438,15 +444,34 @@ fn admit(core: &Core, queue: Option<&Queue>, object: Amount) -> bool {
     }
 }
 
-/// Admits an object over the limit; a section that the thread is in has it settle that when it ends.
+/// Admits an object or a closure over the limit. If it is the thread's to settle, a section that the thread is in has it do
+/// that when it ends; else it is to be [left to the worker](leave_to_worker) when it has been added.
 fn admit_over(core: &Core, queue: Option<&Queue>, object: Amount) {
     match queue {
         Some(queue) => {
             queue.purse().borrow(core, object);
             local::note_debt(core);
-            local::make_overdue();
+            if is_settled_here(core, queue) {
+                local::make_overdue();
+            }
         }
         None => core.admit_over(object),
+    }
+}
+
+/// Whether what goes over the limit in this queue is settled by its thread, which waits for it. Not in a sleepable domain: the
+/// thread may be in a section of it, of which nobody knows. Nor closures: the thread may hold a lock that one of them wants.
+fn is_settled_here(core: &Core, queue: &Queue) -> bool {
+    queue.contents() == Contents::Objects && !core.is_sleepable()
+}
+
+/// Has the worker run what has just been added over the limit, if it is the worker's to run. Here, and not when the section
+/// ends: that takes no lock [D-3].
+fn leave_to_worker<K: AnyKind>(kind: &K, queue: Option<&Queue>) {
+    let core = kind.core();
+    if queue.is_some_and(|queue| queue.purse().allowance().owes() && !is_settled_here(core, queue))
+    {
+        worker::hurry(&kind.handle());
     }
 }
 
@@ -483,8 +508,11 @@ fn settle(core: &Core, queue: Option<&Queue>) -> bool {
     is_over
 }
 
-/// A section has ended on a thread that has gone over the limit: settles that, once it is in no section at all
-/// and in no callback.
+/// A section has ended on a thread that has gone over the limit with an object: settles that, once it is in no section at
+/// all and in no callback, unless others have made room meanwhile.
+///
+/// **Invariant [D-3]: nothing else waits, locks or runs a drop where a section ends.** This does because objects that are
+/// replaced in sections have no other place to wait in: who does nothing but that would go over the limit each time.
 #[cold]
 pub(crate) fn settle_debts() {
     if chaos::mutant(Mutant::NoSettle) {
@@ -493,12 +521,9 @@ pub(crate) fn settle_debts() {
     if place() != Place::Outside || std::thread::panicking() {
         return local::make_overdue();
     }
-    for (handle, queue, debt) in local::debtors() {
-        match debt {
-            Contents::Objects if !handle.is_sleepable() => _ = settle(&handle, Some(&queue)),
-            // Not waited for: this thread may be in a section of a sleepable domain, of which nobody knows; or hold a
-            // lock that the closure wants. No second one is admitted.
-            Contents::Objects | Contents::Closures => _ = worker::hurry(&handle),
+    for (handle, queue) in local::debtors() {
+        if is_settled_here(&handle, &queue) && queue.purse().owes(&handle) {
+            settle(&handle, Some(&queue));
         }
     }
 }

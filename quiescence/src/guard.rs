@@ -29,7 +29,9 @@ pub unsafe trait Section<K: AnyKind> {
 /// A read-side critical section; it ends when the guard is dropped.
 ///
 /// What [`Rcu::load`](crate::Rcu::load) hands out under it stays valid as long as the guard lives.
-/// Guards nest, in any order of dropping. A guard belongs to its thread. A guard that is leaked
+/// Guards nest, in any order of dropping. To drop one is wait-free, but for a thread that has retired an object over the
+/// domain's limit in the section ([`Domain::retire`]): the drop of its outermost guard waits for a grace period then, and
+/// drops objects that the thread has retired. A guard belongs to its thread. A guard that is leaked
 /// with [`std::mem::forget`] is a section that never ends: sound, but every later grace period of
 /// the domain waits for ever.
 #[must_use = "the section ends when the guard is dropped"]
@@ -58,7 +60,7 @@ unsafe impl<K: AnyKind> Section<K> for Guard<'_, K> {
 /// loads from it, and one load of a word that changes once in a grace period; no atomic
 /// read-modify-write, and no fence instruction where the kernel has `membarrier(2)`; a full fence
 /// each way elsewhere. The section that a sleeping updater waits for last wakes it, by a system
-/// call. The first call of a thread registers it, which takes a lock and may allocate.
+/// call. A thread that retires in its sections may wait where the outermost one ends: see [`Guard`]. The first call of a thread registers it, which takes a lock and may allocate.
 ///
 /// # Panics
 /// If sections are nested 2^32 deep.

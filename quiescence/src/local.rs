@@ -343,15 +343,13 @@ pub(crate) fn has_debts() -> bool {
 }
 
 /// The domains in which the thread has gone over the limit, and its queues there.
-pub(crate) fn debtors() -> Vec<(Handle, Arc<Queue>, Contents)> {
+pub(crate) fn debtors() -> Vec<(Handle, Arc<Queue>)> {
     let Some(table) = Table::existing() else { return Vec::new() };
     let mut locals = table.locals();
     let owing = locals.debtors().flat_map(|local| {
-        let queues = [(&local.objects, Contents::Objects), (&local.closures, Contents::Closures)];
-        queues.into_iter().filter_map(|(queue, debt)| {
-            let queue = queue.as_ref().filter(|queue| queue.purse().allowance().owes())?;
-            Some((local.core.upgrade()?, Arc::clone(queue), debt))
-        })
+        let queues = local.objects.iter().chain(&local.closures);
+        let owing = queues.filter(|queue| queue.purse().allowance().owes());
+        owing.filter_map(|queue| Some((local.core.upgrade()?, Arc::clone(queue))))
     });
     owing.collect()
 }

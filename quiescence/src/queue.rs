@@ -295,6 +295,11 @@ impl Queue {
 
     // ---- the one who adds -----------------------------------------------------------------------
 
+    /// What it is for.
+    pub(crate) fn contents(&self) -> Contents {
+        self.contents
+    }
+
     /// What its thread may still add. The owner's.
     pub(crate) fn purse(&self) -> &Purse {
         &self.own.0.purse

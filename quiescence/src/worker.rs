@@ -379,6 +379,40 @@ mod tests {
         }
     }
 
+    /// A thread that has gone over the limit with a closure, or in a sleepable domain, has left that to the worker when it added
+    /// it: the end of its section takes no lock, not that of the worker either, which another thread holds here.
+    #[test]
+    fn the_end_of_a_section_does_not_wait_for_the_workers_lock() {
+        let (domain, srcu) = (Domain::new(), crate::Srcu::new());
+        let mut tuning = domain.tuning();
+        tuning.objects_max = 1;
+        domain.tune(tuning);
+        srcu.tune(tuning);
+        let (sender, ended) = mpsc::channel();
+        let (inside, held) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let guard = domain.read();
+                for _ in 0..2 {
+                    domain.call(|| ()).unwrap(); // the second is one over the limit
+                    drop(srcu.try_retire(Box::new(7))); // as well
+                }
+                inside.wait();
+                held.wait();
+                drop(guard);
+                sender.send(()).unwrap();
+            });
+            inside.wait();
+            let lock = hold();
+            held.wait();
+            let ended = ended.recv_timeout(Duration::from_secs(60));
+            drop(lock);
+            ended.expect("the section has ended");
+        });
+        domain.barrier();
+        srcu.barrier();
+    }
+
     /// A domain in which a callback waits that the worker thread does not hear of.
     fn with_callback(builder: Builder) -> Domain {
         let domain = builder.build();

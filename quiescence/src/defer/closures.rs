@@ -2,7 +2,7 @@
 
 use grace::limit::{Amount, Place};
 
-use super::{add, admit, admit_over, close_if_full, place, settle};
+use super::{add, admit, admit_over, close_if_full, leave_to_worker, place, settle};
 use crate::chaos::{self, Mutant};
 use crate::kind::{self, AnyKind};
 use crate::local::{self, Own, Sections};
@@ -30,6 +30,7 @@ pub(crate) fn call<K: AnyKind, F: FnOnce() + Send + 'static>(
     } else if due && let Some(queue) = queue {
         tend_closures(kind, queue);
     }
+    leave_to_worker(kind, queue);
     Ok(())
 }
 
@@ -52,6 +53,7 @@ fn call_in_any_case<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F, pa
         let queue = local::closures(kind.core(), || kind.handle());
         admit_over(kind.core(), queue, amount);
         add_closure(kind, queue, refused.into_inner(), amount.bytes);
+        leave_to_worker(kind, queue);
     }
 }
 

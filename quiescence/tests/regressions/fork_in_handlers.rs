@@ -1,12 +1,13 @@
 //! Forks and waits in places where the caller does not expect them.
 
-use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Barrier, OnceLock, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use quiescence::{ArcCell, PerCpuPath, Snapshot};
 
-use crate::common::{again_in_time, role};
+use crate::common::{again_in_time, domain_with_limit, role};
 
 /// Children of one run.
 const CHILDREN: u32 = 40;
@@ -69,7 +70,7 @@ fn store_in_child(places: &'static Places) -> ! {
         assert_eq!((*places.cell.load(), places.snapshot.load()), (value, [value; 40]));
     };
     store(2);
-    let other = std::thread::spawn(move || (3..20).for_each(store));
+    let other = thread::spawn(move || (3..20).for_each(store));
     let whole = other.join().is_ok();
     store(20);
     // SAFETY: ends the child without running anything of the parent's.
@@ -123,4 +124,34 @@ fn a_section_that_is_forgotten_is_noticed() {
     let environment = [("QUIESCENCE_PERCPU", "portable"), ("REMOVED", "NoStandIn")];
     let output = again_in_time(TEST, "parent", &environment);
     assert!(!output.status.success(), "nobody noticed");
+}
+
+/// One that has gone over the limit in a section waits where the section ends, unless others have made room by then.
+#[test]
+fn the_end_of_a_section_waits_for_nothing_where_others_have_made_room() {
+    let domain = domain_with_limit(1, 1 << 30);
+    let (sender, ended) = mpsc::channel();
+    let (over, roomy) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        let reader = domain.read(); // who waited would wait for this one
+        scope.spawn(|| {
+            let guard = domain.read();
+            domain.retire(Box::new(1)).unwrap();
+            domain.retire(Box::new(2)).unwrap(); // over the limit
+            assert!(domain.retire(Box::new(3)).is_err(), "and no second one");
+            over.wait();
+            roomy.wait();
+            drop(guard);
+            sender.send(()).unwrap();
+        });
+        over.wait();
+        let mut tuning = domain.tuning();
+        tuning.objects_max = 100;
+        domain.tune(tuning);
+        roomy.wait();
+        let in_time = ended.recv_timeout(Duration::from_secs(60));
+        drop(reader);
+        in_time.expect("the section has ended");
+    });
+    domain.barrier();
 }
