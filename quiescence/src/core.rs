@@ -31,6 +31,8 @@ use crate::engine::Settings;
 #[cfg(not(loom))]
 use crate::lane::Lanes;
 use crate::limit::Charge;
+#[cfg(not(loom))]
+use crate::os::stack::Alternate;
 use crate::os::sync::{
     self, AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, const_unless_loom,
 };
@@ -318,12 +320,19 @@ impl Core {
     /// Enters a reader of the calling thread.
     pub(crate) fn register(&self, owner: usize, sort: Sort) -> &Slot {
         fence::chosen(); // before the first reader, never after
-        let slot = sync::lock(&self.registry).register(self, owner, sort);
+        #[cfg(not(loom))]
+        let alternate = Alternate::of_this_thread(); // a system call: before the lock
+        let mut registry = sync::lock(&self.registry);
+        let slot = registry.register(self, owner, sort);
+        // SAFETY: the registry never gives slots back while `self` lives.
+        let slot = unsafe { &*slot };
+        #[cfg(not(loom))]
+        slot.set_alternate(alternate);
+        drop(registry);
         // A full fence beside the lock [GP-5]: a reader that a scan or an `Alone` did not see sees
         // what was published before them.
         fence::full();
-        // SAFETY: the registry never gives slots back while `self` lives.
-        unsafe { &*slot }
+        slot
     }
 
     /// Enters a reader of the calling thread whose slot is its program's.
@@ -333,8 +342,13 @@ impl Core {
     #[cfg(not(loom))]
     pub(crate) unsafe fn register_at(&self, slot: *const Slot, owner: usize, sort: Sort) {
         fence::chosen();
+        let alternate = Alternate::of_this_thread();
+        let mut registry = self.registry_with_room();
         // SAFETY: by the contract.
-        unsafe { self.registry_with_room().register_at(slot, self, owner, sort) };
+        unsafe { registry.register_at(slot, self, owner, sort) };
+        // SAFETY: by the contract.
+        unsafe { &*slot }.set_alternate(alternate);
+        drop(registry);
         fence::full(); // as in `register` [GP-5]
     }
 

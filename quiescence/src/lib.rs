@@ -54,8 +54,8 @@
 //! the sections of other threads allow.
 //!
 //! In the environment, `QUIESCENCE_FENCES=portable` does without `membarrier(2)` (see [`Fences`]);
-//! `QUIESCENCE_PERCPU=portable` without restartable sequences, `restartable` has them beside a debugger as well (see
-//! [`per_cpu_path`]);
+//! `QUIESCENCE_PERCPU=portable` without restartable sequences, `restartable` has them beside a debugger
+//! as well (see [`per_cpu_path`]);
 //! `QUIESCENCE_STATS=1` has the process serve its [`Statistics`] to its own user, for `rcu top`;
 //! `QUIESCENCE_LIMIT_BYTES` and others say what domains begin with (see [`Tuning`]);
 //! `QUIESCENCE_STALL_SIGNAL` is about the stacks in reports of stalls (see [`set_stall_hook`]). Probes are in

@@ -67,9 +67,10 @@ pub(crate) struct Slot {
 }
 
 // SAFETY: the atomics are for everybody; `core` is set once, before the slot is first handed out;
-// `references` is touched by the owning thread only; `index`, `owner`, `thread`, `alternate`, `sort`, `relays` and
-// `station` are touched under the registry's lock only, but that the owner reads `sort` and `relays` without it:
-// those are written when the slot is handed out, and then not until the owner has given it back.
+// `references` is touched by the owning thread only; `index`, `owner`, `thread`, `alternate`,
+// `sort`, `relays` and `station` are touched under the registry's lock only, but that the owner reads
+// `sort` and `relays` without it: those are written when the slot is handed out, and then not until
+// the owner has given it back.
 unsafe impl Sync for Slot {}
 // SAFETY: as above; slots are created by one thread and owned by others in turn, each hand-over
 // going through the registry's lock.
@@ -438,10 +439,13 @@ impl Slot {
     /// The calling thread is the owner, and has this id now.
     pub(crate) fn note_thread(&self) {
         #[cfg(not(loom))]
-        {
-            self.thread.set(crate::os::thread::id());
-            self.alternate.set(Alternate::of_this_thread());
-        }
+        self.thread.set(crate::os::thread::id());
+    }
+
+    /// Says which alternate signal stack the owner has. Under the registry's lock.
+    #[cfg(not(loom))]
+    pub(crate) fn set_alternate(&self, alternate: Alternate) {
+        self.alternate.set(alternate);
     }
 
     /// The alternate signal stack that the owner had when it registered.

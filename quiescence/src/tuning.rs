@@ -207,8 +207,8 @@ struct Defaults {
     lazy_ns: u64,
     stall_after_ns: u64,
     stall_after_expedited_ns: u64,
-    /// Of either urgency. Programs that were compiled against liburcu have not asked for reports, and cannot
-    /// tune; and much in them is expedited that they do not mind to wait for.
+    /// Of either urgency. Programs that were compiled against liburcu have not asked for reports,
+    /// and cannot tune; and much in them is expedited that they do not mind to wait for.
     stall_after_foreign_ns: u64,
 }
 

@@ -2,11 +2,11 @@
 /*
  * A reader that runs in a section while main waits for a grace period.
  *
- * stall_reports barrier			rcu_barrier, for 600 ms
- * stall_reports reader-blocks			all real-time signals are taken by a signalfd; until a report has come
- * stall_reports reader-does-not-block		the same, but in the reader, which lets them in
- * stall_reports handler			a report with a stack comes; then the program handles the signal itself
- * stall_reports no-alternate-stack		a reader near the end of its stack
+ * stall_reports barrier		rcu_barrier, for 600 ms
+ * stall_reports reader-blocks		a signalfd takes all real-time signals; until a report
+ * stall_reports reader-does-not-block	the same, but the reader lets them in
+ * stall_reports handler		after a report with a stack it handles the signal itself
+ * stall_reports no-alternate-stack	a reader near the end of its stack
  *
  * Reports are read from standard error here, and written to standard output.
  */

@@ -1,22 +1,24 @@
 //! The stack of another thread of this process, taken by a signal.
 //!
-//! The caller names the thread in a request and sends it a real-time signal. The handler, in that thread, finds
-//! its request, writes the instruction pointers of its frames down, and says so. A signal that comes late finds
-//! no request, or one of another thread, and does nothing. One thread asks at a time: the reporter of stalls.
+//! The caller names the thread in a request and sends it a real-time signal. The handler, in that
+//! thread, finds its request, writes the instruction pointers of its frames down, and says so. A
+//! signal that comes late finds no request, or one of another thread, and does nothing. One thread
+//! asks at a time: the reporter of stalls.
 //!
-//! Which signal that is, and whether it may be sent, is in [`signal`]. A system call that it interrupts is
-//! restarted (`SA_RESTART`), but for those that Linux never restarts (`poll`, `epoll_wait`, `nanosleep` and others
-//! of `signal(7)`), which fail with `EINTR` as after any signal. So the reporter does not ask foreign readers that
-//! sleep.
+//! Which signal that is, and whether it may be sent, is in `stack/signal.rs`. A system call that it
+//! interrupts is restarted (`SA_RESTART`), but for those that Linux never restarts (`poll`,
+//! `epoll_wait`, `nanosleep` and others of `signal(7)`), which fail with `EINTR` as after any
+//! signal. So the reporter does not ask foreign readers that sleep.
 //!
-//! **Invariant: the signal takes no room on a stack of the program's.** A thread may be at the end of its stack, or
-//! on a small one (a coroutine's), and the system tells the stack pointer of a thread only while that sleeps. So the
-//! handler runs on the thread's *alternate* stack ([`alternate`]); and a thread that had none of sufficient size when
-//! it registered is not asked.
+//! **Invariant: the signal takes no room on a stack of the program's.** A thread may be at the end
+//! of its stack, or on a small one (a coroutine's), and the system tells the stack pointer of a
+//! thread only while that sleeps. So the handler runs on the thread's *alternate* stack
+//! (`stack/alternate.rs`); and a thread that had none of sufficient size when it registered is not
+//! asked.
 //!
 //! **What the handler may do.** It neither allocates nor takes a lock: frames are found by
-//! `_Unwind_Backtrace`, which asks glibc's `_dl_find_object` (2.35 or later, looked for at run time) for
-//! the tables of each. It keeps `errno`.
+//! `_Unwind_Backtrace`, which asks glibc's `_dl_find_object` (2.35 or later, looked for at run
+//! time) for the tables of each. It keeps `errno`.
 
 use std::fmt;
 
@@ -26,7 +28,8 @@ use std::fmt;
 pub enum StackMissing {
     /// The library was compiled without the feature `stacks`.
     NotCompiledIn,
-    /// The system is not Linux with glibc 2.35 or later, or the system did not tell the thread's id.
+    /// The system is not Linux with glibc 2.35 or later, or the system did not tell the thread's
+    /// id.
     Unsupported,
     /// `QUIESCENCE_STALL_SIGNAL` is `off`.
     TurnedOff,
@@ -34,12 +37,13 @@ pub enum StackMissing {
     NoSignalFree,
     /// The thread blocks the signal of this number.
     SignalBlocked(i32),
-    /// The program has given the signal of this number, which was free when the first stack was wanted, another
-    /// handler or disposition since. No stack is taken in this process any more.
+    /// The program has given the signal of this number, which was free when the first stack was
+    /// wanted, another handler or disposition since. No stack is taken in this process any more.
     SignalTaken(i32),
-    /// The thread has no alternate signal stack (`sigaltstack(2)`) on which the signal could be handled, or one that
-    /// is too small, or it is on that already. On its own stack there might be too little room. Threads that Rust's
-    /// standard library has made, and the first thread of a Rust program, have one.
+    /// The thread has no alternate signal stack (`sigaltstack(2)`) on which the signal could be
+    /// handled, or one that is too small, or it is on that already. On its own stack there might be
+    /// too little room. Threads that Rust's standard library has made, and the first thread of a
+    /// Rust program, have one.
     NoAlternateStack,
     /// The thread did not answer within 100 ms: it is stopped, or gets no processor.
     NoAnswer,
@@ -49,8 +53,9 @@ pub enum StackMissing {
     SectionEnded,
     /// Stacks of other hold-outs have been taken, and these were enough.
     EnoughTaken,
-    /// The thread did not run. It is one of a program that was compiled against liburcu and does not know of the
-    /// signal, which may end the call it sleeps in with `EINTR`: such threads are asked only while they run.
+    /// The thread did not run. It is one of a program that was compiled against liburcu and does
+    /// not know of the signal, which may end the call it sleeps in with `EINTR`: such threads are
+    /// asked only while they run.
     Asleep,
 }
 
@@ -77,9 +82,9 @@ impl fmt::Display for StackMissing {
 
 impl std::error::Error for StackMissing {}
 
-/// The instruction pointers of a thread's frames, innermost first: the first is where it was interrupted,
-/// the others are where their callees return to. At most [`FRAMES_MAX`]. `alternate` is what the thread found when
-/// it registered. For one caller at a time.
+/// The instruction pointers of a thread's frames, innermost first: the first is where it was
+/// interrupted, the others are where their callees return to. At most [`FRAMES_MAX`]. `alternate`
+/// is what the thread found when it registered. For one caller at a time.
 pub(crate) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, StackMissing> {
     if thread == 0 { Err(StackMissing::Unsupported) } else { imp::take(thread, alternate) }
 }

@@ -92,7 +92,8 @@ pub(crate) fn blocks(thread: u32, signal: i32) -> bool {
     imp::blocks(thread, signal)
 }
 
-/// Signals that some thread of this process blocks which does not block everything: bit 0 is signal 1.
+/// Signals that some thread of this process blocks which does not block everything: bit 0 is
+/// signal 1.
 #[cfg_attr(not(feature = "stacks"), allow(dead_code))]
 pub(crate) fn blocked_apart() -> u64 {
     imp::blocked_apart()
@@ -211,8 +212,8 @@ fn parse_blocked(status: &[u8]) -> Option<u64> {
     u64::from_str_radix(set.trim(), 16).ok()
 }
 
-/// Whether a thread with these signals blocked is one that is to handle none, as those of libraries are: that says
-/// nothing about what the program uses signals for.
+/// Whether a thread with these signals blocked is one that is to handle none, as those of libraries
+/// are: that says nothing about what the program uses signals for.
 #[cfg(target_os = "linux")]
 fn blocks_everything(blocked: u64) -> bool {
     // By the signals that programs use most.
@@ -228,8 +229,8 @@ fn blocks_everything(blocked: u64) -> bool {
     numbers.iter().all(|number| blocked >> (number - 1) & 1 != 0)
 }
 
-/// The stack pointer from `/proc/PID/task/TID/syscall`: `CALL ARGUMENTS... SP PC`, or `-1 SP PC`, in hexadecimal; or
-/// `running`.
+/// The stack pointer from `/proc/PID/task/TID/syscall`: `CALL ARGUMENTS... SP PC`, or `-1 SP PC`, in
+/// hexadecimal; or `running`.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 fn parse_call(call: &str) -> Option<usize> {
     let pointer = call.split_ascii_whitespace().rev().nth(1)?.strip_prefix("0x")?;

@@ -1,10 +1,11 @@
 //! Whether another process traces this one: a debugger, `strace`, `rr`.
 //!
-//! Asked while the path of per-CPU words is chosen (`os/percpu.rs`), perhaps in a signal handler: it neither
-//! allocates nor locks, and leaves `errno` as it is.
+//! Asked while the path of per-CPU words is chosen (`os/percpu.rs`), perhaps in a signal handler:
+//! it neither allocates nor locks, and leaves `errno` as it is.
 
-/// Whether the process's first thread or the calling thread is traced. `false` where the system does not say, and
-/// where the tracer is in a PID namespace outside this one's, in which it has no number.
+/// Whether the process's first thread or the calling thread is traced. `false` where the system
+/// does not say, and where the tracer is in a PID namespace outside this one's, in which it has no
+/// number.
 pub(crate) fn is_attached() -> bool {
     imp::is_attached()
 }

@@ -11,39 +11,40 @@ pub type StallHook = Arc<dyn Fn(&StallReport) + Send + Sync>;
 
 static HOOK: Mutex<Option<StallHook>> = Mutex::new(None);
 
-/// Has `hook` called with every report of a stalled grace period in this process, in place of the hook
-/// before. By default reports are printed to standard error.
+/// Has `hook` called with every report of a stalled grace period in this process, in place of the
+/// hook before. By default reports are printed to standard error.
 ///
 /// A grace period is reported when hold-outs have been waited for longer than
 /// [`Tuning::stall_after`](crate::Tuning::stall_after) (or
-/// [`stall_after_expedited`](crate::Tuning::stall_after_expedited)), and again each time that its age has
-/// doubled; as long as somebody waits for it, polls it, or has callbacks that wait. Nobody looks at one
-/// that nobody wants; and one that has ended by the time when its report is complete, with stacks and
-/// names, is counted ([`Statistics::stalls`](crate::Statistics::stalls)), not reported. A limit that is changed
-/// meanwhile counts from the next look on.
+/// [`stall_after_expedited`](crate::Tuning::stall_after_expedited)), and again each time that its
+/// age has doubled; as long as somebody waits for it, polls it, or has callbacks that wait. Nobody
+/// looks at one that nobody wants; and one that has ended by the time when its report is complete,
+/// with stacks and names, is counted ([`Statistics::stalls`](crate::Statistics::stalls)), not
+/// reported. A limit that is changed meanwhile counts from the next look on.
 ///
-/// # Progress and cost
-/// The hook is called on a thread of its own, one report after the other. If it panics, that is counted
-/// and the next report is made all the same; while it blocks, reports wait, up to 64, and then are
-/// counted as lost. Grace periods wait for it in no case, so it may wait for them. A program without a
-/// stall pays one look at the clock for each time that an updater goes to sleep. The first report with a stack
-/// reads the program's symbols: it may come a second later, and not at all if the process ends first.
+/// # Progress and cost The hook is called on a thread of its own, one report after the other. If it
+/// panics, that is counted and the next report is made all the same; while it blocks, reports wait,
+/// up to 64, and then are counted as lost. Grace periods wait for it in no case, so it may wait for
+/// them. A program without a stall pays one look at the clock for each time that an updater goes to
+/// sleep. The first report with a stack reads the program's symbols: it may come a second later,
+/// and not at all if the process ends first.
 ///
-/// # Signals
-/// A stalled thread is sent a real-time signal for its stack: the first one of `SIGRTMIN+1` and up that the
-/// program neither handles nor blocks in some threads only, as for `signalfd` and `sigwait`.
-/// `QUIESCENCE_STALL_SIGNAL` in the environment names another one, or is `off`. It is not sent to a thread
-/// that blocks it, nor once the program has changed its disposition.
+/// # Signals A stalled thread is sent a real-time signal for its stack: the first one of
+/// `SIGRTMIN+1` and up that the program neither handles nor blocks in some threads only, as for
+/// `signalfd` and `sigwait`. `QUIESCENCE_STALL_SIGNAL` in the environment names another one, or is
+/// `off`. It is not sent to a thread that blocks it, nor once the program has changed its
+/// disposition.
 ///
-/// It takes no room on the thread's stack, of which there may be little left: it is handled on the alternate
-/// signal stack that the thread has (`sigaltstack(2)`), as threads of Rust's standard library do. A thread that
-/// had none, or too small a one, when it registered as a reader is reported without a stack. So a thread must not
-/// give its alternate stack up later, or replace it by one of less than 8 KiB and what a signal takes
-/// (`AT_MINSIGSTKSZ`), nor stay in sections on it, in handlers of its own.
+/// It takes no room on the thread's stack, of which there may be little left: it is handled on the
+/// alternate signal stack that the thread has (`sigaltstack(2)`), as threads of Rust's standard
+/// library do. A thread that had none, or too small a one, when it registered as a reader is
+/// reported without a stack. So a thread must not give its alternate stack up later, or replace it
+/// by one of less than 8 KiB and what a signal takes (`AT_MINSIGSTKSZ`), nor stay in sections on
+/// it, in handlers of its own.
 ///
 /// System calls that Linux never restarts after a signal (`poll`, `epoll_wait` and others, see
-/// `signal(7)`) fail with `EINTR` in that thread. Programs that were compiled against liburcu know nothing of
-/// this: their threads ([`foreign`](crate::foreign)) are sent it only when they run.
+/// `signal(7)`) fail with `EINTR` in that thread. Programs that were compiled against liburcu know
+/// nothing of this: their threads ([`foreign`](crate::foreign)) are sent it only when they run.
 ///
 /// ```
 /// quiescence::set_stall_hook(|report| {
@@ -58,8 +59,8 @@ pub fn set_stall_hook(hook: impl Fn(&StallReport) + Send + Sync + 'static) {
     drop(before); // user code, which runs without the lock
 }
 
-/// Takes the hook away, and answers it: from now on reports are printed to standard error. `None` if that
-/// was so before. A call of the hook that is under way goes on.
+/// Takes the hook away, and answers it: from now on reports are printed to standard error. `None`
+/// if that was so before. A call of the hook that is under way goes on.
 pub fn take_stall_hook() -> Option<StallHook> {
     sync::lock(&HOOK).take()
 }
@@ -70,8 +71,8 @@ pub(super) fn call(report: &StallReport) {
     match hook {
         Some(hook) => hook(report),
         None => {
-            // In one piece, so that no other output comes between. Where it cannot be written there is
-            // nobody to tell.
+            // In one piece, so that no other output comes between. Where it cannot be written there
+            // is nobody to tell.
             let text = format!("{report}\n");
             let _ = std::io::stderr().lock().write_all(text.as_bytes());
         }

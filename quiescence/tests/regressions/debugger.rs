@@ -1,7 +1,7 @@
 //! A debugger that stops threads inside restartable sequences.
 //!
-//! A call that it makes in such a thread has the kernel forget the sequence, which then goes on in its midst. So a
-//! process that is traced when it chooses its path does without sequences.
+//! A call that it makes in such a thread has the kernel forget the sequence, which then goes on in
+//! its midst. So a process that is traced when it chooses its path does without sequences.
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,7 +22,8 @@ fn again(test: &str, role: &str) -> Command {
     command
 }
 
-/// Starts it traced by the calling thread from its first instruction on, and lets it run to its end.
+/// Starts it traced by the calling thread from its first instruction on, and lets it run to its
+/// end.
 fn succeeds_under_a_tracer(mut command: Command) -> bool {
     let traced = || {
         // SAFETY: has no pointers.

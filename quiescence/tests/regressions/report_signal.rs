@@ -14,7 +14,8 @@ use quiescence::{Domain, Holdout, StackMissing, StallReport, ThreadState};
 
 use crate::common::{again, role};
 
-/// Whether this is the process for the test, which the reports of others do not come into. Else runs it.
+/// Whether this is the process for the test, which the reports of others do not come into. Else
+/// runs it.
 fn is_child(test: &str) -> bool {
     if role().is_some() {
         return true;
@@ -74,8 +75,8 @@ fn register(domain: &Domain) {
     drop(domain.read());
 }
 
-/// Has `reader` run, on a thread, beside a grace period that waits for the section in which it calls the function that
-/// it is given; until a report is of such a holdout as `wanted`.
+/// Has `reader` run, on a thread, beside a grace period that waits for the section in which it
+/// calls the function that it is given; until a report is of such a holdout as `wanted`.
 fn beside_reports(
     pastime: Pastime,
     reader: impl FnOnce(&Domain, &dyn Fn()) + Send,
@@ -276,7 +277,8 @@ fn set_handler(signal: c_int, handler: usize, flags: c_int) {
 static IN_HANDLER: AtomicPtr<&dyn Fn()> = AtomicPtr::new(ptr::null_mut());
 
 extern "C" fn handle(_: c_int) {
-    // SAFETY: what the test stores before it raises the signal; it lives until the handler has returned.
+    // SAFETY: what the test stores before it raises the signal; it lives until the handler has
+    // returned.
     let section = unsafe { *IN_HANDLER.load(Acquire) };
     section();
 }
@@ -352,7 +354,8 @@ fn the_signal_takes_less_than_it_has_to_have() {
     }
 }
 
-// ---- the program's own signals ----------------------------------------------------------------------
+// ---- the program's own signals
+// ----------------------------------------------------------------------
 
 /// What `signal` does in this process.
 fn handler_of(signal: c_int) -> usize {
@@ -369,8 +372,8 @@ extern "C" fn count(_: c_int) {
     HANDLED.fetch_add(1, Relaxed);
 }
 
-/// It is free when the first stack is taken, and the program handles it from then on; or sets its default, which
-/// is to end the process.
+/// It is free when the first stack is taken, and the program handles it from then on; or sets its
+/// default, which is to end the process.
 #[test]
 fn a_report_sent_the_signal_to_a_handler_that_the_program_had_installed_meanwhile() {
     if is_child("a_report_sent_the_signal_to_a_handler_that_the_program_had_installed_meanwhile") {
@@ -388,8 +391,8 @@ fn a_report_sent_the_signal_to_a_handler_that_the_program_had_installed_meanwhil
     }
 }
 
-/// A program that takes signals by `signalfd` or `sigwait` blocks them, in those threads at least that are to take
-/// them; their disposition is the default.
+/// A program that takes signals by `signalfd` or `sigwait` blocks them, in those threads at least
+/// that are to take them; their disposition is the default.
 #[test]
 fn a_report_took_a_signal_that_the_program_waits_for() {
     if is_child("a_report_took_a_signal_that_the_program_waits_for") {
@@ -415,7 +418,8 @@ fn a_report_took_a_signal_that_the_program_waits_for() {
     }
 }
 
-// ---- when they begin --------------------------------------------------------------------------------
+// ---- when they begin
+// --------------------------------------------------------------------------------
 
 #[test]
 fn programs_compiled_against_liburcu_were_reported_to_after_200_ms() {

@@ -1,22 +1,24 @@
 //! Where the handler runs: the alternate signal stack that a thread has already.
 //!
-//! Rust's standard library gives one to each of its threads, of 8 KiB or, if that is more, of as much as the system says
-//! that a signal takes. A thread is given none by us: a program's own handlers would then run on it.
+//! Rust's standard library gives one to each of its threads, of 8 KiB or, if that is more, of as
+//! much as the system says that a signal takes. A thread is given none by us: a program's own
+//! handlers would then run on it.
 //!
-//! A thread looks when it registers as a reader, since nobody else can. **What is not noticed**: that the program takes
-//! the stack away later, or replaces it by a smaller one; and that a thread runs, not sleeps, on its alternate
-//! stack, in a section of a handler of the program's.
+//! A thread looks when it registers as a reader, since nobody else can. **What is not noticed**:
+//! that the program takes the stack away later, or replaces it by a smaller one; and that a thread
+//! runs, not sleeps, on its alternate stack, in a section of a handler of the program's.
 
 use super::Alternate;
 
-/// Bytes for the handler, behind the kernel's frame. It takes 2 KiB (a test measures that); the unwinder of another
-/// release may take more.
+/// Bytes for the handler, behind the kernel's frame. It takes 2 KiB (a test measures that); the
+/// unwinder of another release may take more.
 const HANDLER: usize = 4 << 10;
 
 /// The name in the auxiliary vector of what a signal takes.
 const AT_MINSIGSTKSZ: libc::c_ulong = 51;
 
-/// What the kernel's frame takes at most where the system does not say, and on x86-64 without the tiles of AMX.
+/// What the kernel's frame takes at most where the system does not say, and on x86-64 without the
+/// tiles of AMX.
 const FRAME: usize = 4 << 10;
 
 /// The calling thread's alternate stack, while it is not on it.
@@ -32,7 +34,8 @@ pub(in super::super) fn of_this_thread() -> Alternate {
     Alternate { start: found.ss_sp.addr(), bytes: found.ss_size }
 }
 
-/// Whether the signal can be handled on this stack by a thread that sleeps with its stack pointer there, or runs.
+/// Whether the signal can be handled on this stack by a thread that sleeps with its stack pointer
+/// there, or runs.
 pub(super) fn has_room(stack: Alternate, sleeps_at: Option<usize>) -> bool {
     let is_on_it = |pointer: usize| pointer.wrapping_sub(stack.start) <= stack.bytes;
     stack.bytes >= frame_max() + HANDLER && !sleeps_at.is_some_and(is_on_it)
@@ -44,7 +47,8 @@ fn frame_max() -> usize {
     let told = unsafe { libc::getauxval(AT_MINSIGSTKSZ) } as usize;
     match told {
         0 => FRAME,
-        // The system counts the tiles of AMX, 8 KiB, which a process has to ask for before it has any.
+        // The system counts the tiles of AMX, 8 KiB, which a process has to ask for before it has
+        // any.
         _ if cfg!(target_arch = "x86_64") && told > FRAME && !may_have_tiles() => FRAME,
         _ => told,
     }

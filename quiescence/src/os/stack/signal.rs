@@ -1,12 +1,14 @@
-//! The signal: the first one from `SIGRTMIN+1` that the program does not use when the first stack is wanted.
+//! The signal: the first one from `SIGRTMIN+1` that the program does not use when the first stack
+//! is wanted.
 //!
-//! A signal is used if it has a handler or is ignored; and if some thread blocks it which does not block everything:
-//! that is how `signalfd` and `sigwait` are prepared. `QUIESCENCE_STALL_SIGNAL` in the environment names another
-//! signal, or is `off`; what is neither, or a signal that has a handler already, is complained of then.
+//! A signal is used if it has a handler or is ignored; and if some thread blocks it which does not
+//! block everything: that is how `signalfd` and `sigwait` are prepared. `QUIESCENCE_STALL_SIGNAL`
+//! in the environment names another signal, or is `off`; what is neither, or a signal that has a
+//! handler already, is complained of then.
 //!
-//! The handler is installed once. The program may install its own over it later: so it is looked for before each
-//! signal, and none is sent to a handler of the program's, nor where the default would end the process. (Between the
-//! look and the signal a program may still do that.)
+//! The handler is installed once. The program may install its own over it later: so it is looked
+//! for before each signal, and none is sent to a handler of the program's, nor where the default
+//! would end the process. (Between the look and the signal a program may still do that.)
 
 use std::ptr;
 use std::sync::atomic::AtomicI32;
@@ -109,12 +111,14 @@ fn install(signal: c_int) -> bool {
     }
 }
 
-/// Sets what a signal does, if `new` says so; answers what it did before, if there is such a signal.
+/// Sets what a signal does, if `new` says so; answers what it did before, if there is such a
+/// signal.
 fn action(signal: c_int, new: Option<&libc::sigaction>) -> Option<libc::sigaction> {
     // SAFETY: plain data, for which zero is a value.
     let mut old: libc::sigaction = unsafe { std::mem::zeroed() };
     let new = new.map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: `new` is null or an action whose handler lives for ever, or one that was there before;
+    // SAFETY: `new` is null or an action whose handler lives for ever, or one that was there
+    // before;
     // `old` is written.
     (unsafe { libc::sigaction(signal, new, &raw mut old) } == 0).then_some(old)
 }
