@@ -273,7 +273,7 @@ mod tests {
         for most in [4, 9, 40, 700] {
             let mut table = ByDomain::new();
             let mut map = BTreeMap::new();
-            for step in 0..20_000_u64 {
+            for step in 0..if cfg!(miri) { 300 } else { 20_000_u64 } {
                 let domain = address(next(most));
                 // Mostly growing, then mostly shrinking.
                 if next(10) < if step / 2_000 % 2 == 0 { 6 } else { 3 } {
@@ -306,6 +306,7 @@ mod tests {
 
     /// However many there are, a look-up compares a few entries: of those that are there, and of those that are not.
     #[test]
+    #[cfg_attr(miri, ignore = "tens of thousands of entries")]
     fn a_look_up_among_twenty_thousand_takes_a_few_steps() {
         let table = filled(20_000);
         let steps = |range: std::ops::Range<usize>| -> (usize, usize) {
@@ -321,6 +322,7 @@ mod tests {
     /// One entry is removed without a walk: the entries that are touched are those in its run of the index. Memory
     /// comes back as the table empties, and what is left is still found.
     #[test]
+    #[cfg_attr(miri, ignore = "tens of thousands of entries")]
     fn memory_goes_back_as_entries_do() {
         let mut table = filled(20_000);
         let most = table.bytes();

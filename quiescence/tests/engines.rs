@@ -44,7 +44,7 @@ fn a_grace_period_waits_for_readers_of_both_kinds() {
             began.wait();
             let cookie = domain.start();
             for turn in 1..=2 {
-                for _ in 0..1_000 {
+                for _ in 0..if cfg!(miri) { 10 } else { 1_000 } {
                     assert!(!domain.poll(cookie), "{engine}: both readers are inside");
                 }
                 leave.store(turn, Release);
@@ -146,7 +146,7 @@ fn a_relay_passes_over_whoever_is_away() {
     let stop = AtomicBool::new(false);
     let registered = Barrier::new(21);
     thread::scope(|scope| {
-        for number in 0..20 {
+        for number in 0..if cfg!(miri) { 3 } else { 20 } {
             let (domain, stop, registered) = (&domain, &stop, &registered);
             scope.spawn(move || {
                 let mut reader = domain.qsbr();

@@ -344,6 +344,7 @@ fn a_head_is_pushed_again_by_its_function() {
 
 /// What is over the limit is never refused; who may waits for room, and only so long.
 #[test]
+#[cfg_attr(miri, ignore = "naps by the tick: too slow")]
 fn the_limit_slows_down_and_refuses_nothing() {
     let domain = common::domain_with_limit(100, 1 << 30);
     let lane = Arc::new(Lane::new(&domain, Wakes::Runner));

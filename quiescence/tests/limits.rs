@@ -101,7 +101,7 @@ fn an_updater_waits_at_the_limit_and_exceeds_it_by_no_object() {
     beside_a_section(&domain, |leave| {
         thread::scope(|scope| {
             let updater = scope.spawn(|| {
-                for _ in 0..rounds(1_000, 50) {
+                for _ in 0..rounds(1_000, 20) {
                     domain.retire(Box::new(Counted::new(&live))).unwrap();
                 }
             });

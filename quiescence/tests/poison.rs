@@ -90,16 +90,19 @@ fn look<R>(pages: usize, f: impl FnOnce(&Domain) -> R) {
     assert_eq!((poisoned, untouched), expected);
 }
 
+/// Pages of each test.
+const PAGES: usize = if cfg!(miri) { 3 } else { 300 };
+
 #[test]
 fn retired_objects_are_poisoned_after_their_drop() {
-    look(300, |domain| (0..300).for_each(|_| domain.retire(Box::new(Page::new())).unwrap()));
+    look(PAGES, |domain| (0..PAGES).for_each(|_| domain.retire(Box::new(Page::new())).unwrap()));
 }
 
 #[test]
 fn replaced_values_are_poisoned_too() {
-    look(300, |domain| {
+    look(PAGES, |domain| {
         let value = Rcu::new_in(Page::new(), domain.clone());
-        (0..300).for_each(|_| value.store(Page::new()));
+        (0..PAGES).for_each(|_| value.store(Page::new()));
         value // whose last page is not retired
     });
 }

@@ -55,14 +55,21 @@ fn unregister_rseq() {
         static __rseq_offset: isize;
     }
     let area: usize;
+    #[cfg(target_arch = "x86_64")]
     // SAFETY: the first word of the thread's block is its own address (x86-64's ABI).
     unsafe {
         std::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) area, options(nostack, readonly))
     };
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads the register that the thread's block is found by.
+    unsafe {
+        std::arch::asm!("mrs {}, tpidr_el0", out(reg) area, options(nostack, nomem))
+    };
+    const SIGNATURE: u32 = if cfg!(target_arch = "x86_64") { 0x5305_3053 } else { 0xd428_bc00 };
     // SAFETY: glibc's constant.
     let area = area.wrapping_add_signed(unsafe { __rseq_offset });
     // SAFETY: unregisters what glibc registered; nobody else looks at it. If it was not registered, nothing is done.
-    unsafe { libc::syscall(libc::SYS_rseq, area, 32, 1, 0x5305_3053) };
+    unsafe { libc::syscall(libc::SYS_rseq, area, 32, 1, SIGNATURE) };
 }
 
 #[test]

@@ -413,6 +413,7 @@ mod tests {
 
     /// It was a list that was searched from its beginning: 95 us a read in the last of 20,000 domains.
     #[test]
+    #[cfg_attr(miri, ignore = "thousands of domains")]
     fn the_last_of_many_domains_is_found_in_a_few_steps() {
         apart(|| {
             let domains: Vec<_> = (0..5_000).map(|_| Domain::new()).collect();
@@ -426,6 +427,7 @@ mod tests {
 
     /// To see whether it is in a section, a thread went through all its domains, at every ninth retirement.
     #[test]
+    #[cfg_attr(miri, ignore = "thousands of domains")]
     fn sections_are_found_without_going_through_all_domains() {
         apart(|| {
             let domains: Vec<_> = (0..2_000).map(|_| Domain::new()).collect();
@@ -471,7 +473,8 @@ mod tests {
     #[test]
     fn lists_of_a_table_follow_its_entries() {
         apart(|| {
-            let mut domains: Vec<_> = (0..64).map(|_| Domain::new()).collect();
+            let many = if cfg!(miri) { 12 } else { 64 };
+            let mut domains: Vec<_> = (0..many).map(|_| Domain::new()).collect();
             domains.iter().for_each(|domain| drop(domain.read()));
             let mut random = 7_u64;
             while let Some(last) = domains.pop() {
