@@ -27,7 +27,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use quiescence::foreign;
 
 use crate::flavor::Flavor;
-use crate::removed;
 
 /// What an object begins with that may be protected.
 #[derive(Debug)]
@@ -162,9 +161,7 @@ fn look() -> usize {
     }
     // Each reader has said by now what it protects, or its second load sees that the object is
     // unlinked [HP-1].
-    if !removed::is("hazard fence") {
-        foreign::heavy_fence();
-    }
+    foreign::heavy_fence();
     places::for_each_protected(|protected| {
         if let Some(object) = mine.take(protected) {
             // SAFETY: in no list of ours any more.
