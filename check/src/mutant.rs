@@ -168,6 +168,12 @@ mutants! {
         "Readers load the pointer with relaxed order and without a dependency.";
     NobodyIsNotified "nobody-is-notified" Stuck "two-updaters" Both []
         "A driver that completes or leaves wakes nobody.";
+    SupersededDriverReports "superseded-driver-reports" Unsafe "hand-over" Both []
+        "A superseded driver reports what it has found.";
+    SupersededDriverMarks "superseded-driver-marks" Stuck "hand-over" Both []
+        "A superseded driver scans and marks hold-outs.";
+    MarksOutliveTheirDriver "marks-outlive-their-driver" Stuck "hand-over" Both []
+        "Whoever takes over leaves the marks of the superseded driver, and does not wake it.";
 }
 
 impl Mutant {

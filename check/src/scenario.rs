@@ -84,6 +84,8 @@ pub enum Op {
     RequestInBackground,
     /// Waits until the request is served, driving the machine if nobody does.
     Wait,
+    /// The same; the first time that another thread drives, takes its place.
+    WaitImpatiently,
     /// Drives the machine as far as is possible without waiting, if nobody does.
     Advance,
     /// The same at a tick, as the worker does.

@@ -3,7 +3,7 @@
 use crate::litmus;
 use crate::scenario::Op::{
     Advance, AdvanceAtTick, Free, Lock, Offline, Online, Poll, QuiescentState, Read, ReadAgain,
-    Register, Request, RequestInBackground, Store, Swap, Unlock, Unregister, Wait,
+    Register, Request, RequestInBackground, Store, Swap, Unlock, Unregister, Wait, WaitImpatiently,
 };
 use crate::scenario::{Op, Scenario, Thread};
 
@@ -279,6 +279,16 @@ fn sleepers() -> Vec<Scenario> {
             ],
         )
         .sleeping(),
+        Scenario::new(
+            "hand-over",
+            "a waiter takes the place of a driver, wherever that stands without a lock",
+            vec![
+                Thread::reader("reader", &SECTION),
+                Thread::other("driver", &[Request, Wait]),
+                Thread::other("waiter", &[Swap(1), Request, WaitImpatiently, Free]),
+            ],
+        )
+        .sleeping(),
     ]
 }
 
@@ -335,6 +345,16 @@ pub fn exhaustive() -> Vec<Scenario> {
                 Thread::reader("first", &joined(&[&SECTION, &[Unregister]])),
                 Thread::other("late", &[Register, Lock, Read, Unlock]),
                 updater(&[1]),
+            ],
+        )
+        .sleeping(),
+        Scenario::new(
+            "hand-over-two",
+            "both free what they have replaced",
+            vec![
+                reader("reader", 1),
+                Thread::other("driver", &swaps(&[1])),
+                Thread::other("waiter", &[Swap(2), Request, WaitImpatiently, Free]),
             ],
         )
         .sleeping(),

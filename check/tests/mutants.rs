@@ -25,7 +25,8 @@ fn harmless_mutants_are_harmless_in_every_scenario() {
     for fault in MUTANTS.iter().filter(|fault| fault.kind == Kind::Harmless) {
         assert_eq!(fault.models, Models::Neither);
         // The biggest are left to `examples/exhaustive`: the rest has every step in it.
-        let big = ["two-holdouts", "sleeping-updaters", "vanished", "stopped-half-way"];
+        let big =
+            ["two-holdouts", "sleeping-updaters", "hand-over", "vanished", "stopped-half-way"];
         for scenario in scenarios::quick().iter().filter(|scenario| !big.contains(&&*scenario.name))
         {
             let verdict = explore(scenario, Model::Weak, Some(fault.mutant), LIMIT);

@@ -11,7 +11,7 @@
 //! Wait Again: until a hold-out's word may have changed
 //! Wait Tick:  the same; if the grace period has not begun, or a tick is what advance came
 //!             with, at once; else advance stops
-//! Wait Sleep: registry's lock: wake = number of hold-outs (Relaxed);
+//! Wait Sleep: registry's lock: wake += number of hold-outs (Relaxed);
 //!                each hold-out: attention |= mark (Relaxed)
 //!             heavy fence                                                          [GP-6]
 //!             registry's lock: each hold-out's word (Acquire); if it has left:
@@ -19,6 +19,7 @@
 //!             until wake (Acquire) = 0: futex_wait(wake)                           [GP-7]
 //! Complete:   machine's lock held; completed = sequence (Release), notify          [GP-4]
 //! leave:      machine's lock held; nobody drives; notify
+//! any lock:   if another driver has taken over: give it back, and wait             [HO-1]
 //! ```
 //!
 //! A look after `Again` that finds the same hold-outs is left out: it changes nothing but the count
@@ -31,7 +32,7 @@ use grace::{Action, Cookie, Event, Hint, Number, Sequence, word};
 use super::{At, Outcome, Setup, Turn, World, members};
 use crate::memory::{Location, Lock, Memory};
 use crate::mutant::Mutant;
-use crate::scenario::Flavour;
+use crate::scenario::{Flavour, Op};
 
 /// How far a driver goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,13 +76,18 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Drive {
     until: Option<Until>,
+    /// The number of its term.
+    term: u8,
+    /// It has taken over, and has not carried out any action yet.
+    took_over: bool,
     looked: bool,
     /// Threads or slots still to be dealt with in the loop it is in.
     todo: u8,
 }
 
 impl Drive {
-    pub(super) const NONE: Self = Self { until: None, looked: false, todo: 0 };
+    pub(super) const NONE: Self =
+        Self { until: None, term: 0, took_over: false, looked: false, todo: 0 };
 }
 
 /// The bits that a mutant leaves of a number.
@@ -101,15 +107,43 @@ impl<M: Memory> World<M> {
     /// Under the machine's lock, which is held on.
     pub(super) fn begin_to_drive(&mut self, turn: &mut Turn<'_>, until: Until) -> Outcome {
         turn.tell(|| "becomes the driver".into());
-        self.driven = true;
-        self.threads[turn.me].drive = Drive { until: Some(until), ..Drive::NONE };
+        self.begin_term(turn, until, false);
         self.next_action(turn)
     }
 
+    /// Under the machine's lock.
+    pub(super) fn begin_term(&mut self, turn: &Turn<'_>, until: Until, took_over: bool) {
+        self.driven = true;
+        self.term += 1;
+        let term = self.term;
+        self.threads[turn.me].drive = Drive { until: Some(until), term, took_over, ..Drive::NONE };
+    }
+
+    /// Whether another driver has taken its place. Under the machine's lock or the registry's.
+    pub(super) fn is_superseded(&self, me: usize) -> bool {
+        self.threads[me].drive.term != self.term
+    }
+
+    /// Takes the registry's lock for a step of the driver's; `None` if it is held. `Some(false)` if another driver has
+    /// taken its place.
+    pub(super) fn lock_registry(&mut self, turn: &Turn<'_>) -> Option<bool> {
+        if self.registry.held_by.is_some() {
+            return None;
+        }
+        self.memory.lock(turn.me, Lock::Registry);
+        if self.is_superseded(turn.me) && !turn.is(Mutant::SupersededDriverMarks) {
+            self.memory.unlock(turn.me, Lock::Registry);
+            return Some(false);
+        }
+        self.registry.held_by = Some(turn.me as u8);
+        Some(true)
+    }
+
     /// Asks the machine what to do next; releases its lock unless that is done under it.
-    fn next_action(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    pub(super) fn next_action(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let me = turn.me;
         let drive = self.threads[me].drive;
+        self.threads[me].drive.took_over = false;
         let action = self.machine.poll();
         turn.tell(|| format!("{action:?}"));
         let step = match action {
@@ -126,6 +160,8 @@ impl<M: Memory> World<M> {
                 }
                 return self.report_event(turn, Event::Woken);
             }
+            // The driver before has waited; what for may have come.
+            Action::Wait(_) if drive.took_over => return self.report_event(turn, Event::Woken),
             // Before a grace period has begun a tick is all that is waited for.
             Action::Wait(Hint::Tick) if !self.machine.sequence().in_progress() => {
                 Step::Report(Event::Woken)
@@ -194,7 +230,9 @@ impl<M: Memory> World<M> {
                 self.goto_step(turn, if took { Step::CountDown } else { Step::SecondLook })
             }
             Step::CountDown => {
-                self.count_down(turn);
+                if self.count_down(turn) {
+                    self.wake_driver(); // a superseded one may sleep there still
+                }
                 self.goto_step(turn, Step::SecondLook)
             }
             Step::LoadWake => self.load_wake(turn),
@@ -217,6 +255,15 @@ impl<M: Memory> World<M> {
             return Outcome::Blocked;
         }
         self.memory.lock(turn.me, Lock::Machine);
+        if self.is_superseded(turn.me) && !turn.is(Mutant::SupersededDriverReports) {
+            turn.tell(|| "is superseded".into());
+            self.memory.unlock(turn.me, Lock::Machine);
+            self.threads[turn.me].drive = Drive::NONE;
+            return match self.op(turn.setup, turn.me) {
+                Some(Op::Advance | Op::AdvanceAtTick) => self.finish(turn.me),
+                _ => self.goto(turn.me, At::Begin),
+            };
+        }
         turn.tell(|| format!("reports {event:?}"));
         self.report_event(turn, event)
     }
@@ -330,11 +377,13 @@ impl<M: Memory> World<M> {
 
     fn scan_begin(&mut self, turn: &mut Turn<'_>, number: Number) -> Outcome {
         let me = turn.me;
-        if self.registry.held_by.is_some() {
-            return Outcome::Blocked;
+        match self.lock_registry(turn) {
+            None => return Outcome::Blocked,
+            Some(false) => {
+                return self.goto_step(turn, Step::Report(Event::Scanned { holdouts: 0 }));
+            }
+            Some(true) => {}
         }
-        self.memory.lock(me, Lock::Registry);
-        self.registry.held_by = Some(me as u8);
         let looks = if self.registry.pass == Some(number) {
             self.registry.holdouts
         } else {

@@ -166,6 +166,8 @@ struct ThreadState {
     cookie: Option<Cookie>,
     asleep: Option<Asleep>,
     drive: driver::Drive,
+    /// Whether it has taken another driver's place.
+    took_over: bool,
     variables: [u8; VARIABLES],
 }
 
@@ -192,6 +194,8 @@ pub(crate) struct World<M> {
     /// Who holds the machine's lock from one step to another.
     held_by: Option<u8>,
     driven: bool,
+    /// The number of the driver's term [HO-1].
+    term: u8,
     registry: Registry,
     freed: [bool; OBJECTS],
     threads: Vec<ThreadState>,
@@ -227,6 +231,7 @@ impl<M: Memory> World<M> {
                 cookie: None,
                 asleep: None,
                 drive: driver::Drive::NONE,
+                took_over: false,
                 variables: [NOT_LOADED; VARIABLES],
             });
         }
@@ -236,6 +241,7 @@ impl<M: Memory> World<M> {
             machine,
             held_by: None,
             driven: false,
+            term: 0,
             registry: Registry {
                 readers,
                 free: Vec::new(),
@@ -397,7 +403,7 @@ fn layout(scenario: &Scenario, number: grace::Number, sequence: Sequence) -> Lay
                 Op::Poll => loads(Location::Completed),
                 // Who stores must know what came before, as one who loads does.
                 Op::Get(at) | Op::Set(at, _) => loads(Location::Variable(*at)),
-                Op::Wait | Op::Advance | Op::AdvanceAtTick => {
+                Op::Wait | Op::WaitImpatiently | Op::Advance | Op::AdvanceAtTick => {
                     loads(Location::Wake);
                     (0..THREADS as u8).for_each(|slot| loads(Location::Word(slot)));
                 }

@@ -1,11 +1,12 @@
 //! The driver asleep: marks, second look, futex. The steps `Wait Sleep` of `driver`, which shows
-//! the transcription. Mirrors `Core::sleep` in `quiescence/src/core.rs`.
+//! the transcription. Mirrors `Core::sleep` in `quiescence/src/core.rs`, and `Core::take_over` in
+//! `quiescence/src/core/handover.rs`.
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use grace::{Event, word};
 
-use super::driver::{Step, cut};
+use super::driver::{Step, Until, cut};
 use super::reader::WAITED_FOR;
 use super::{Asleep, Outcome, Turn, World, members};
 use crate::memory::{Location, Lock, Memory};
@@ -27,15 +28,17 @@ impl<M: Memory> World<M> {
             turn.tell(|| "heavy fence, too early".into());
             return Outcome::Moved;
         }
-        if self.registry.held_by.is_some() {
-            return Outcome::Blocked;
+        match self.lock_registry(turn) {
+            None => return Outcome::Blocked,
+            Some(false) => return self.goto_step(turn, Step::Report(Event::Woken)),
+            Some(true) => {}
         }
-        self.memory.lock(me, Lock::Registry);
-        self.registry.held_by = Some(me as u8);
         let holdouts = self.registry.holdouts;
         *self.todo(me) = holdouts;
-        self.memory.store(me, Location::Wake, u64::from(holdouts.count_ones()), Relaxed);
-        turn.tell(|| format!("wake = {}", holdouts.count_ones()));
+        let add = |count: u64, by: u64| u64::from((count as u32).wrapping_add(by as u32));
+        let count = u64::from(holdouts.count_ones());
+        self.memory.update(me, Location::Wake, Relaxed, add, count);
+        turn.tell(|| format!("wake += {count}"));
         self.goto_step(turn, Step::Mark)
     }
 
@@ -67,11 +70,11 @@ impl<M: Memory> World<M> {
     }
 
     pub(super) fn second_look_begin(&mut self, turn: &mut Turn<'_>) -> Outcome {
-        if self.registry.held_by.is_some() {
-            return Outcome::Blocked;
+        match self.lock_registry(turn) {
+            None => return Outcome::Blocked,
+            Some(false) => return self.goto_step(turn, Step::Report(Event::Woken)),
+            Some(true) => {}
         }
-        self.memory.lock(turn.me, Lock::Registry);
-        self.registry.held_by = Some(turn.me as u8);
         *self.todo(turn.me) = self.registry.holdouts;
         turn.tell(|| "begins its second look".into());
         self.goto_step(turn, Step::SecondLook)
@@ -99,8 +102,37 @@ impl<M: Memory> World<M> {
         let order = if turn.is(Mutant::RelaxedWakeLoad) { Relaxed } else { Acquire };
         let left = self.memory.load(turn.me, Location::Wake, order, turn.choice);
         turn.tell(|| format!("load wake: {left}"));
-        let step = if left == 0 { Step::Report(Event::Woken) } else { Step::Sleep(left) };
+        let step = if left == 0 || self.is_superseded(turn.me) {
+            Step::Report(Event::Woken)
+        } else {
+            Step::Sleep(left)
+        };
         self.goto_step(turn, step)
+    }
+
+    /// Under the machine's lock, the registry's free: ends the term of the driver at work, takes its marks away and
+    /// wakes it. The registry's lock is held meanwhile; readers take their marks away without it.
+    pub(super) fn take_over(&mut self, turn: &mut Turn<'_>, until: Until) -> Outcome {
+        let me = turn.me;
+        turn.tell(|| "takes over".into());
+        self.memory.lock(me, Lock::Registry);
+        self.begin_term(turn, until, true);
+        if !turn.is(Mutant::MarksOutliveTheirDriver) {
+            let mut withdrawn = 0;
+            for slot in members(self.registry.holdouts) {
+                let (at, clear) = (Location::Attention(slot), |marks, mark: u64| marks & !mark);
+                let before = self.memory.update(me, at, AcqRel, clear, WAITED_FOR);
+                withdrawn += before & WAITED_FOR;
+            }
+            if withdrawn != 0 {
+                let subtract =
+                    |count: u64, by: u64| u64::from((count as u32).wrapping_sub(by as u32));
+                self.memory.update(me, Location::Wake, AcqRel, subtract, withdrawn);
+            }
+            self.wake_driver();
+        }
+        self.memory.unlock(me, Lock::Registry);
+        self.next_action(turn)
     }
 
     /// `futex_wait`: sleeps unless the value has changed.

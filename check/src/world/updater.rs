@@ -7,7 +7,8 @@
 //! request:   under the machine's lock: cookie = machine.request()          [GP-9]
 //! wait:      under the machine's lock: done if the cookie is done;
 //!            if nobody drives: become the driver (see `driver`);
-//!            else sleep on the condition variable of the lock, and again
+//!            else sleep on the condition variable of the lock, and again;
+//!            or if nobody holds the registry's lock, take over (see `sleeper`)     [HO-1]
 //! advance:   if the machine's lock is free, nobody drives and something is wanted:
 //!            become the driver, until something must be waited for; the worker's comes
 //!            with a tick
@@ -34,7 +35,7 @@ impl<M: Memory> World<M> {
             Op::Swap(object) | Op::Store(object) => self.publish(turn, object),
             Op::Request => self.request(turn, Urgency::Normal),
             Op::RequestInBackground => self.request(turn, Urgency::Background),
-            Op::Wait => self.wait(turn),
+            Op::Wait | Op::WaitImpatiently => self.wait(turn),
             Op::Advance => self.advance(turn, false),
             Op::AdvanceAtTick => self.advance(turn, true),
             Op::Poll => self.poll(turn),
@@ -107,13 +108,21 @@ impl<M: Memory> World<M> {
             self.memory.unlock(me, Lock::Machine);
             return self.finish(me);
         }
+        let until = driver::Until::Done(self.cookie(me));
+        if self.driven
+            && self.op(turn.setup, me) == Some(Op::WaitImpatiently)
+            && !self.threads[me].took_over
+            && self.registry.held_by.is_none()
+        {
+            self.threads[me].took_over = true;
+            return self.take_over(turn, until);
+        }
         if self.driven {
             turn.tell(|| "sleeps until the driver is done".into());
             self.threads[me].asleep = Some(Asleep::Turn);
             self.memory.unlock(me, Lock::Machine);
             return Outcome::Moved;
         }
-        let until = driver::Until::Done(self.cookie(me));
         self.begin_to_drive(turn, until)
     }
 

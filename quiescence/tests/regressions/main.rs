@@ -14,6 +14,7 @@ mod executors;
 mod owned_bytes;
 mod short_threads;
 mod many_domains;
+mod fairness;
 mod starved_driver;
 mod report_signal;
 mod debugger;
