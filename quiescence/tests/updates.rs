@@ -302,6 +302,23 @@ fn without_any_further_call_everything_is_freed() {
 }
 
 #[test]
+fn what_is_retired_waits_for_sections_that_had_begun() {
+    let domain = Domain::new();
+    let live = Arc::new(AtomicUsize::new(0));
+    beside_a_section(&domain, |leave| {
+        // The thread looks after its queue meanwhile, again and again.
+        for value in 0..1_000 {
+            domain.retire(Box::new(Counted::new(value, &live))).unwrap();
+        }
+        let in_time = live.load(SeqCst);
+        leave();
+        assert_eq!(in_time, 1_000, "freed while a section lasted that had begun before");
+    });
+    domain.barrier();
+    assert_eq!(live.load(SeqCst), 0);
+}
+
+#[test]
 #[cfg_attr(miri, ignore = "70,000 objects")]
 fn a_section_never_frees_and_retiring_inside_one_never_waits() {
     let domain = Domain::new();
@@ -430,10 +447,25 @@ fn a_section_of_another_domain_frees_nothing_either() {
 #[test]
 fn the_end_of_a_domain_frees_what_waits_in_it() {
     let live = Arc::new(AtomicUsize::new(0));
+    let fill = |domain: &Domain| {
+        for value in 0..100 {
+            domain.retire(Box::new(Counted::new(value, &live))).unwrap();
+            let captured = Counted::new(value, &live);
+            domain.call(move || drop(captured)).unwrap();
+        }
+    };
+    // One that the worker has not looked after, and would not for long.
     let domain = Domain::new();
-    for value in 0..100 {
-        domain.retire(Box::new(Counted::new(value, &live))).unwrap();
+    let mut tuning = domain.tuning();
+    tuning.lazy = std::time::Duration::from_secs(3_600);
+    domain.tune(tuning);
+    fill(&domain);
+    drop(domain);
+    while live.load(SeqCst) != 0 {
+        thread::yield_now(); // the worker may have had a handle just then, and ends it
     }
+    let domain = Domain::new();
+    fill(&domain);
     // An object that holds its own domain is no obstacle.
     struct Holder(#[allow(dead_code)] Domain, #[allow(dead_code)] Counted);
     domain.retire(Box::new(Holder(domain.clone(), Counted::new(100, &live)))).unwrap();
