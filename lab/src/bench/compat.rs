@@ -81,7 +81,7 @@ use Flavor::{Bp, Mb, Memb, Qsbr};
 const LOOP: (u64, u64) = (20_000_000, 5_000_000);
 const CALLS: (u64, u64) = (300_000, 100_000);
 
-static SCENES: [Scene; 17] = [
+static SCENES: [Scene; 19] = [
     scene("inlined/memb", "memb, inlined", PAIR, (Memb, "pair-inlined"), LOOP, 2),
     scene("inlined/mb", "mb, inlined", PAIR, (Mb, "pair-inlined"), (1_000_000, 300_000), 40),
     scene("inlined/qsbr", "qsbr, inlined", PAIR, (Qsbr, "pair-inlined"), LOOP, 1),
@@ -123,6 +123,22 @@ static SCENES: [Scene; 17] = [
         (Memb, "call-barrier"),
         (20, 10),
         10_000_000,
+    ),
+    scene(
+        "callbacks/shared-grace",
+        "qsbr, synchronize_rcu beside call_rcu with rcu_barrier",
+        WHOLE,
+        (Qsbr, "shared-grace"),
+        (500_000, 100_000),
+        1_000,
+    ),
+    scene(
+        "callbacks/shared-barrier",
+        "qsbr, call_rcu with rcu_barrier beside synchronize_rcu",
+        WHOLE,
+        (Qsbr, "shared-barrier"),
+        (500_000, 100_000),
+        1_000,
     ),
     scene(
         "callbacks/defer",

@@ -280,6 +280,64 @@ static double call_barrier(long amount)
 	return median;
 }
 
+/* Two kinds of waiters: this thread synchronizes, another one waits behind a callback of its own, again and again. */
+struct rivalry {
+	sem_t ready;
+	bool stop;
+	long barriers;
+};
+
+static void *call_and_wait(void *argument)
+{
+	struct rivalry *rivalry = argument;
+	struct object object;
+
+	rcu_register_thread();
+	sem_post(&rivalry->ready);
+	while (!__atomic_load_n(&rivalry->stop, __ATOMIC_RELAXED)) {
+		call_rcu(&object.head, nothing);
+		rcu_barrier();
+		rivalry->barriers++;
+	}
+	rcu_unregister_thread();
+	return NULL;
+}
+
+/* How many grace periods, or barriers, a second there are beside each other. */
+static double shared(long amount, bool barriers)
+{
+	struct rivalry rivalry = { .stop = false };
+	uint64_t began;
+	pthread_t other;
+	double took;
+
+	sem_init(&rivalry.ready, 0, 0);
+	if (pthread_create(&other, NULL, call_and_wait, &rivalry))
+		fail("no more threads");
+	rcu_thread_offline();
+	sem_wait(&rivalry.ready);
+	rcu_thread_online();
+	began = now_ns();
+	for (long each = 0; each < amount; each++)
+		synchronize_rcu();
+	took = now_ns() - began;
+	__atomic_store_n(&rivalry.stop, true, __ATOMIC_RELAXED);
+	rcu_thread_offline();
+	pthread_join(other, NULL);
+	rcu_thread_online();
+	return (barriers ? rivalry.barriers : amount) / took * 1e9;
+}
+
+static double shared_grace(long amount)
+{
+	return shared(amount, false);
+}
+
+static double shared_barrier(long amount)
+{
+	return shared(amount, true);
+}
+
 static void count_one(void *count)
 {
 	++*(long *)count;
@@ -416,6 +474,8 @@ static const struct {
 	{ "call-enqueue", call_enqueue },
 	{ "call-whole", call_whole },
 	{ "call-barrier", call_barrier },
+	{ "shared-grace", shared_grace },
+	{ "shared-barrier", shared_barrier },
 	{ "defer-whole", defer_whole },
 	{ "lfht-lookup", lfht_lookup },
 	{ "lfht-insert", lfht_insert },
