@@ -24,6 +24,8 @@ static REGISTRATIONS: [AtomicU32; FLAVORS] = [const { AtomicU32::new(0) }; FLAVO
 thread_local! {
     /// Whether the calling thread is.
     static REGISTERED: [Cell<bool>; FLAVORS] = const { [const { Cell::new(false) }; FLAVORS] };
+    /// The flavours, as bits, for which it has a queue.
+    static HAS_QUEUE: Cell<u8> = const { Cell::new(0) };
     /// Deferred functions that it is running, one inside the other.
     static RUNNING: Cell<u32> = const { Cell::new(0) };
 }
@@ -93,6 +95,9 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_defer_rcu(
     let Some(function) = function else {
         fatal(format_args!("{}_defer_rcu() of no function", flavor.name()));
     };
+    if !has_queue(flavor) {
+        memory::out_of_memory(QUEUE_BYTES);
+    }
     let call = Call { function, argument };
     if flavor.domain().domain().try_call(move || call.run()).is_err() {
         defer_at_the_limit(flavor, call);
@@ -115,6 +120,17 @@ fn defer_at_the_limit(flavor: Flavor, call: Call) {
 /// What the queue of a thread takes of memory at most, with what notices the end of the thread.
 const QUEUE_BYTES: usize = 65_536;
 
+/// Whether the calling thread has a queue: it is made, if there is memory.
+fn has_queue(flavor: Flavor) -> bool {
+    let bit = 1 << flavor.index();
+    let had = HAS_QUEUE.get() & bit != 0;
+    if !had && memory::is_there(QUEUE_BYTES) {
+        flavor.domain().make_queue();
+        HAS_QUEUE.set(HAS_QUEUE.get() | bit);
+    }
+    had || HAS_QUEUE.get() & bit != 0
+}
+
 /// `rcu_defer_register_thread`: -ENOMEM if there is no memory for what the thread will defer. Its
 /// queue is made here, so that `defer_rcu` finds it.
 #[unsafe(no_mangle)]
@@ -127,11 +143,10 @@ pub(crate) extern "C" fn quiescence_urcu_defer_register_thread(flavor: c_uint) -
              next time"
         ));
     }
-    if !memory::is_there(QUEUE_BYTES) {
+    if !has_queue(flavor) {
         set_registered(flavor, false);
         return -libc::ENOMEM;
     }
-    flavor.domain().make_queue();
     reader::attend_end();
     0
 }

@@ -75,7 +75,7 @@ fn the_want_of_memory_is_named_in_the_words_of_the_language() {
         return;
     }
     for_each_flavor("memory.c", |flavor, program| {
-        for call in ["call_rcu", "create", "barrier"] {
+        for call in ["call_rcu", "create", "barrier", "defer"] {
             let said = aborts(&run(&program, &[&call], &[]));
             assert!(said.starts_with("liburcu (quiescence): "), "{flavor} {call}: {said}");
             assert!(said.contains("out of memory"), "{flavor} {call}: {said}");

@@ -72,6 +72,8 @@ static int call(const char *name)
 		URCU(call_rcu)(&head, nothing);
 	else if (!strcmp(name, "create"))
 		URCU(create_call_rcu_data)(0, -1);
+	else if (!strcmp(name, "defer"))
+		URCU(defer_rcu)(deferred, NULL);
 	else if (!strcmp(name, "barrier"))
 		URCU(barrier)();
 	return 1;
