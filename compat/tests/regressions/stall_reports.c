@@ -79,10 +79,19 @@ static void section(void)
 	rcu_read_unlock();
 }
 
-/* With two KiB of the stack left, where that is wanted. */
+/* With two KiB of the stack left. */
+static __attribute__((noinline)) void section_near(const char *end)
+{
+	char here, *rest = alloca((size_t)(&here - end) - 2048);
+
+	*(volatile char *)rest = 1;
+	section();
+	*(volatile char *)rest = 2;
+}
+
 static void *reader(void *stack)
 {
-	if (is("handler")) {
+	if (!is("no-alternate-stack")) {
 		stack_t alternate = { .ss_size = 1 << 16 };
 
 		alternate.ss_sp = mmap(NULL, alternate.ss_size, PROT_READ | PROT_WRITE,
@@ -99,15 +108,10 @@ static void *reader(void *stack)
 	/* Whose addresses are looked up at the first call, which takes more than there will be. */
 	rcu_read_lock();
 	rcu_read_unlock();
-	if (is("no-alternate-stack")) {
-		char here, *rest = alloca((size_t)(&here - (char *)stack) - 2048);
-
-		*(volatile char *)rest = 1;
+	if (is("no-alternate-stack"))
+		section_near(stack);
+	else
 		section();
-		*(volatile char *)rest = 2;
-	} else {
-		section();
-	}
 	rcu_unregister_thread();
 	return NULL;
 }
@@ -149,13 +153,35 @@ static void until_reported(int reports, const char *words, const char *or_words)
 	memset(text, 0, length);
 }
 
-int main(int argc, char **argv)
+static pthread_t reading, updating;
+
+/* Has a reader hold up a grace period. Its stack has a page before it that cannot be touched. */
+static void start(void)
 {
 	const size_t bytes = 1 << 18;
-	pthread_t reading, updating;
 	pthread_attr_t attributes;
+	char *stack = mmap(NULL, 4096 + bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(stack != MAP_FAILED && !mprotect(stack, 4096, PROT_NONE));
+	stack += 4096;
+	CHECK(!pthread_attr_init(&attributes) && !pthread_attr_setstack(&attributes, stack, bytes));
+	inside = done = 0;
+	CHECK(!pthread_create(&reading, &attributes, reader, stack));
+	while (!__atomic_load_n(&inside, __ATOMIC_SEQ_CST))
+		usleep(100);
+	CHECK(!pthread_create(&updating, NULL, updater, NULL));
+}
+
+static void finish(void)
+{
+	__atomic_store_n(&done, 1, __ATOMIC_SEQ_CST);
+	CHECK(!pthread_join(updating, NULL) && !pthread_join(reading, NULL));
+}
+
+int main(int argc, char **argv)
+{
 	int ends[2], reports = -1, signals = -1;
-	char *stack;
 	sigset_t set = real_time();
 
 	CHECK(argc == 2);
@@ -170,16 +196,7 @@ int main(int argc, char **argv)
 		signals = signalfd(-1, &set, SFD_NONBLOCK);
 		CHECK(signals >= 0);
 	}
-	/* With a page before it that cannot be touched. */
-	stack = mmap(NULL, 4096 + bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	CHECK(stack != MAP_FAILED && !mprotect(stack, 4096, PROT_NONE));
-	stack += 4096;
-	CHECK(!pthread_attr_init(&attributes) && !pthread_attr_setstack(&attributes, stack, bytes));
-	CHECK(!pthread_create(&reading, &attributes, reader, stack));
-	while (!__atomic_load_n(&inside, __ATOMIC_SEQ_CST))
-		usleep(100);
-	CHECK(!pthread_create(&updating, NULL, updater, NULL));
-
+	start();
 	if (is("barrier")) {
 		struct timespec while_ = { .tv_nsec = 600000000 };
 
@@ -191,18 +208,20 @@ int main(int argc, char **argv)
 		until_reported(reports, "\n      ", NULL); /* a frame */
 		number = taken();
 		CHECK(number);
+		finish(); /* a signal that is on its way has nowhere to go */
 		CHECK(!sigaction(number, &ours, NULL));
+		start();
 		until_reported(reports, "has taken signal", NULL);
 		CHECK(!sigaction(number, NULL, &ours) && ours.sa_handler == handle);
 	} else if (is("no-alternate-stack")) {
 		until_reported(reports, "no alternate signal stack", "\n      ");
+		CHECK(!taken());
 	} else {
 		until_reported(reports, "no stack:", "\n      ");
 		CHECK(!taken());
 	}
 
-	__atomic_store_n(&done, 1, __ATOMIC_SEQ_CST);
-	CHECK(!pthread_join(updating, NULL) && !pthread_join(reading, NULL));
+	finish();
 	CHECK(!handled);
 	if (signals >= 0) {
 		struct signalfd_siginfo seen;

@@ -33,7 +33,7 @@ pub enum StackMissing {
     Unsupported,
     /// `QUIESCENCE_STALL_SIGNAL` is `off`.
     TurnedOff,
-    /// The program handles every real-time signal itself.
+    /// The program uses every real-time signal itself: it handles them, or waits for them.
     NoSignalFree,
     /// The thread blocks the signal of this number.
     SignalBlocked(i32),

@@ -39,12 +39,14 @@ const fn request(thread: u32, phase: u32) -> u32 {
 }
 
 pub(super) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, StackMissing> {
+    signal::wanted()?;
+    // First of all: no signal is taken in a program whose threads could not be sent it.
+    if !alternate_stack::has_room(alternate, thread::sleeps_at(thread)) {
+        return Err(StackMissing::NoAlternateStack);
+    }
     let signal = signal::usable()?;
     if thread::blocks(thread, signal) {
         return Err(StackMissing::SignalBlocked(signal));
-    }
-    if !alternate_stack::has_room(alternate, thread::sleeps_at(thread)) {
-        return Err(StackMissing::NoAlternateStack);
     }
     // Relaxed: only a thread that is asked changes it, and nobody is now, or BUSY tells so.
     if REQUEST.load(Relaxed) & 3 == BUSY {

@@ -10,6 +10,7 @@
 //! for before each signal, and none is sent to a handler of the program's, nor where the default
 //! would end the process. (Between the look and the signal a program may still do that.)
 
+use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,9 +22,16 @@ use crate::os::{environment, thread};
 
 /// The signal; 0 until it is chosen, and negative if there is none. Written by the reporter.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
-const TURNED_OFF: i32 = -1;
-const NONE_FREE: i32 = -2;
-const UNSUPPORTED: i32 = -3;
+const NONE_FREE: i32 = -1;
+const UNSUPPORTED: i32 = -2;
+
+const VARIABLE: &CStr = c"QUIESCENCE_STALL_SIGNAL";
+
+/// Whether the program's user wants stacks at all.
+pub(super) fn wanted() -> Result<(), StackMissing> {
+    let is_off = environment::is(VARIABLE, "off");
+    if is_off { Err(StackMissing::TurnedOff) } else { Ok(()) }
+}
 
 /// The signal, chosen and given its handler on the first call, if that is still its handler.
 pub(super) fn usable() -> Result<c_int, StackMissing> {
@@ -32,7 +40,6 @@ pub(super) fn usable() -> Result<c_int, StackMissing> {
         SIGNAL.store(choose(), Relaxed);
     }
     match SIGNAL.load(Relaxed) {
-        TURNED_OFF => Err(StackMissing::TurnedOff),
         NONE_FREE => Err(StackMissing::NoSignalFree),
         UNSUPPORTED => Err(StackMissing::Unsupported),
         signal if action(signal, None).is_some_and(|now| is_ours(&now)) => Ok(signal),
@@ -41,10 +48,7 @@ pub(super) fn usable() -> Result<c_int, StackMissing> {
 }
 
 fn choose() -> i32 {
-    let said = environment::value(c"QUIESCENCE_STALL_SIGNAL").filter(|said| !said.is_empty());
-    if said.as_deref() == Some("off") {
-        return TURNED_OFF;
-    }
+    let said = environment::value(VARIABLE).filter(|said| !said.is_empty());
     if !finds_frames() {
         return UNSUPPORTED;
     }
@@ -55,7 +59,7 @@ fn choose() -> i32 {
             return signal;
         }
         let wanted = format_args!("\"off\", or the number of a signal that has no handler");
-        environment::complain(c"QUIESCENCE_STALL_SIGNAL", said.as_bytes(), wanted);
+        environment::complain(VARIABLE, said.as_bytes(), wanted);
     }
     let waited_for = thread::blocked_apart();
     let is_free = |signal: &c_int| waited_for >> (signal - 1) & 1 == 0;
