@@ -293,8 +293,9 @@ impl Core {
     #[cfg(not(loom))]
     pub(crate) fn next_number() -> usize {
         static NUMBERS: AtomicUsize = AtomicUsize::new(1);
-        // Relaxed: a number of its own is all that is wanted.
-        NUMBERS.fetch_add(2, Relaxed)
+        // Relaxed: a number of its own is all that is wanted. Where a word has 32 bits a program may come to the end.
+        let next = NUMBERS.fetch_update(Relaxed, Relaxed, |number| number.checked_add(2));
+        next.expect("quiescence: there are no more numbers for domains")
     }
 
     /// What people know the domain by: its name, or else its number among those made at run time.

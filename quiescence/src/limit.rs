@@ -39,24 +39,34 @@ impl Charge {
         admitted
     }
 
-    /// Charges so much, whether it fits or not. Answers what was charged before.
+    /// Charges so much, whether it fits or not; the words stop at their ends, as [`Amount`]'s arithmetic does. Returns what was
+    /// charged before.
+    ///
+    /// 65,536 objects that say that they are 2^48 bytes each would bring a word that wraps back to nothing. One that has stopped
+    /// is full, and is down to nothing before all of them are freed, not later: so it never stays full.
     fn add(&self, wanted: Amount) -> Amount {
+        let add = |word: &AtomicU64, wanted: u64| match wanted {
+            0 => word.load(Relaxed),
+            _ => {
+                let more = |charged: u64| Some(charged.saturating_add(wanted));
+                word.fetch_update(Relaxed, Relaxed, more).unwrap_or_else(|charged| charged)
+            }
+        };
         Amount {
-            objects: self.objects.fetch_add(wanted.objects, Relaxed),
-            bytes: self.bytes.fetch_add(wanted.bytes, Relaxed),
+            objects: add(&self.objects, wanted.objects),
+            bytes: add(&self.bytes, wanted.bytes),
         }
     }
 
     /// So much has been freed, or is not needed after all.
     pub(crate) fn give_back(&self, amount: Amount) {
-        if amount.objects != 0 {
-            self.objects.fetch_sub(amount.objects, Relaxed);
-        }
-        if amount.bytes != 0 {
-            // Not below nothing, which would be as good as full: a `Retire::bytes` of the user may answer more
-            // than it did when it was charged.
-            let less = |bytes: u64| Some(bytes.saturating_sub(amount.bytes));
-            let _ = self.bytes.fetch_update(Relaxed, Relaxed, less);
+        // Not below nothing, which would be as good as full: a word may have stopped at its end, and a `Retire::bytes` of the
+        // user's may say more than it did when it was charged.
+        for (word, less) in [(&self.objects, amount.objects), (&self.bytes, amount.bytes)] {
+            if less != 0 {
+                let subtract = |charged: u64| Some(charged.saturating_sub(less));
+                let _ = word.fetch_update(Relaxed, Relaxed, subtract);
+            }
         }
     }
 
@@ -206,5 +216,29 @@ impl Purse {
         let result = f(&mut allowance);
         self.allowance.set(allowance);
         result
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// 65,536 objects that were refused, dropped, and so went over the limit: they say that they are 2^64 bytes.
+    #[test]
+    fn objects_that_say_they_are_huge_do_not_charge_a_domain_with_nothing() {
+        const HUGE: Amount = Amount::object(Amount::BYTES_OF_OBJECT_MAX);
+        let limit = Amount { objects: u64::MAX, bytes: 1 << 20 };
+        let charge = Charge::new();
+        for _ in 0..1 << 16 {
+            charge.add(HUGE);
+        }
+        assert!(!charge.admit(limit, Amount::object(8)), "it is full");
+        charge.give_back(HUGE);
+        assert!(!charge.admit(limit, HUGE) && !charge.admit(limit, Amount::object(8)), "still");
+        for _ in 1..1 << 16 {
+            charge.give_back(HUGE);
+        }
+        assert_eq!(charge.get(), Amount::NONE);
+        assert!(charge.admit(limit, Amount::object(8)), "and not full for ever");
     }
 }

@@ -149,6 +149,11 @@ pub(crate) enum Contents {
     Closures,
 }
 
+/// Bytes added since others were, by counts that wrap: nothing, if more have finished than were added.
+fn bytes_between(finished: u64, added: u64) -> u64 {
+    added.wrapping_sub(finished).cast_signed().max(0).cast_unsigned()
+}
+
 /// What came of running callbacks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ran {
@@ -425,7 +430,7 @@ impl Queue {
         let run = unsafe { cursor.next(max) };
         let bytes = run.bytes_each();
         ran.count += run.count;
-        ran.bytes += bytes * run.count;
+        ran.bytes = ran.bytes.wrapping_add(bytes.wrapping_mul(run.count)); // as `Own::bytes` does
         if chaos::mutant(Mutant::SkipOne) && ran.count == run.count {
             return;
         }
@@ -510,7 +515,7 @@ impl Queue {
         let bytes = self.own.0.bytes.load(Relaxed);
         let waiting = Amount {
             objects: self.own.0.stream.written() - self.finished.load(Relaxed),
-            bytes: bytes.saturating_sub(self.bytes_finished.load(Relaxed)),
+            bytes: bytes_between(self.bytes_finished.load(Relaxed), bytes),
         };
         waiting.plus(self.purse().allowance().left())
     }

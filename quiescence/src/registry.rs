@@ -136,6 +136,11 @@ impl Registry {
     /// # Safety
     /// `slot` is nobody's, and valid as long as it is in the list.
     unsafe fn enter(&mut self, slot: *const Slot, core: *const Core, owner: usize, sort: Sort) {
+        // The driver counts holdouts in a futex's word, which has 32 bits.
+        assert!(
+            self.readers.len() < u32::MAX as usize,
+            "quiescence: 2^32 readers of one domain: handles are being leaked with mem::forget"
+        );
         // SAFETY: by the contract.
         let entry = unsafe { &*slot };
         let relays = sort == Sort::Qsbr && self.relay.is_some();

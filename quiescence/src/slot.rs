@@ -536,3 +536,24 @@ impl Slot {
         self.attention.fetch_or(LEAVING, Relaxed);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use grace::Number;
+
+    use super::*;
+
+    /// The nesting has half of the word: one section more would change the number in the other half.
+    #[test]
+    fn a_section_nested_too_deep_is_refused_before_anything_is_changed() {
+        let slot = Slot::new(word::entered(Number(5)) - COUNT + u64::from(u32::MAX) - 1);
+        let (gp, place) = (AtomicU64::new(word::entered(Number(7))), Location::caller());
+        slot.enter_slow(&gp, place);
+        let deepest = slot.word.load(Relaxed);
+        assert_eq!((word::nesting(deepest), word::number(deepest)), (u32::MAX, Number(5)));
+        let too_deep = || slot.enter_slow(&gp, place);
+        let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(too_deep));
+        assert!(refused.unwrap_err().is::<&str>(), "it says what leaks");
+        assert_eq!(slot.word.load(Relaxed), deepest);
+    }
+}

@@ -162,7 +162,8 @@ impl Lanes {
             barrier.marks.push(Mark { head: Head::new(), left });
         }
         // Relaxed: the pushes release it. Before any of them comes through.
-        barrier.left.store(barrier.marks.len() as u32, Relaxed);
+        let marks = u32::try_from(barrier.marks.len()).expect("quiescence: 2^32 lanes of a domain");
+        barrier.left.store(marks, Relaxed);
         for (lane, mark) in barrier.lanes.iter().zip(&mut barrier.marks) {
             let mark = ptr::from_mut(mark);
             // SAFETY: the barrier keeps it, and leaves it alone, until it has come through.

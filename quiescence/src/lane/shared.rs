@@ -469,7 +469,8 @@ impl Shared {
             return; // this thread holds the lock already: nothing is begun
         }
         let mut inner = sync::lock(&self.inner);
-        inner.paused += 1;
+        inner.paused =
+            inner.paused.checked_add(1).expect("quiescence: 2^32 pauses of a lane at once");
         drop(self.until_still(inner));
     }
 

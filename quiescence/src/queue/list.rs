@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use grace::Urgency;
 
 use super::run::running;
-use super::{Contents, Credit, Queue, Wants};
+use super::{Contents, Credit, Queue, Wants, bytes_between};
 use crate::chaos::{self, Mutant, Point};
 use crate::core::{Core, Me};
 use crate::os::fence;
@@ -160,7 +160,7 @@ impl Queues {
             Callbacks {
                 queued: all.queued + queue.own.0.stream.written(),
                 run: all.run + run,
-                bytes_waiting: all.bytes_waiting + bytes.saturating_sub(bytes_run),
+                bytes_waiting: all.bytes_waiting.saturating_add(bytes_between(bytes_run, bytes)),
             }
         })
     }
