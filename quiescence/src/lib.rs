@@ -36,7 +36,9 @@
 //!   waits for their readers.
 //! - [`Domain`]: readers that hold up their own grace periods only. What the free functions do in the global
 //!   domain its methods do in any.
-//! - [`Srcu`]: a domain whose sections may block, end on other threads, and cross an `.await`.
+//! - [`Srcu`]: a domain whose sections may block, end on other threads, and cross an `.await`. Tasks await grace
+//!   periods, room and old values there ([`Srcu::synchronize_async`], [`Rcu::store_async`],
+//!   [`Unlinked::into_inner_async`]), and block no executor.
 //! - [`sync`]: counters, a reference count and a lock, on words of each processor.
 //! - [`statistics`]: what goes on. [`set_stall_hook`]: who holds a grace period up that does not end, where,
 //!   and with what stack.

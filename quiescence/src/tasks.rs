@@ -1,8 +1,9 @@
-//! What tasks wait for, as futures: the end of a grace period, room at the limit, a barrier. [`crate::core::sleepers`]
-//! says how they are told; what users call is in `tasks.rs` of [`crate::domain`], [`crate::srcu`] and [`crate::rcu`].
+//! What tasks wait for, as futures: the end of a grace period, room at the limit, a barrier.
+//! [`crate::core::sleepers`] says how they are told; what users call is in `tasks.rs` of
+//! [`crate::domain`], [`crate::srcu`] and [`crate::rcu`].
 //!
-//! None of them needs a runtime, and none blocks the thread that polls it. Each may be dropped at any time: then its
-//! waker is forgotten, and nobody is woken on its behalf.
+//! None of them needs a runtime, and none blocks the thread that polls it. Each may be dropped at
+//! any time: then its waker is forgotten, and no task is woken on its behalf.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -37,7 +38,8 @@ impl<K: AnyKind> Waiter<K> {
         kind::known(self.domain.kind())
     }
 
-    /// Has the task told of what is wanted. Returns whether the grace period among that is over, so that it is not.
+    /// Has the task told of what is wanted. Returns whether the grace period among that is over, so
+    /// that it is not.
     fn poll(&mut self, wanted: Wanted, context: &mut Context<'_>) -> bool {
         let core = self.core();
         if wanted.cookie.is_some_and(|cookie| !core.sequence().is_done(cookie)) {
@@ -48,8 +50,8 @@ impl<K: AnyKind> Waiter<K> {
             return true;
         }
         if local::in_callback() || !worker::attend(&self.domain.kind().handle()) {
-            // The worker waits for this very task, perhaps, or the system gives us none: the task's own thread has to
-            // do.
+            // The worker waits for this very task, perhaps, or the system gives us none: the task's
+            // own thread has to do.
             context.waker().wake_by_ref();
         }
         false
@@ -124,8 +126,9 @@ impl<K: AnyKind> AtLimit<K> {
         &self.waiter.domain
     }
 
-    /// Calls `attempt`, which returns whether there was room for what it does, until it says so or a grace period has
-    /// gone by: so it ends if sections do, whoever has the room. Ready with what `attempt` said last.
+    /// Calls `attempt`, which returns whether there was room for what it does, until it says so or
+    /// a grace period has gone by: so it ends if sections do, even if others take all room. Ready
+    /// with what `attempt` said last.
     pub(crate) fn poll_object(
         &mut self,
         context: &mut Context<'_>,
@@ -149,8 +152,8 @@ impl<K: AnyKind> AtLimit<K> {
         Poll::Ready(true)
     }
 
-    /// The same for a closure, for which the worker has to make room: ends if callbacks do as well. It says `false` only
-    /// where nobody would make any.
+    /// The same for a closure, for which the worker has to make room: ends if callbacks do as well.
+    /// It says `false` only where no thread would make any.
     pub(crate) fn poll_closure(
         &mut self,
         context: &mut Context<'_>,
@@ -210,7 +213,7 @@ impl<K: AnyKind> Barrier<K> {
             let waker = said.waker.take();
             drop(said);
             if let Some(waker) = waker {
-                waker.wake(); // the user's code, which may panic: this thread has nothing else to do
+                waker.wake(); // the user's code, which may panic: this thread is at its end
             }
         };
         let thread = std::thread::Builder::new().name("quiescence-barrier".into());
@@ -246,7 +249,7 @@ impl<K: AnyKind> Future for Barrier<K> {
 impl<K: AnyKind> Unpin for Barrier<K> {}
 
 impl<K: AnyKind> Drop for Barrier<K> {
-    /// The thread goes on, and wakes nobody.
+    /// The thread continues, and wakes no task.
     fn drop(&mut self) {
         if let Some((said, _)) = &self.started {
             let waker = sync::lock(said).waker.take();

@@ -1,11 +1,12 @@
-//! Tasks that wait in a domain, without a thread of their own: for the end of a grace period, or for callbacks to be
-//! run, which makes room and is what a barrier waits for.
+//! Tasks that wait in a domain, without a thread of their own: for the end of a grace period, or
+//! for callbacks to be run, which makes room and is what a barrier waits for.
 //!
-//! They are known by their wakers, which are the user's code: cloned before the machine's lock is taken, woken and
-//! dropped when it has been let go.
+//! They are known by their wakers, which are the user's code: cloned before the machine's lock is
+//! taken, woken and dropped when it has been let go.
 //!
-//! **A task is not left asleep.** One that waits for a grace period is found by the driver that ends it, under the lock
-//! under which it has looked. One that waits for callbacks is found by whoever runs them, or sees what they left [TK-1].
+//! **A task is not left asleep.** One that waits for a grace period is found by the driver that
+//! ends it, under the lock under which it has looked. One that waits for callbacks is found by the
+//! thread that runs them, or sees what they left [TK-1].
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
@@ -46,24 +47,25 @@ struct Sleeper {
 pub(crate) struct Sleepers {
     list: Vec<Sleeper>,
     last: u64,
-    /// Those whose grace period has ended, until the driver has left: they are the user's code, and may wait for
-    /// grace periods themselves.
+    /// Those whose grace period has ended, until the driver has left: they are the user's code, and
+    /// may wait for grace periods themselves.
     due: Vec<Waker>,
 }
 
 impl Sleepers {
     pub(super) const NONE: Self = Self { list: Vec::new(), last: 0, due: Vec::new() };
 
-    /// In a child process: their executors' threads are gone, and perhaps in the midst of something. A future that goes
-    /// on there is told again when it is polled.
+    /// In a child process: their executors' threads are gone, and perhaps in the midst of
+    /// something. A future that goes on there is told again when it is polled.
     #[cfg(not(loom))]
     pub(super) fn forget(&mut self) {
         self.list.drain(..).for_each(std::mem::forget);
         self.due.drain(..).for_each(std::mem::forget);
     }
 
-    /// The domain ends, and with it what nobody will be told of: leaked futures, whose wakers are the user's code. One that
-    /// panics when it is dropped harms no other, and not the thread that the domain ends on.
+    /// The domain ends, and with it what is never told: leaked futures, whose wakers are the user's
+    /// code. One that panics when it is dropped harms no other, and not the thread that the domain
+    /// ends on.
     pub(super) fn drop_all(&mut self) {
         let listed = self.list.drain(..).map(|sleeper| sleeper.waker);
         for waker in listed.chain(self.due.drain(..)) {
@@ -114,8 +116,9 @@ impl Core {
         }
     }
 
-    /// Has `waker` told of what is wanted, in place of the one that `number` was given for before. `None` if the grace
-    /// period that is wanted has ended. A caller who waits for callbacks looks once more afterwards [TK-1].
+    /// Has `waker` told of what is wanted, in place of the one that `number` was given for before.
+    /// `None` if the grace period that is wanted has ended. A caller who waits for callbacks looks
+    /// once more afterwards [TK-1].
     pub(crate) fn tell(&self, wanted: Wanted, number: Option<u64>, waker: &Waker) -> Option<u64> {
         let waker = waker.clone();
         let mut state = sync::lock(&self.state);
@@ -143,7 +146,7 @@ impl Core {
         number
     }
 
-    /// Whoever has this number need not be told.
+    /// The task with this number need not be told.
     pub(crate) fn tell_no_more(&self, number: u64) {
         let mut state = sync::lock(&self.state);
         let taken = state.sleepers_to_tell.take(Some(number));
@@ -152,7 +155,8 @@ impl Core {
         drop(taken); // its waker's drop is the user's code
     }
 
-    /// Tells those whose grace periods have ended, where nobody drives because of us and no lock is held.
+    /// Tells those whose grace periods have ended, where this thread does not drive and holds no
+    /// lock.
     pub(super) fn tell_those_due<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -164,8 +168,9 @@ impl Core {
         self.unlocked(state, || wake(due))
     }
 
-    /// Callbacks have been run, or room has come back otherwise, and the calling thread has let a lock go since, or
-    /// executed an atomic read-modify-write. Tells those who wait for that; no lock is held.
+    /// Callbacks have been run, or room has come back otherwise, and the calling thread has let a
+    /// lock go since, or executed an atomic read-modify-write. Tells those who wait for that; no
+    /// lock is held.
     pub(crate) fn tell_of_room(&self) {
         if !chaos::mutant(Mutant::NoRunnerFence) {
             fence::full_after_locked(); // [TK-1]

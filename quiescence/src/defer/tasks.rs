@@ -15,8 +15,8 @@ use crate::queue::Wants;
 use crate::retire::{self, Boxed, Retire};
 use crate::{retired, trace, worker};
 
-/// A task has come to the limit: has what waits become ready as soon as may be. Returns the cookie of a full grace
-/// period from now on, which is asked for.
+/// A task has come to the limit: has what waits become ready as soon as may be. Returns the cookie
+/// of a full grace period from now on, which is asked for.
 #[cold]
 pub(crate) fn ask_for_room<K: AnyKind>(kind: &K) -> grace::Cookie {
     let core = kind::known(kind);
@@ -25,7 +25,7 @@ pub(crate) fn ask_for_room<K: AnyKind>(kind: &K) -> grace::Cookie {
         queue.close(core, Urgency::Expedited);
     }
     let cookie = core.request(Urgency::Expedited);
-    worker::hurry(&kind.handle()); // if there is none, whoever polls does what can be done
+    worker::hurry(&kind.handle()); // without one, the polls do the work
     cookie
 }
 
@@ -75,8 +75,8 @@ pub(crate) fn reserve_any<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved
     reserve(kind, bytes).or_else(|| reserve_more(kind, bytes))
 }
 
-/// As [`retire_raw`](super::retire_raw), but over the limit where that would wait; on the spot, where nobody reads the
-/// object any more.
+/// As [`retire_raw`](super::retire_raw), but over the limit where that would wait; on the spot,
+/// where no reader is left that sees the object any more.
 ///
 /// # Safety
 /// As there; if `is_unread`, a grace period has gone by since it could be reached.

@@ -9,17 +9,19 @@ use crate::retire::Retire;
 use crate::tasks::{AtLimit, Barrier, GracePeriod};
 
 /// # For tasks
-/// Futures that need no runtime and never block the thread that polls them. Each may be dropped at any time. The
-/// library's worker thread drives the grace periods that nobody else drives; it runs [callbacks](Domain::call), too, so
-/// one that blocks holds up the tasks.
+/// Futures that need no runtime and never block the thread that polls them. Each may be dropped at
+/// any time. The library's worker thread drives the grace periods that no other thread drives; it
+/// runs [callbacks](Domain::call), too, so one that blocks holds up the tasks.
 ///
-/// These are most useful in [sleepable domains](crate::Srcu), whose guards may be held across an `.await`. Where readers
-/// are threads, a task that waits in a section of its own thread waits for ever, like a thread; here nothing panics.
+/// These are most useful in [sleepable domains](crate::Srcu), whose guards may be held across an
+/// `.await`. Where readers are threads, a task that waits in a section of its own thread waits for
+/// ever, like a thread; here nothing panics.
 impl<K: AnyKind> Domain<K> {
-    /// As [`synchronize`](Self::synchronize), for tasks: asks for the grace period now, and ends when it has.
+    /// As [`synchronize`](Self::synchronize), for tasks: asks for the grace period now, and ends
+    /// when it has.
     ///
-    /// To poll it may take a step of the grace period, which does not wait. Where readers are threads, the worker looks
-    /// once in a millisecond whether they have left.
+    /// To poll it may take a step of the grace period, which does not wait. Where readers are
+    /// threads, the worker looks once in a millisecond whether they have left.
     ///
     /// ```
     /// # use quiescence::{Domain, Rcu};
@@ -33,7 +35,8 @@ impl<K: AnyKind> Domain<K> {
         GracePeriod::new(self.clone())
     }
 
-    /// As [`wait`](Self::wait), for tasks: asks for the grace period of `cookie` now, if it is not over.
+    /// As [`wait`](Self::wait), for tasks: asks for the grace period of `cookie` now, if it is not
+    /// over.
     ///
     /// # Panics
     /// If the cookie is another domain's.
@@ -41,11 +44,11 @@ impl<K: AnyKind> Domain<K> {
         GracePeriod::of(self.clone(), self.own(cookie))
     }
 
-    /// As [`barrier`](Self::barrier), for tasks: ends when everything has run that was queued in this domain before the
-    /// first poll, by any thread.
+    /// As [`barrier`](Self::barrier), for tasks: ends when everything has run that was queued in
+    /// this domain before the first poll, by any thread.
     ///
-    /// A thread of its own makes the barrier, since that runs callbacks and waits for others. If the future is dropped,
-    /// the thread ends by itself once they have run.
+    /// A thread of its own makes the barrier, since that runs callbacks and waits for others. If
+    /// the future is dropped, the thread ends by itself once they have run.
     ///
     /// ```
     /// # use quiescence::Srcu;
@@ -57,13 +60,16 @@ impl<K: AnyKind> Domain<K> {
         Barrier::new(self.clone())
     }
 
-    /// As [`retire`](Self::retire), for tasks: at the limit it waits for room without blocking the thread.
+    /// As [`retire`](Self::retire), for tasks: at the limit it waits for room without blocking the
+    /// thread.
     ///
-    /// It waits for one grace period at most; then the object is queued, or dropped in the poll if there is still no
-    /// room. So it never goes over the limit. It runs this thread's own drops as `retire` does.
+    /// It waits for one grace period at most; then the object is queued, or dropped in the poll if
+    /// there is still no room. So it goes over the limit only if that poll is in a section of its
+    /// thread, where nothing may be dropped. It runs this thread's own drops as `retire` does.
     ///
-    /// **If the future is dropped** before it is ready, polled or not, the object is retired over the limit: readers may
-    /// still see it. [`Statistics::limit_overruns`](crate::Statistics::limit_overruns) counts that.
+    /// **If the future is dropped** before it is ready, polled or not, the object is retired over
+    /// the limit: readers may still see it.
+    /// [`Statistics::limit_overruns`](crate::Statistics::limit_overruns) counts that.
     ///
     /// ```
     /// # use quiescence::Srcu;
@@ -89,14 +95,16 @@ impl<K: AnyKind> Domain<K> {
         }
     }
 
-    /// As [`call`](Self::call), for tasks: at the limit it waits, without blocking the thread, until the worker has made
-    /// room.
+    /// As [`call`](Self::call), for tasks: at the limit it waits, without blocking the thread,
+    /// until the worker has made room.
     ///
-    /// Tasks that wait are woken in the order in which they came, and all of them where callbacks have been run: one that
-    /// has just come may be ahead of one that waits. Goes over the limit only where nobody would make room: if nothing
-    /// waits in the domain, in a callback, and if the system gives us no thread for the worker.
+    /// Tasks that wait are woken in the order in which they came, and all of them where callbacks
+    /// have been run: one that has just come may be ahead of one that waits. Goes over the limit
+    /// only where no thread would make room: if nothing waits in the domain, in a callback, and if
+    /// the system gives us no thread for the worker.
     ///
-    /// **If the future is dropped** before it is ready, the closure is dropped with it, and not called.
+    /// **If the future is dropped** before it is ready, the closure is dropped with it, and not
+    /// called.
     ///
     /// ```
     /// # use quiescence::Srcu;

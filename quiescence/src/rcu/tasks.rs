@@ -1,4 +1,5 @@
-//! Updates by tasks: what waits at the limit, or for the old value, leaves the thread to other tasks.
+//! Updates by tasks: what waits at the limit, or for the old value, leaves the thread to other
+//! tasks.
 
 use std::future::{Future, poll_fn};
 use std::mem::ManuallyDrop;
@@ -13,15 +14,19 @@ use crate::tasks::{AtLimit, GracePeriod};
 /// # For tasks
 /// Futures that need no runtime, and never block the thread that polls them.
 impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
-    /// As [`store`](Self::store), for tasks: at the domain's limit it waits for room, and stores then.
+    /// As [`store`](Self::store), for tasks: at the domain's limit it waits for room, and stores
+    /// then.
     ///
-    /// It waits for one grace period at most. If others have taken all room by then, it stores and goes over the limit,
-    /// which [`Statistics::limit_overruns`](crate::Statistics::limit_overruns) counts: so each task that waits adds one
-    /// value a grace period at most, and where no grace period ends, none.
+    /// It waits for one grace period at most. If others have taken all room by then, it stores and
+    /// goes over the limit, which [`Statistics::limit_overruns`](crate::Statistics::limit_overruns)
+    /// counts: so each task that waits adds one value a grace period at most, and where no grace
+    /// period ends, none.
     ///
-    /// **If the future is dropped** before it is ready, nothing has been stored, and `value` is dropped with it.
+    /// **If the future is dropped** before it is ready, nothing has been stored, and `value` is
+    /// dropped with it.
     ///
-    /// Tasks that wait are woken in the order in which they came; one that has just come may be ahead of them.
+    /// Tasks that wait are woken in the order in which they came; one that has just come may be
+    /// ahead of them.
     ///
     /// ```
     /// # use quiescence::{Rcu, Sleepable};
@@ -36,8 +41,8 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
     /// As [`update`](Self::update), for tasks: at the domain's limit it waits for room, as
     /// [`store_async`](Self::store_async), and calls `f` then.
     ///
-    /// `f` runs inside a section, in the poll that makes the update. If the future is dropped before it is ready,
-    /// nothing has changed.
+    /// `f` runs inside a section, in the poll that makes the update. If the future is dropped
+    /// before it is ready, nothing has changed.
     ///
     /// ```
     /// # use quiescence::{Rcu, Sleepable};
@@ -126,14 +131,14 @@ impl Drop for Room<'_> {
 impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
     /// As [`into_box`](Self::into_box), for tasks: does not block the thread.
     ///
-    /// If the future is dropped before it is ready, the value is retired, over the domain's limit if need be: nothing
-    /// is waited for.
+    /// If the future is dropped before it is ready, the value is retired, over the domain's limit
+    /// if need be: nothing is waited for.
     ///
     /// ```
     /// # use quiescence::{Rcu, Sleepable};
     /// async fn replace(name: &Rcu<String, Sleepable>) -> String {
     ///     let old = name.swap(String::from("new"));
-    ///     old.into_inner_async().await // when nobody reads it any more
+    ///     old.into_inner_async().await // after its last reader
     /// }
     /// ```
     pub fn into_box_async(self) -> impl Future<Output = Box<T>> + Send + use<T, K> {
@@ -161,7 +166,8 @@ impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
     fn retire_over(self) {
         let is_unread = self.is_unread();
         self.retire_by(|kind, pointer, bytes| {
-            // SAFETY: from a box and unreachable, see `new`; used once. For `is_unread` see `unread_after`.
+            // SAFETY: from a box and unreachable, see `new`; used once. For `is_unread` see
+            // `unread_after`.
             unsafe { defer::retire_raw_over(kind, pointer, bytes, is_unread) };
         });
     }

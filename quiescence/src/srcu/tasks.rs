@@ -14,11 +14,13 @@ use crate::tasks::GracePeriod;
 /// # For tasks
 /// Futures that need no runtime, and never block the thread that polls them.
 impl Srcu {
-    /// As [`synchronize`](Self::synchronize), for tasks: asks for the grace period now, and ends when it has.
+    /// As [`synchronize`](Self::synchronize), for tasks: asks for the grace period now, and ends
+    /// when it has.
     ///
-    /// Needs no runtime: where nobody else drives the grace period, the library's worker thread does, and wakes the
-    /// task. To poll it may take a step of the grace period, which does not wait. May be dropped at any time. The
-    /// worker runs [callbacks](Self::call), too: one that blocks holds up tasks that wait.
+    /// Needs no runtime: where no other thread drives the grace period, the library's worker thread
+    /// does, and wakes the task. To poll it may take a step of the grace period, which does not
+    /// wait. May be dropped at any time. The worker runs [callbacks](Self::call), too: one that
+    /// blocks holds up tasks that wait.
     pub fn synchronize_async(&self) -> Synchronize<'_> {
         Synchronize { grace_period: GracePeriod::new(self.domain()), domain: PhantomData }
     }
@@ -32,18 +34,20 @@ impl Srcu {
         Synchronize { grace_period: GracePeriod::of(self.domain(), cookie), domain: PhantomData }
     }
 
-    /// As [`barrier`](Self::barrier), for tasks. See [`Domain::barrier_async`](crate::Domain::barrier_async).
+    /// As [`barrier`](Self::barrier), for tasks. See
+    /// [`Domain::barrier_async`](crate::Domain::barrier_async).
     pub fn barrier_async(&self) -> impl Future<Output = ()> + Send + use<> {
         self.sleepable().barrier_async()
     }
 
-    /// As [`retire`](Self::retire), for tasks: waits for room, and never goes over the limit unless the future is
-    /// dropped. See [`Domain::retire_async`](crate::Domain::retire_async).
+    /// As [`retire`](Self::retire), for tasks: waits for room, and never goes over the limit unless
+    /// the future is dropped. See [`Domain::retire_async`](crate::Domain::retire_async).
     pub fn retire_async<P: Retire>(&self, object: P) -> impl Future<Output = ()> + Send + use<P> {
         self.sleepable().retire_async(object)
     }
 
-    /// As [`call`](Self::call), for tasks: waits for room. See [`Domain::call_async`](crate::Domain::call_async).
+    /// As [`call`](Self::call), for tasks: waits for room. See
+    /// [`Domain::call_async`](crate::Domain::call_async).
     pub fn call_async<F: FnOnce() + Send + 'static>(
         &self,
         f: F,

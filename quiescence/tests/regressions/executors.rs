@@ -1,5 +1,5 @@
-//! Sleepable domains and executors: what waits must leave the executor's thread to the tasks whose sections are waited
-//! for.
+//! Sleepable domains and executors: what waits must leave the executor's thread to the tasks whose
+//! sections are waited for.
 
 use std::future::Future;
 use std::pin::pin;
@@ -73,7 +73,8 @@ async fn start_readers(app: &Arc<App>) {
     }
 }
 
-/// What `examples/sleepable.rs` did: the second grace period, which blocked, waited for tasks of its own thread.
+/// What `examples/sleepable.rs` did: the second grace period, which blocked, waited for tasks of
+/// its own thread.
 #[test]
 fn a_value_whose_grace_period_has_been_awaited_is_given_back_at_once() {
     without_hanging(|| {
@@ -89,7 +90,7 @@ fn a_value_whose_grace_period_has_been_awaited_is_given_back_at_once() {
     });
 }
 
-/// Whoever asked for the grace period.
+/// The grace period may have been asked for by any thread.
 #[test]
 fn a_value_does_not_wait_for_a_second_grace_period() {
     let srcu = Srcu::new();
@@ -135,7 +136,8 @@ fn a_grace_period_that_had_begun_does_not_count() {
     waits.join().unwrap();
 }
 
-// ---- at the limit ---------------------------------------------------------------------------------
+// ---- at the limit
+// ---------------------------------------------------------------------------------
 
 const LIMITS: &[u64] = if cfg!(miri) { &[1] } else { &[1, 64, 1_000] };
 
@@ -158,8 +160,8 @@ fn on_each_runtime<F: Future<Output = ()> + Send + 'static>(f: impl Fn(usize, u6
     }
 }
 
-/// A reader holds its guard across `.await`s until somebody has come to the limit, while updaters have all threads of the
-/// runtime.
+/// A reader holds its guard across `.await`s until somebody has come to the limit, while updaters
+/// have all threads of the runtime.
 async fn a_reader_beside_updaters<U: Future<Output = ()> + Send + 'static>(
     srcu: Arc<Srcu>,
     updaters: usize,
@@ -185,7 +187,8 @@ async fn a_reader_beside_updaters<U: Future<Output = ()> + Send + 'static>(
     }
 }
 
-/// Updaters that block at the limit, on all threads of the runtime, and the reader that they wait for is a task.
+/// Updaters that block at the limit, on all threads of the runtime, and the reader that they wait
+/// for is a task.
 #[test]
 fn updaters_that_block_at_the_limit_do_not_stop_the_runtime() {
     without_hanging(|| {
@@ -373,7 +376,8 @@ fn tasks_wait_in_domains_of_registered_readers_too() {
     });
 }
 
-// ---- futures that are dropped ---------------------------------------------------------------------
+// ---- futures that are dropped
+// ---------------------------------------------------------------------
 
 /// Counts the times that it is woken.
 #[derive(Default)]
@@ -385,7 +389,8 @@ impl Wake for Woken {
     }
 }
 
-/// Polls a future a few times, so that it waits, and drops it in the middle. Its waker is dropped with it.
+/// Polls a future a few times, so that it waits, and drops it in the middle. Its waker is dropped
+/// with it.
 fn poll_and_drop<F: Future>(future: F) {
     let woken = Arc::new(Woken::default());
     let waker = Waker::from(Arc::clone(&woken));
@@ -395,7 +400,7 @@ fn poll_and_drop<F: Future>(future: F) {
         (0..3).for_each(|_| assert!(future.as_mut().poll(&mut context).is_pending()));
     }
     drop(waker);
-    // Whoever is waking it at this moment is about to drop it.
+    // A thread that is waking it at this moment is about to drop it.
     while Arc::strong_count(&woken) != 1 {
         thread::yield_now();
     }
