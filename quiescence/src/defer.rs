@@ -37,7 +37,7 @@ use crate::kind::{self, AnyKind, Handle};
 use crate::local::{self, Own, Sections};
 use crate::os::sync;
 use crate::queue::{self, BATCH, BATCH_ALONE, Contents, Credit, Queue, RUN_SHARE, Wants};
-use crate::retire::{self, Boxed, Counted, Refused, Retire, Value};
+use crate::retire::{self, Boxed, Counted, Refused, Retire, Value, charge_of_box};
 use crate::{retired, stream, trace, worker};
 
 /// Runs of a few callbacks at one quiescent state.
@@ -105,7 +105,8 @@ unsafe fn retire_slowly<K: AnyKind, T: Send + 'static>(kind: &K, object: *mut T,
     leave_to_worker(kind, queue);
 }
 
-/// Adds a charged object that came from a box. Its number of bytes stands beside it only where it is not its size.
+/// Adds an object that came from a box and was charged so much, as [`charge_of_box`] says. The number stands beside it
+/// only where its weight is not its size.
 ///
 /// # Safety
 /// As [`retire_raw`]; and `queue` is this thread's.
@@ -116,7 +117,7 @@ unsafe fn add_boxed<K: AnyKind, T: Send + 'static>(
     object: *mut T,
     bytes: u64,
 ) {
-    if bytes == size_of::<T>() as u64 {
+    if bytes == charge_of_box::<T>(size_of::<T>()) as u64 {
         // SAFETY: the box is consumed once; T is Send and 'static. It has been charged.
         unsafe { add_object(kind, queue, &Boxed::<T>::KIND, object, bytes) };
     } else {

@@ -404,13 +404,13 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
         Ok(())
     }
 
-    /// What the value that is in the place now weighs; an estimate, for it may be replaced.
+    /// What the value that is in the place now would be charged; an estimate, for it may be replaced.
     #[cold]
     #[track_caller]
-    fn weight_now(&self) -> usize {
+    fn charge_now(&self) -> usize {
         let kind = self.domain.kind();
         let section = kind.enter(Location::caller());
-        self.load(&section).map_or(0, |value| self.scale.weigh(kind.core(), value))
+        self.load(&section).map_or(0, |value| self.scale.charge(kind.core(), value))
     }
 
     /// Retires what was in the place, with the room that was reserved for it.
@@ -423,7 +423,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
         let kind = self.domain.kind();
         // SAFETY: it came from a box or is null; others may read it, and T is Sync.
         let bytes = match unsafe { old.as_ref() } {
-            Some(value) => self.scale.weigh(kind.core(), value),
+            Some(value) => self.scale.charge(kind.core(), value),
             None => 0,
         };
         match room {
@@ -628,7 +628,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> Deref for Unlinked<T, K> {
 impl<T: Send + Sync + 'static, K: AnyKind> Drop for Unlinked<T, K> {
     fn drop(&mut self) {
         let kind = self.domain.kind();
-        let bytes = self.scale.weigh(kind.core(), self);
+        let bytes = self.scale.charge(kind.core(), self);
         // SAFETY: from a box and unreachable, see `new`; nobody uses `self` after this.
         unsafe { defer::retire_raw(kind, self.pointer.as_ptr(), bytes) };
     }

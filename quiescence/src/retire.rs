@@ -201,8 +201,8 @@ impl<T: Send + 'static> Boxed<T> {
     pub(crate) const KIND: stream::Kind = stream::Kind {
         words: 1,
         pointer: true,
-        bytes: Some(size_of::<T>() as u64),
-        bytes_of: |_| size_of::<T>() as u64,
+        bytes: Some(charge_of_box::<T>(size_of::<T>()) as u64),
+        bytes_of: |_| charge_of_box::<T>(size_of::<T>()) as u64,
         run: Self::run,
     };
 
@@ -249,6 +249,19 @@ impl<T: Send + 'static> Boxed<T> {
     }
 }
 
+/// Bytes of so many words of a stream: what the library itself holds for what waits. They count, too.
+const fn held(words: usize) -> usize {
+    words * size_of::<Word>()
+}
+
+/// What a boxed object of such a weight is charged: with its words in the stream, of which it has one if its weight
+/// is its size, and else three.
+#[inline(always)]
+pub(crate) const fn charge_of_box<T>(weight: usize) -> usize {
+    let words = if weight == size_of::<T>() { 1 } else { 1 + words::<Counted<*mut T>>() };
+    weight.saturating_add(held(words))
+}
+
 /// Whether a value can stand in a stream as it is.
 const fn fits<P>() -> bool {
     size_of::<P>() <= PAYLOAD_MAX * size_of::<Word>() && align_of::<P>() <= align_of::<Word>()
@@ -268,7 +281,7 @@ const fn words<P>() -> usize {
 #[track_caller]
 pub(crate) fn note<P: Retire>(value: P) -> (P, Amount) {
     let value = ManuallyDrop::new(value);
-    let amount = Amount::object(value.bytes() as u64);
+    let amount = Amount::object(value.bytes().saturating_add(Value::<P>::HELD) as u64);
     let (memory, bytes) = value.owned();
     retired::note(memory, bytes);
     (ManuallyDrop::into_inner(value), amount)
@@ -290,12 +303,21 @@ impl<P: Retire> Value<P> {
 
     pub(crate) const FITS: bool = fits::<Counted<P>>();
 
+    /// What the library holds for one that waits: its words, and its box, if it is in one.
+    const HELD: usize = if Self::BARE {
+        held(1)
+    } else if Self::FITS {
+        held(1 + words::<Counted<P>>())
+    } else {
+        held(1) + size_of::<Counted<P>>()
+    };
+
     pub(crate) const POINTER: stream::Kind = stream::Kind {
         words: 1,
         pointer: true,
         bytes: None,
         // SAFETY: the payload is a P.
-        bytes_of: |payload| unsafe { &*payload.cast::<P>() }.bytes() as u64,
+        bytes_of: |payload| (unsafe { &*payload.cast::<P>() }.bytes() + Self::HELD) as u64,
         run: |payload, _, progress| {
             progress.begin(1);
             // SAFETY: the payload is a P; it is run once.
@@ -351,11 +373,17 @@ pub(crate) struct Closure<F>(PhantomData<F>);
 impl<F: FnOnce() + Send + 'static> Closure<F> {
     pub(crate) const FITS: bool = fits::<F>();
 
+    /// What one counts for: what it captures, and the library's words.
+    pub(crate) const AMOUNT: Amount = {
+        let held = if Self::FITS { held(1 + words::<F>()) } else { held(1) + size_of::<F>() };
+        Amount::object(held as u64)
+    };
+
     pub(crate) const NEAR: stream::Kind = stream::Kind {
         words: words::<F>(),
         pointer: false,
-        bytes: Some(size_of::<F>() as u64),
-        bytes_of: |_| size_of::<F>() as u64,
+        bytes: Some(Self::AMOUNT.bytes),
+        bytes_of: |_| Self::AMOUNT.bytes,
         run: |payload, _, progress| {
             progress.begin(1);
             // SAFETY: the payload is an F; it is run once.
@@ -366,8 +394,8 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
     pub(crate) const FAR: stream::Kind = stream::Kind {
         words: 1,
         pointer: true,
-        bytes: Some(size_of::<F>() as u64),
-        bytes_of: |_| size_of::<F>() as u64,
+        bytes: Some(Self::AMOUNT.bytes),
+        bytes_of: |_| Self::AMOUNT.bytes,
         run: |payload, count, progress| {
             while let Some(index) = progress.begin(count) {
                 // SAFETY: so many pointers stand side by side.

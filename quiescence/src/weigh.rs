@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::core::Core;
 use crate::queue::caught;
+use crate::retire::charge_of_box;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How much memory a value owns: what it counts for against its domain's limit in bytes while it waits for a grace
@@ -107,19 +108,20 @@ impl<T> Scale<T> {
         Self(Some(weight))
     }
 
-    /// What all values weigh, if they all weigh the same.
+    /// What all values are charged, if they all weigh the same.
     #[inline(always)]
     pub(crate) const fn constant(self) -> Option<usize> {
-        if self.0.is_none() { Some(size_of::<T>()) } else { None }
+        if self.0.is_none() { Some(charge_of_box::<T>(size_of::<T>())) } else { None }
     }
 
-    /// What this value weighs: its size at least. A panic of the user's function ends here.
+    /// What this value is charged: for its size at least. A panic of the user's function ends here.
     #[inline]
-    pub(crate) fn weigh(self, core: &Core, value: &T) -> usize {
-        match self.0 {
+    pub(crate) fn charge(self, core: &Core, value: &T) -> usize {
+        let weight = match self.0 {
             None => size_of::<T>(),
             Some(weight) => ask(core, || weight(value)).max(size_of::<T>()),
-        }
+        };
+        charge_of_box::<T>(weight)
     }
 }
 

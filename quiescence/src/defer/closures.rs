@@ -17,14 +17,14 @@ pub(crate) fn call<K: AnyKind, F: FnOnce() + Send + 'static>(
     f: F,
     patience: Patience,
 ) -> Result<(), Refused<F>> {
-    let amount = Amount::object(size_of::<F>() as u64);
+    let amount = Closure::<F>::AMOUNT;
     let queue = local::closures(kind.core(), || kind.handle());
     let admitted = queue.is_some_and(|queue| queue.purse().take(amount))
         || make_room_for_closure(kind, queue, amount, patience);
     if !admitted {
         return Err(Refused::closure(f));
     }
-    let due = add_closure(kind, queue, f, amount.bytes);
+    let due = add_closure(kind, queue, f);
     if patience == Patience::Hurried {
         worker::hurry(&kind.handle());
     } else if due && let Some(queue) = queue {
@@ -49,21 +49,21 @@ pub(crate) fn call_within_a_tick<K: AnyKind, F: FnOnce() + Send + 'static>(kind:
 /// As [`call`]; over the limit, where that refuses.
 fn call_in_any_case<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F, patience: Patience) {
     if let Err(refused) = call(kind, f, patience) {
-        let amount = Amount::object(size_of::<F>() as u64);
+        let amount = Closure::<F>::AMOUNT;
         let queue = local::closures(kind.core(), || kind.handle());
         admit_over(kind.core(), queue, amount);
-        add_closure(kind, queue, refused.into_inner(), amount.bytes);
+        add_closure(kind, queue, refused.into_inner());
         leave_to_worker(kind, queue);
     }
 }
 
-/// Adds a charged closure. Answers whether it is time for the thread to do its part.
+/// Adds a closure that has been charged [`Closure::AMOUNT`]. Answers whether it is time for the thread to do its part.
 pub(super) fn add_closure<K: AnyKind, F: FnOnce() + Send + 'static>(
     kind: &K,
     queue: Option<&Queue>,
     f: F,
-    bytes: u64,
 ) -> bool {
+    let bytes = Closure::<F>::AMOUNT.bytes;
     if const { Closure::<F>::FITS } {
         // SAFETY: an F, which is Send and 'static.
         unsafe { add(kind, queue, Contents::Closures, &Closure::<F>::NEAR, f, bytes) }

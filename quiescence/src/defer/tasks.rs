@@ -12,7 +12,7 @@ use crate::core::Core;
 use crate::kind::{self, AnyKind};
 use crate::local;
 use crate::queue::Wants;
-use crate::retire::{self, Boxed, Retire};
+use crate::retire::{self, Boxed, Closure, Retire};
 use crate::{retired, trace, worker};
 
 /// A task has come to the limit: has what waits become ready as soon as may be. Returns the cookie
@@ -108,13 +108,13 @@ pub(crate) fn call_if_room<K: AnyKind, F: FnOnce() + Send + 'static>(
     kind: &K,
     f: F,
 ) -> Result<(), F> {
-    let amount = Amount::object(size_of::<F>() as u64);
+    let amount = Closure::<F>::AMOUNT;
     let queue = local::closures(kind.core(), || kind.handle());
     let taken = queue.is_some_and(|queue| queue.purse().take(amount));
     if !taken && !admit(kind::known(kind), queue, amount) {
         return Err(f);
     }
-    if add_closure(kind, queue, f, amount.bytes)
+    if add_closure(kind, queue, f)
         && let Some(queue) = queue
     {
         tend_closures(kind, queue);
@@ -124,8 +124,8 @@ pub(crate) fn call_if_room<K: AnyKind, F: FnOnce() + Send + 'static>(
 
 /// Calls `f` after a grace period, over the limit.
 pub(crate) fn call_over_now<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
-    let amount = Amount::object(size_of::<F>() as u64);
+    let amount = Closure::<F>::AMOUNT;
     kind::known(kind).admit_over(amount);
     let queue = local::closures(kind.core(), || kind.handle());
-    add_closure(kind, queue, f, amount.bytes);
+    add_closure(kind, queue, f);
 }

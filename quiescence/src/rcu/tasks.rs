@@ -72,7 +72,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
     /// Updates, if there is room for the value that is replaced.
     fn update_if_room(&self, place: &'static Location<'static>, f: impl FnMut(&T) -> T) -> bool {
         let kind = self.domain().kind();
-        let bytes = self.inner.scale.constant().unwrap_or_else(|| self.inner.weight_now());
+        let bytes = self.inner.scale.constant().unwrap_or_else(|| self.inner.charge_now());
         let Some(room) = Room::any(kind, bytes) else { return false };
         let guard = kind.enter(place);
         let old = self.update_in(&guard, f);
@@ -103,7 +103,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
 
     /// Stores, if there is room for the value that is replaced.
     pub(super) fn store_if_room(&self, value: Option<T>) -> Result<(), Option<T>> {
-        let bytes = self.scale.constant().unwrap_or_else(|| self.weight_now());
+        let bytes = self.scale.constant().unwrap_or_else(|| self.charge_now());
         let Some(room) = defer::reserve_any(self.domain.kind(), bytes) else { return Err(value) };
         // SAFETY: what was in the place, and is out of reach now.
         unsafe { self.retire_old(self.exchange(into_raw(value)), Some(room)) };
@@ -182,7 +182,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
     }
 
     fn retire_by(self, retire: impl FnOnce(&K, *mut T, usize)) {
-        let bytes = self.scale.weigh(self.domain.core(), &self);
+        let bytes = self.scale.charge(self.domain.core(), &self);
         let mut this = ManuallyDrop::new(self);
         retire(this.domain.kind(), this.pointer.as_ptr(), bytes);
         // SAFETY: `this` is not used or dropped as a whole any more; the domain is dropped once.

@@ -135,3 +135,26 @@ fn what_short_threads_leave_is_held_against_the_limit() {
     domain.barrier();
     domain.try_call(|| ()).expect("there is room again");
 }
+
+/// A closure that captures nothing holds two words of the library's, and a large value a box.
+#[test]
+fn what_the_library_holds_is_held_against_the_limit() {
+    let domain = domain_with_limit(1 << 20, 16 << 10);
+    let (closures, boxed) = beside_a_section(&domain, |leave| {
+        let guard = domain.read();
+        let closures = (0..2_000).take_while(|_| domain.try_call(|| ()).is_ok()).count();
+        leave();
+        drop(guard);
+        domain.barrier();
+        let guard = domain.read();
+        let large = [0_u8; 1_000];
+        domain.retire_sized(large, 0).unwrap();
+        let boxed = domain.statistics().bytes_waiting;
+        drop(guard);
+        (closures, boxed)
+    });
+    domain.barrier();
+    assert_eq!(closures, 1_024, "of 16 bytes each");
+    assert!((1_000..1_100).contains(&boxed), "{boxed} bytes");
+    assert_eq!(domain.statistics().bytes_waiting, 0);
+}

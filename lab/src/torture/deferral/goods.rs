@@ -432,8 +432,10 @@ mod tests {
         for draw in 0..64 {
             let guard = field.domain.read(); // it waits
             assert!(field.retire_some(draw % 2 == 0, draw).is_ok(), "there is room");
-            let counted = u64::try_from(field.tally.bytes.load(Relaxed));
-            assert_eq!(counted, Ok(field.domain.statistics().bytes_waiting), "shape {draw}");
+            let counted = u64::try_from(field.tally.bytes.load(Relaxed)).expect("some wait");
+            let waiting = field.domain.statistics().bytes_waiting;
+            // The library's own words count, too; not for more than what it puts into a box.
+            assert!((counted..=counted + 128).contains(&waiting), "shape {draw}: {waiting}");
             drop(guard);
             field.domain.barrier();
         }

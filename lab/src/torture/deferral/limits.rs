@@ -146,12 +146,17 @@ fn toil(field: &Field<Private>, over: &AtomicBool, chains: bool, random: &mut Ra
     }
 }
 
+/// What the library holds itself for a small object that waits, at most.
+const WORDS_BYTES_MAX: u64 = 40;
+
 /// Fills the domain, in which nothing waits, and settles what went over. So much may be missing.
 fn fill(field: &Field<Private>, limit: Amount, kept: Amount) {
     field.station.begin(Deed::Room);
     let size = size_of::<Small>() as u64;
     let room = limit.objects.min(limit.bytes / size);
-    let least = room.saturating_sub(kept.objects.max(kept.bytes.div_ceil(size)));
+    // Each counts with a few words of the library's.
+    let fit = limit.objects.min(limit.bytes / (size + WORDS_BYTES_MAX));
+    let least = fit.saturating_sub(kept.objects.max(kept.bytes.div_ceil(size)));
 
     let guard = field.domain.read(); // nothing is freed meanwhile
     let mut count = 0;
