@@ -313,4 +313,18 @@ mod tests {
         assert_eq!((crowded, lane.shared.front.0.inbox.heard()), (40, 1));
         domain.barrier();
     }
+
+    /// It is held for moments by runners, barriers and forks; a thread that holds it may lose its processor.
+    #[test]
+    fn a_push_waits_for_no_lock_of_its_lane() {
+        let domain = Domain::new();
+        let lane = Lane::new(&domain, Wakes::Runner);
+        let mut head = Head::new();
+        let inner = crate::os::sync::lock(&lane.shared.inner);
+        // SAFETY: run by the barrier, before it goes.
+        let pushed = unsafe { lane.push(&mut head, nothing) }.unwrap();
+        drop(inner);
+        assert!(pushed.unattended && !pushed.crowded);
+        domain.barrier();
+    }
 }

@@ -5,7 +5,7 @@
 //! back. A test that does not end in time has noticed as well, which the table says. What nothing notices is a fault of
 //! the tests, and so is a change that does not compile: the command fails.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
@@ -112,6 +112,10 @@ impl Run {
         let mut tree = Tree::copied(&root)?;
         println!("| promise | what is broken | test that noticed | how |\n|---|---|---|---|");
         let mut missed = Vec::new();
+        // First as it is, all of them: nothing is built anew in between.
+        for mutation in &chosen {
+            tree.try_as_it_is(mutation)?;
+        }
         for mutation in &chosen {
             let (is_noticed, how) = tree.broken_by(mutation)?;
             let (promise, what) = (&mutation.promise, &mutation.what);
@@ -187,8 +191,8 @@ impl Mutation {
 struct Tree {
     path: PathBuf,
     target: PathBuf,
-    /// Tests that have been seen to pass as the tree is.
-    pass: BTreeSet<String>,
+    /// What came of the tests as the tree is.
+    as_it_is: BTreeMap<String, Outcome>,
 }
 
 impl Tree {
@@ -217,18 +221,24 @@ impl Tree {
                 fs::remove_file(&there)?;
             }
         }
-        Ok(Self { path, target, pass: BTreeSet::new() })
+        Ok(Self { path, target, as_it_is: BTreeMap::new() })
+    }
+
+    /// Runs the test as the tree is, once: one that fails then notices nothing.
+    fn try_as_it_is(&mut self, mutation: &Mutation) -> Result<()> {
+        if !self.as_it_is.contains_key(&mutation.test) {
+            say::begun(&format!("{} as it is", mutation.cited()));
+            let outcome = self.test(mutation)?;
+            self.as_it_is.insert(mutation.test.clone(), outcome);
+        }
+        Ok(())
     }
 
     /// Whether the test has noticed the mutation, and how; or why it cannot have.
-    fn broken_by(&mut self, mutation: &Mutation) -> Result<(bool, String)> {
-        // First as it is: one that fails already notices nothing.
-        if !self.pass.contains(&mutation.test) {
-            say::begun(&format!("{} as it is", mutation.cited()));
-            match self.test(mutation)? {
-                Outcome::Passed => self.pass.insert(mutation.test.clone()),
-                other => return Ok((false, format!("**fails as it is:** {other:?}"))),
-            };
+    fn broken_by(&self, mutation: &Mutation) -> Result<(bool, String)> {
+        match self.as_it_is.get(&mutation.test) {
+            Some(Outcome::Passed) => {}
+            other => return Ok((false, format!("**fails as it is:** {other:?}"))),
         }
         say::begun(&format!("{}: {}", mutation.promise, mutation.what));
         let path = self.path.join(&mutation.file);
