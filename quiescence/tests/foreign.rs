@@ -295,7 +295,7 @@ fn a_cancelled_driver_ends_its_grace_period_first() {
         let error = unsafe { libc::pthread_create(&raw mut id, ptr::null(), start, argument) };
         assert_eq!(error, 0);
         // Until it sleeps, or has come to its end.
-        while !sleeps_or_is_gone(driver.thread.load(SeqCst)) {
+        while !common::sleeps_or_is_gone(driver.thread.load(SeqCst)) {
             thread::yield_now();
         }
         leave();
@@ -304,16 +304,6 @@ fn a_cancelled_driver_ends_its_grace_period_first() {
     });
     assert!(driver.done.load(SeqCst), "it was cancelled in its grace period");
     domain.domain().synchronize();
-}
-
-/// Whether a thread of this process, or none yet (0), sleeps or has ended.
-fn sleeps_or_is_gone(thread: u32) -> bool {
-    if thread == 0 {
-        return false;
-    }
-    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
-    // The state follows the name, which is in parentheses.
-    stat.map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S')))
 }
 
 /// Those who leave meanwhile wake the driver for nothing; it goes on waiting for the one that matters.

@@ -119,15 +119,25 @@ fn heads_wait_for_sections() {
     nothing_runs_while_a_section_lasts();
 }
 
-/// With no barrier, and no further push.
+/// With no barrier, and no further push. It waits for no company, so that each push finds it asleep.
 #[test]
 fn a_runner_that_sleeps_is_woken() {
     let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.lazy = Duration::ZERO;
+    domain.tune(tuning);
     attended(&domain, Wakes::Runner, |lane| {
         for _ in 0..50 {
             let (ran, has_run) = mpsc::channel();
-            let _: lane::Pushed = push(lane, move || ran.send(()).unwrap());
-            has_run.recv().unwrap();
+            let _: lane::Pushed = push(lane, move || {
+                // SAFETY: asks who this is.
+                let runner = if cfg!(miri) { 0 } else { unsafe { libc::gettid() } };
+                ran.send(runner.cast_unsigned()).unwrap();
+            });
+            let runner = has_run.recv().unwrap();
+            while !cfg!(miri) && !common::sleeps_or_is_gone(runner) {
+                thread::yield_now();
+            }
         }
     });
 }

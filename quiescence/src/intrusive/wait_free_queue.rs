@@ -546,3 +546,18 @@ impl Iterator for Chain {
         Some(node)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Threads that take beside each other find two consumers at once by chance only.
+    #[test]
+    fn a_consumer_keeps_others_away_until_it_goes() {
+        let queue = WaitFreeQueue::new();
+        let consumer = queue.consumer();
+        assert!(sync::try_lock(&queue.consumers).is_none(), "a second consumer");
+        drop(consumer);
+        assert!(sync::try_lock(&queue.consumers).is_some());
+    }
+}

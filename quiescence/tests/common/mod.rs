@@ -39,6 +39,16 @@ pub(crate) fn until_an_updater_sleeps(domain: &Domain) {
     }
 }
 
+/// Whether a thread of this process, or none yet (0), sleeps or has ended.
+pub(crate) fn sleeps_or_is_gone(thread: u32) -> bool {
+    if thread == 0 {
+        return false;
+    }
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+    // The state follows the name, which is in parentheses.
+    stat.map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S')))
+}
+
 /// Runs `f` in a child process made by `fork`; a panic there is a failure here.
 pub(crate) fn in_child(f: impl FnOnce()) {
     // SAFETY: the child runs only `f` on the one thread it has and leaves by `_exit`. What `f` uses
