@@ -334,6 +334,50 @@ fn others_that_leave_end_no_grace_period() {
     });
 }
 
+/// Nobody wakes a driver that has not said yet that it sleeps: it looks once more when it has.
+#[test]
+#[cfg(feature = "chaos")]
+fn a_reader_that_leaves_just_before_the_driver_sleeps_is_seen() {
+    use quiescence::chaos::{self, Point};
+
+    static ABOUT_TO: AtomicBool = AtomicBool::new(false);
+    static HAS_LEFT: AtomicBool = AtomicBool::new(false);
+
+    /// Stops the driver there until the reader has left.
+    fn stop_once(point: Point) {
+        if point == Point::BeforeMark && !ABOUT_TO.swap(true, SeqCst) {
+            while !HAS_LEFT.load(SeqCst) {
+                thread::yield_now();
+            }
+        }
+    }
+
+    const TEST: &str = "a_reader_that_leaves_just_before_the_driver_sleeps_is_seen";
+    if role().is_none() {
+        let output = common::again_in_time(TEST, "child", &[]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let flavor = Flavor::new(Readers::Light);
+    chaos::install(stop_once);
+    let inside = Barrier::new(2);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let reader = flavor.reader();
+            reader.lock();
+            inside.wait();
+            while !ABOUT_TO.load(SeqCst) {
+                thread::yield_now();
+            }
+            reader.unlock();
+            HAS_LEFT.store(true, SeqCst);
+        });
+        inside.wait();
+        flavor.domain.domain().synchronize();
+    });
+    assert!(HAS_LEFT.load(SeqCst), "the driver was to sleep");
+}
+
 /// What a reader may see: a word that is overwritten once nobody may see it any more.
 const FRESH: u64 = 0x5eed;
 const STALE: u64 = 0x6b6b_6b6b;

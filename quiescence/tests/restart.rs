@@ -163,22 +163,31 @@ fn loads_are_whole_and_no_update_is_lost() {
 #[test]
 fn big_values_are_whole_too() {
     let snapshot = Snapshot::new([0_u64; 600]);
-    let stop = AtomicBool::new(false);
+    let (stop, torn) = (AtomicBool::new(false), AtomicBool::new(false));
+    let loads = AtomicU64::new(0);
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
                 while !stop.load(Relaxed) {
                     let seen = snapshot.load();
-                    assert!(seen.iter().all(|word| *word == seen[0]), "torn");
+                    if seen.iter().any(|word| *word != seen[0]) {
+                        torn.store(true, Relaxed);
+                    }
+                    loads.fetch_add(1, Relaxed);
                 }
             });
         }
-        for update in 0..common::rounds(2_000, 8) {
+        // As long as it takes for loads to come in between: an updater by itself is done before readers have begun.
+        let (updates, enough) = (common::rounds(2_000, 8), common::rounds(20_000, 24));
+        let mut update = 0;
+        while update < updates || loads.load(Relaxed) < enough {
             snapshot.store([update; 600]);
             assert_eq!(snapshot.load()[599], update, "whoever stores reads what he stored");
+            update += 1;
         }
         stop.store(true, Relaxed);
     });
+    assert!(!torn.into_inner(), "torn");
 }
 
 #[test]

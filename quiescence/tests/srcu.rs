@@ -144,8 +144,9 @@ fn the_end_of_a_section_does_not_wait_for_a_sleepable_domain() {
     domain.retire(Box::new(1)).expect("there is room");
     let other = quiescence::read();
     domain.retire(Box::new(2)).expect("one goes over the limit in a section");
-    let section = domain.read();
+    let (section, sleeps) = (domain.read(), domain.statistics().sleeps);
     drop(other);
+    assert_eq!(domain.statistics().sleeps, sleeps, "nothing was waited for");
     let refused = domain.try_retire(Box::new(3)).expect_err("it is full");
     drop((early, section));
     domain.barrier();

@@ -304,6 +304,11 @@ fn without_any_further_call_everything_is_freed() {
 #[test]
 fn what_is_retired_waits_for_sections_that_had_begun() {
     let domain = Domain::new();
+    // A batch is an eighth of what may wait: so some are closed while the section lasts, which is when the thread
+    // would run what does not wait. One of the usual size is not.
+    let mut tuning = domain.tuning();
+    tuning.objects_max = 2_000;
+    domain.tune(tuning);
     let live = Arc::new(AtomicUsize::new(0));
     beside_a_section(&domain, |leave| {
         // The thread looks after its queue meanwhile, again and again.
@@ -311,7 +316,9 @@ fn what_is_retired_waits_for_sections_that_had_begun() {
             domain.retire(Box::new(Counted::new(value, &live))).unwrap();
         }
         let in_time = live.load(SeqCst);
+        let batches = domain.statistics().batches;
         leave();
+        assert!(batches >= 2, "{batches}: nothing was asked for that could have come too early");
         assert_eq!(in_time, 1_000, "freed while a section lasted that had begun before");
     });
     domain.barrier();

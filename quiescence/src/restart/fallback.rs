@@ -274,6 +274,26 @@ mod tests {
         });
     }
 
+    /// One that lasts until the updater sleeps beside it: no chance decides whether the two meet.
+    #[test]
+    fn a_section_that_lasts_is_waited_for() {
+        let sleeps = || Fallback::current().domain.statistics().sleeps;
+        let (section, before) = (FallbackSection::begin(), sleeps());
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                grace_period();
+                is_over.store(true, Release);
+            });
+            while sleeps() == before && !is_over.load(Acquire) {
+                std::thread::yield_now();
+            }
+            let too_early = is_over.load(Acquire);
+            drop(section);
+            assert!(!too_early, "the section had begun before");
+        });
+    }
+
     /// In the child of a child, and in a section of a handler that has interrupted another one.
     #[test]
     fn a_fork_in_a_child_or_in_a_nested_section() {
