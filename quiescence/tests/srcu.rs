@@ -90,7 +90,7 @@ fn a_guard_may_end_on_another_thread() {
         let updates = scope.spawn({
             let (domain, value) = (&domain, &value);
             move || {
-                for new in 2..if cfg!(miri) { 10 } else { 200 } {
+                for new in 2..if cfg!(miri) { 5 } else { 200 } {
                     let old = value.swap(new);
                     domain.synchronize_expedited();
                     drop(old);

@@ -183,7 +183,7 @@ fn a_section_from_before_a_wrap_is_waited_for() {
         let first = domain.start();
         domain.wait(first);
         // The numbers come round in the midst of it, and so does the sequence.
-        for round in 0..12 {
+        for round in 0..rounds(12, 6) {
             beside_a_section(&domain, |leave| {
                 let cookie = domain.start();
                 assert!(!domain.poll(cookie), "a reader in a section, round {round} of {start:?}");
@@ -303,23 +303,24 @@ fn without_any_further_call_everything_is_freed() {
 
 #[test]
 fn what_is_retired_waits_for_sections_that_had_begun() {
+    const OBJECTS: usize = rounds(1_000, 140);
     let domain = Domain::new();
     // A batch is an eighth of what may wait: so some are closed while the section lasts, which is when the thread
     // would run what does not wait. One of the usual size is not.
     let mut tuning = domain.tuning();
-    tuning.objects_max = 2_000;
+    tuning.objects_max = 2 * OBJECTS as u64;
     domain.tune(tuning);
     let live = Arc::new(AtomicUsize::new(0));
     beside_a_section(&domain, |leave| {
         // The thread looks after its queue meanwhile, again and again.
-        for value in 0..1_000 {
+        for value in 0..OBJECTS as u64 {
             domain.retire(Box::new(Counted::new(value, &live))).unwrap();
         }
         let in_time = live.load(SeqCst);
         let batches = domain.statistics().batches;
         leave();
         assert!(batches >= 2, "{batches}: nothing was asked for that could have come too early");
-        assert_eq!(in_time, 1_000, "freed while a section lasted that had begun before");
+        assert_eq!(in_time, OBJECTS, "freed while a section lasted that had begun before");
     });
     domain.barrier();
     assert_eq!(live.load(SeqCst), 0);
@@ -455,7 +456,7 @@ fn a_section_of_another_domain_frees_nothing_either() {
 fn the_end_of_a_domain_frees_what_waits_in_it() {
     let live = Arc::new(AtomicUsize::new(0));
     let fill = |domain: &Domain| {
-        for value in 0..100 {
+        for value in 0..rounds(100, 12) {
             domain.retire(Box::new(Counted::new(value, &live))).unwrap();
             let captured = Counted::new(value, &live);
             domain.call(move || drop(captured)).unwrap();

@@ -76,6 +76,7 @@ fn load_and_store() {
 
 /// As `gdb --args program`, `strace -f program` and `rr record program` are.
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn a_debugger_that_is_there_from_the_start_means_the_portable_path() {
     let test = "a_debugger_that_is_there_from_the_start_means_the_portable_path";
     match role().as_deref() {
@@ -99,6 +100,7 @@ fn a_debugger_that_is_there_from_the_start_means_the_portable_path() {
 
 /// A tracer may have one thread only.
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn a_tracer_of_one_thread_means_the_portable_path() {
     let test = "a_tracer_of_one_thread_means_the_portable_path";
     if role().is_some() {

@@ -39,6 +39,7 @@ fn is_refused<K: AnyKind>(domain: &Domain<K>, wait: impl FnOnce(Cookie) + Send) 
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn a_number_from_elsewhere_is_refused_and_stops_nothing() {
     const TEST: &str = "far_cookies::a_number_from_elsewhere_is_refused_and_stops_nothing";
     let Some(role) = role() else {

@@ -79,6 +79,7 @@ fn store_in_child(places: &'static Places) -> ! {
 
 /// A handler forks on top of loads, most of which are fallback sections; the child goes on with the load, and stores then.
 #[test]
+#[cfg_attr(miri, ignore = "a child process")]
 fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
     const TEST: &str =
         "fork_in_handlers::a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted";

@@ -8,7 +8,7 @@ use std::thread;
 
 use quiescence::{Domain, Rcu, Srcu};
 
-use crate::common::{again, domain_with_limit, role};
+use crate::common::{again, domain_with_limit, role, rounds};
 
 /// Whether the calling thread is seen to be in a section: at the limit of another domain its second object is refused
 /// then, where it would wait otherwise.
@@ -21,7 +21,8 @@ fn is_in_a_section() -> bool {
 /// it is read in again, in whatever way.
 #[test]
 fn sections_of_one_among_many_domains_are_found() {
-    let domains: Vec<_> = (0..100).map(|_| Domain::new()).collect();
+    const DOMAINS: usize = rounds(100, 12);
+    let domains: Vec<_> = (0..DOMAINS).map(|_| Domain::new()).collect();
     domains.iter().for_each(|domain| drop(domain.read()));
     assert!(!is_in_a_section());
     for domain in &domains {
@@ -29,7 +30,7 @@ fn sections_of_one_among_many_domains_are_found() {
         assert!(is_in_a_section(), "a second section of an implicit reader");
         drop(guard);
     }
-    let reader = domains[50].reader();
+    let reader = domains[DOMAINS / 2].reader();
     assert!(!is_in_a_section());
     let guard = reader.read();
     assert!(is_in_a_section(), "a section of a handle, after a look");
@@ -56,6 +57,7 @@ fn in_use() -> usize {
 /// What a domain had in the tables of threads stayed there, 2 to 7 KB each, until the thread used a new domain.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg_attr(miri, ignore = "a child process")]
 fn memory_comes_back_when_domains_end() {
     const TEST: &str = "many_domains::memory_comes_back_when_domains_end";
     const DOMAINS: usize = 2_000;
@@ -110,6 +112,7 @@ fn memory_comes_back_when_domains_end() {
 
 /// Domains come and go on several threads while others read and update in theirs: tables lose nothing.
 #[test]
+#[cfg_attr(miri, ignore = "too slow: domains that end, again and again")]
 fn domains_that_come_and_go_beside_others_disturb_none() {
     thread::scope(|scope| {
         for _ in 0..3 {

@@ -6,7 +6,7 @@ use std::thread;
 
 use quiescence::{Domain, Rcu, RcuOption, Srcu, Weigh};
 
-use crate::common::{again, beside_a_section, domain_with_limit, role};
+use crate::common::{again, beside_a_section, domain_with_limit, role, rounds};
 
 const MIB: usize = 1 << 20;
 
@@ -42,6 +42,7 @@ fn resident_at_the_limit(bytes_each: usize) -> f64 {
 /// The README's own example: a vector counted for 24 bytes, whatever was in it.
 #[test]
 #[cfg(target_os = "linux")]
+#[cfg_attr(miri, ignore = "a child process")]
 fn memory_beside_a_stalled_reader_stays_near_the_limit() {
     const TEST: &str = "owned_bytes::memory_beside_a_stalled_reader_stays_near_the_limit";
     match role() {
@@ -135,13 +136,14 @@ fn a_weight_that_has_grown_is_asked_once() {
     let domain = domain_with_limit(100, 1 << 20);
     let asked = Arc::new(AtomicUsize::new(0));
     let table = Rcu::new_in(Grows(Arc::clone(&asked)), domain.clone());
-    for _ in 0..50 {
+    const STORES: usize = rounds(50, 4);
+    for _ in 0..STORES {
         thread::scope(|scope| {
             scope.spawn(|| table.store(Grows(Arc::clone(&asked))));
         });
     }
     domain.barrier();
-    assert_eq!((asked.load(SeqCst), domain.statistics().bytes_waiting), (50_000, 0));
+    assert_eq!((asked.load(SeqCst), domain.statistics().bytes_waiting), (STORES * 1_000, 0));
     domain.try_retire(Box::new([0_u8; 900 << 10])).expect("there is room");
 }
 

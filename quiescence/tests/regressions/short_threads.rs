@@ -6,7 +6,7 @@ use std::thread;
 
 use quiescence::Domain;
 
-use crate::common::{again, beside_a_section, domain_with_limit, role};
+use crate::common::{again, beside_a_section, domain_with_limit, role, rounds};
 
 /// A thread that does so much and ends.
 fn short(f: impl FnOnce() + Send + 'static) {
@@ -23,6 +23,7 @@ pub(crate) fn resident() -> u64 {
 /// Each kept a page and a queue of its own: 4.8 KB, and twice that with a closure.
 #[test]
 #[cfg(target_os = "linux")]
+#[cfg_attr(miri, ignore = "a child process")]
 fn a_short_thread_costs_no_page() {
     const TEST: &str = "short_threads::a_short_thread_costs_no_page";
     const THREADS: u64 = 3_000;
@@ -61,10 +62,11 @@ fn a_short_thread_costs_no_page() {
 /// What moves to the shared queues is neither lost nor run twice, nor out of its thread's order; and is counted once.
 #[test]
 fn what_short_threads_leave_runs_in_their_order() {
+    const THREADS: u64 = rounds(50, 6);
     let domain = Domain::new();
     let seen: Arc<Mutex<Vec<(u64, u64)>>> = Arc::default();
     beside_a_section(&domain, |leave| {
-        for thread in 0..50 {
+        for thread in 0..THREADS {
             let (domain, seen) = (domain.clone(), Arc::clone(&seen));
             short(move || {
                 for number in 0..3 {
@@ -77,12 +79,12 @@ fn what_short_threads_leave_runs_in_their_order() {
     });
     domain.barrier();
     let seen = seen.lock().unwrap();
-    for thread in 0..50 {
+    for thread in 0..THREADS {
         let own: Vec<u64> = seen.iter().filter(|one| one.0 == thread).map(|one| one.1).collect();
         assert_eq!(own, [0, 1, 2], "thread {thread}");
     }
     let statistics = domain.statistics();
-    assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), (150, 150));
+    assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), (3 * THREADS, 3 * THREADS));
     assert_eq!(statistics.bytes_waiting, 0);
 }
 
@@ -94,7 +96,7 @@ fn barriers_beside_short_threads_miss_nothing() {
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                for _ in 0..300 {
+                for _ in 0..rounds(300, 3) {
                     let done = Arc::new(AtomicU64::new(0));
                     let (theirs, domain_of_it) = (Arc::clone(&done), domain.clone());
                     short(move || {
@@ -119,10 +121,12 @@ fn barriers_beside_short_threads_miss_nothing() {
 /// What dead threads left counts as anything else: at the limit there is no room for more.
 #[test]
 fn what_short_threads_leave_is_held_against_the_limit() {
-    let domain = domain_with_limit(64, 1 << 20);
+    const LIMIT: u64 = rounds(64, 4);
+    const THREADS: u64 = rounds(100, 7);
+    let domain = domain_with_limit(LIMIT, 1 << 20);
     let refused = Arc::new(AtomicU64::new(0));
     beside_a_section(&domain, |leave| {
-        for _ in 0..100 {
+        for _ in 0..THREADS {
             let (domain, refused) = (domain.clone(), Arc::clone(&refused));
             short(move || {
                 let is_refused = domain.try_call(|| ()).is_err();
@@ -131,7 +135,7 @@ fn what_short_threads_leave_is_held_against_the_limit() {
         }
         leave();
     });
-    assert_eq!(refused.load(SeqCst), 36);
+    assert_eq!(refused.load(SeqCst), THREADS - LIMIT);
     domain.barrier();
     domain.try_call(|| ()).expect("there is room again");
 }
@@ -139,10 +143,11 @@ fn what_short_threads_leave_is_held_against_the_limit() {
 /// A closure that captures nothing holds two words of the library's, and a large value a box.
 #[test]
 fn what_the_library_holds_is_held_against_the_limit() {
-    let domain = domain_with_limit(1 << 20, 16 << 10);
+    const CLOSURES: usize = rounds(1_024, 128);
+    let domain = domain_with_limit(1 << 20, 16 * CLOSURES as u64);
     let (closures, boxed) = beside_a_section(&domain, |leave| {
         let guard = domain.read();
-        let closures = (0..2_000).take_while(|_| domain.try_call(|| ()).is_ok()).count();
+        let closures = (0..2 * CLOSURES).take_while(|_| domain.try_call(|| ()).is_ok()).count();
         leave();
         drop(guard);
         domain.barrier();
@@ -154,7 +159,7 @@ fn what_the_library_holds_is_held_against_the_limit() {
         (closures, boxed)
     });
     domain.barrier();
-    assert_eq!(closures, 1_024, "of 16 bytes each");
+    assert_eq!(closures, CLOSURES, "of 16 bytes each");
     assert!((1_000..1_100).contains(&boxed), "{boxed} bytes");
     assert_eq!(domain.statistics().bytes_waiting, 0);
 }

@@ -86,6 +86,7 @@ fn quiet_domain() -> Domain {
 
 /// The last holdout wakes the driver, which does not come.
 #[test]
+#[cfg_attr(miri, ignore = "signals")]
 fn a_driver_that_is_stopped_in_its_sleep_holds_nobody_up() {
     alone("a_driver_that_is_stopped_in_its_sleep_holds_nobody_up", || {
         let handler = on_signal as extern "C" fn(libc::c_int);

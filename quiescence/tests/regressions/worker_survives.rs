@@ -185,6 +185,7 @@ const CASES: [(&str, fn()); 6] = [
 ];
 
 #[test]
+#[cfg_attr(miri, ignore = "child processes")]
 fn whatever_panics_there_is_the_same_thread_as_before() {
     const TEST: &str = "worker_survives::whatever_panics_there_is_the_same_thread_as_before";
     if let Some(role) = role() {
