@@ -5,9 +5,13 @@ use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A directory of one test, empty.
+/// An empty directory that no other test has, even one that asks for the same name at the same
+/// time: two tests that compiled one source removed each other's programs.
 pub(crate) fn scratch(name: &str) -> PathBuf {
+    static GIVEN: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("{name}-{}", GIVEN.fetch_add(1, Ordering::Relaxed));
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("regressions").join(name);
     _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory).expect("the directory for tests' files");
