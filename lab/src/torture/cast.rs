@@ -175,7 +175,7 @@ impl Cast {
         let station = self.deferral.station(ledger, post);
         let (deferral, per_cpu) = (self.deferral.clone(), self.per_cpu.clone());
         thread::Builder::new().name(format!("torture-{post}")).spawn(move || {
-            let _end = EndOfThread { ledger: &station.ledger, post };
+            let _end = EndOfThread::begin(&station.ledger, post);
             // Two streams for each thread: what it does, and how it is delayed.
             let mut random = Random::new(seed, 2 * post as u64);
             chaos::seed_thread(2 * post as u64 + 1);
@@ -193,7 +193,7 @@ impl Cast {
         let (deferral, per_cpu) = (self.deferral.clone(), self.per_cpu.clone());
         let post = self.closer().start;
         thread::Builder::new().name("closing".to_owned()).spawn(move || {
-            let _end = EndOfThread { ledger: &ledger, post };
+            let _end = EndOfThread::begin(&ledger, post);
             deferral.close(&ledger);
             per_cpu.close(&ledger);
             close(&arenas.global, &ledger, |arena| arena.published(&arena.domain.read()));
@@ -285,6 +285,14 @@ struct EndOfThread<'a> {
     post: usize,
 }
 
+impl<'a> EndOfThread<'a> {
+    /// The calling thread begins, at this post.
+    fn begin(ledger: &'a Ledger, post: usize) -> Self {
+        ledger.posts[post].start();
+        Self { ledger, post }
+    }
+}
+
 impl Drop for EndOfThread<'_> {
     fn drop(&mut self) {
         let post = &self.ledger.posts[self.post];
@@ -307,7 +315,7 @@ fn play<K: Kind>(
 ) -> io::Result<()> {
     let seat = Seat { arena: Arc::clone(arena), ledger: Arc::clone(ledger), post };
     thread::Builder::new().name(format!("torture-{post}")).spawn(move || {
-        let _end = EndOfThread { ledger: &seat.ledger, post };
+        let _end = EndOfThread::begin(&seat.ledger, post);
         // Two streams for each thread: what it does, and how it is delayed.
         let mut random = Random::new(seed, 2 * post as u64);
         chaos::seed_thread(2 * post as u64 + 1);

@@ -5,7 +5,7 @@
 use std::array;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::kinds::{Deed, FaultKind, ReaderKind, Step, Way};
 use super::mutants::Slip;
 use super::pool::PIPE_LEN;
+use super::task::Task;
 
 /// Ages 0 to ten, and a last place for what is more.
 pub(super) const HISTOGRAM: usize = PIPE_LEN + 2;
@@ -55,6 +56,8 @@ pub(super) struct Post {
     /// Grows while the thread gets on.
     beats: AtomicU64,
     step: AtomicU8,
+    /// The system's number of the thread; 0 until it runs.
+    thread: AtomicU32,
     ended: AtomicBool,
     /// Reads by their kind.
     reads: [AtomicU64; ReaderKind::ALL.len()],
@@ -89,6 +92,7 @@ impl Post {
             name,
             beats: AtomicU64::new(0),
             step: AtomicU8::new(Step::Start.code()),
+            thread: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             reads: array::from_fn(|_| AtomicU64::new(0)),
             ages: Histogram::new(),
@@ -119,6 +123,17 @@ impl Post {
 
     pub(super) fn doing(&self) -> String {
         Step::describe(self.step.load(Relaxed))
+    }
+
+    /// The calling thread is this one.
+    pub(super) fn start(&self) {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        self.thread.store(thread, Relaxed); // only told
+    }
+
+    /// What the system says that the thread is at.
+    pub(super) fn task(&self) -> Task {
+        Task::of(self.thread.load(Relaxed))
     }
 
     pub(super) fn end(&self) {

@@ -31,6 +31,7 @@ mod random;
 mod readers;
 mod report;
 mod station;
+mod task;
 mod themes;
 mod updaters;
 mod watch;

@@ -2,7 +2,9 @@
 //!
 //! A run must end although threads hang, so nobody joins them: the watchdog looks at their counts,
 //! and leaves those that are stuck to the end of the process. It measures patience in its own
-//! turns and not by the clock: while the whole machine stands still, so does the watchdog.
+//! turns and not by the clock: while the whole machine stands still, so does the watchdog. Nor does it
+//! count a turn in which the kernel keeps the thread from running, as it does while a disk is slow: no lock
+//! or futex of a program does that.
 
 use std::thread;
 use std::time::Duration;
@@ -86,9 +88,10 @@ impl<'a> Watch<'a> {
                 (*beats, *turns) = (post.beats(), 0);
                 continue;
             }
-            *turns += 1;
+            let task = post.task();
+            *turns += u32::from(!task.is_kept());
             if *turns >= PATIENCE_TURNS {
-                stuck.push(format!("{}: {}", post.name, post.doing()));
+                stuck.push(format!("{}: {}{task}", post.name, post.doing()));
             }
         }
         for _ in &stuck {
