@@ -112,16 +112,17 @@ fn memory_comes_back_when_domains_end() {
 
 /// Domains come and go on several threads while others read and update in theirs: tables lose nothing.
 #[test]
-#[cfg_attr(miri, ignore = "too slow: domains that end, again and again")]
 fn domains_that_come_and_go_beside_others_disturb_none() {
+    const DOMAINS: usize = rounds(50, 8);
+    const ROUNDS: u64 = rounds(40, 4) as u64;
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
-                let kept: Vec<_> = (0..50).map(|_| Srcu::new()).collect();
+                let kept: Vec<_> = (0..DOMAINS).map(|_| Srcu::new()).collect();
                 let values: Vec<_> =
                     kept.iter().map(|srcu| Rcu::new_in(0, srcu.domain())).collect();
-                for round in 1..40 {
-                    let passing: Vec<_> = (0..50).map(|_| Domain::new()).collect();
+                for round in 1..ROUNDS {
+                    let passing: Vec<_> = (0..DOMAINS).map(|_| Domain::new()).collect();
                     for (number, domain) in passing.iter().enumerate() {
                         let guard = domain.read();
                         domain.retire(Box::new(number)).unwrap();
@@ -134,7 +135,8 @@ fn domains_that_come_and_go_beside_others_disturb_none() {
                 kept.iter().for_each(|srcu| {
                     srcu.barrier();
                     let statistics = srcu.statistics();
-                    assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), (39, 39));
+                    let all = (ROUNDS - 1, ROUNDS - 1);
+                    assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), all);
                 });
             });
         }
