@@ -134,6 +134,7 @@ named! {
         Blocked = "reader that blocks in its section",
         LowPriority = "reader of low priority",
         Child = "child process",
+        ChildStart = "start of a child process",
         Stopped = "child process stopped and continued",
         Fork = "fork in a storm",
         Shuffled = "thread moved to other processors",

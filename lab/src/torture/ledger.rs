@@ -131,6 +131,11 @@ impl Post {
         self.thread.store(thread, Relaxed); // only told
     }
 
+    /// Whether it waits for the system to start a process, where none of the library's code runs.
+    pub(super) fn is_with_the_system(&self) -> bool {
+        self.step.load(Relaxed) == Step::Defer(Deed::ChildStart).code()
+    }
+
     /// What the system says that the thread is at.
     pub(super) fn task(&self) -> Task {
         Task::of(self.thread.load(Relaxed))

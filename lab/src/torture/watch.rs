@@ -3,8 +3,8 @@
 //! A run must end although threads hang, so nobody joins them: the watchdog looks at their counts,
 //! and leaves those that are stuck to the end of the process. It measures patience in its own
 //! turns and not by the clock: while the whole machine stands still, so does the watchdog. Nor does it
-//! count a turn in which the kernel keeps the thread from running, as it does while a disk is slow: no lock
-//! or futex of a program does that.
+//! count a turn in which the kernel has kept the thread from running ([`Task::is_kept`]), or in which the
+//! thread waits for the system to start a process: the library has no part in either.
 
 use std::thread;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use crate::interrupt::Interrupt;
 
 use super::kinds::FaultKind;
 use super::ledger::Ledger;
+use super::task::Task;
 
 /// Between two looks of the watchdog.
 pub(super) const TURN: Duration = Duration::from_millis(50);
@@ -44,13 +45,22 @@ pub(super) struct Watch<'a> {
     pub(super) interrupt: &'a Interrupt,
     /// Whether the first fault ends it.
     pub(super) one_fault_is_enough: bool,
-    /// The beats last seen, and the turns since they changed.
-    seen: Vec<(u64, u32)>,
+    /// What was seen last of each.
+    seen: Vec<Seen>,
+}
+
+/// What was seen of a post.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    beats: u64,
+    /// Turns since they changed.
+    turns: u32,
+    task: Task,
 }
 
 impl<'a> Watch<'a> {
     pub(super) fn new(ledger: &'a Ledger, interrupt: &'a Interrupt, catch: bool) -> Self {
-        let seen = vec![(0, 0); ledger.posts.len()];
+        let seen = vec![Seen::default(); ledger.posts.len()];
         Self { ledger, interrupt, one_fault_is_enough: catch, seen }
     }
 
@@ -83,15 +93,16 @@ impl<'a> Watch<'a> {
         let mut stuck = Vec::new();
         for index in posts {
             let post = &self.ledger.posts[index];
-            let (beats, turns) = &mut self.seen[index];
-            if post.has_ended() || post.beats() != *beats {
-                (*beats, *turns) = (post.beats(), 0);
+            let seen = &mut self.seen[index];
+            if post.has_ended() || post.is_with_the_system() || post.beats() != seen.beats {
+                *seen = Seen { beats: post.beats(), ..Seen::default() };
                 continue;
             }
             let task = post.task();
-            *turns += u32::from(!task.is_kept());
-            if *turns >= PATIENCE_TURNS {
-                stuck.push(format!("{}: {}{task}", post.name, post.doing()));
+            seen.turns += u32::from(!task.is_kept(&seen.task));
+            seen.task = task;
+            if seen.turns >= PATIENCE_TURNS {
+                stuck.push(format!("{}: {}{}", post.name, post.doing(), seen.task));
             }
         }
         for _ in &stuck {
@@ -112,7 +123,7 @@ pub(super) fn have_ended(ledger: &Ledger, posts: std::ops::Range<usize>) -> bool
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::torture::kinds::{Step, Way};
+    use crate::torture::kinds::{Deed, Step, Way};
     use crate::torture::ledger::Post;
 
     #[test]
@@ -134,6 +145,17 @@ mod tests {
         let fault = ledger.first_fault().expect("it is stuck");
         assert_eq!(ledger.faults(FaultKind::Stuck), 1);
         assert!(fault.detail.ends_with("b: updating by call and barrier"), "{}", fault.detail);
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_process_to_start_is_not_stuck() {
+        let ledger = Ledger::new(None, vec![Post::new("a".to_owned())]);
+        let interrupt = Interrupt::install().expect("handlers can be installed");
+        let mut watch = Watch::new(&ledger, &interrupt, false);
+        ledger.posts[0].begin(Step::Defer(Deed::ChildStart));
+        assert!((0..2 * PATIENCE_TURNS).all(|_| !watch.look(0..1)));
+        ledger.posts[0].begin(Step::Defer(Deed::Child));
+        assert_eq!((0..=PATIENCE_TURNS).filter(|_| watch.look(0..1)).count(), 1);
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(super) fn run(station: &Station, random: &mut Random) {
         if station.is_over() {
             return;
         }
-        station.begin(Deed::Child);
+        station.begin(Deed::ChildStart);
         let deed = format!("a child process ({role})");
         match start(station, role, random.next()) {
             Ok(child) => {
@@ -62,8 +62,9 @@ fn start(station: &Station, role: &str, seed: u64) -> std::io::Result<Child> {
     if let Some(mutant) = station.mutant {
         command.args(["--mutant", mutant]);
     }
-    station.did(Deed::Child);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    station.did(Deed::ChildStart);
+    Ok(child)
 }
 
 /// Waits for a child, and stops and continues it meanwhile. Answers what is wrong with it.
@@ -73,6 +74,7 @@ fn watch(station: &Station, mut child: Child, random: &mut Random) -> Option<Str
         station.begin(Deed::Child);
         match child.try_wait() {
             Ok(Some(status)) => {
+                station.did(Deed::Child);
                 let mut text = String::new();
                 let read = child.stdout.take().map(|mut stdout| stdout.read_to_string(&mut text));
                 return match serde_json::from_str(&text) {

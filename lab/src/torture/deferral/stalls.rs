@@ -22,7 +22,7 @@ const PAUSE_MAX_US: u64 = 200_000;
 /// The lowest priority, as `nice` says it.
 const LOWEST: i32 = 19;
 
-/// Sections of a slow reader between two messages to the watchdog.
+/// Sections of a slow reader between two looks whether the run is over.
 const SECTIONS: u32 = 64;
 
 /// Blocks inside of sections.
@@ -48,6 +48,7 @@ pub(super) fn crawl<K: Kind>(field: &Field<K>, random: &mut Random) {
             let guard = field.domain.read();
             spin(random.below(20_000));
             drop(guard);
+            field.station.post().beat(); // it seldom has a CPU
         }
     }
 }
