@@ -100,9 +100,22 @@ pub(super) struct Conduct {
     pub(super) steps: u64,
     /// Superseded drivers that have not come back.
     pub(super) superseded: u32,
-    /// What the last caller of `advance` saw that found a driver at work, and when.
+    /// What callers of `advance` have seen that found a driver at work.
     #[cfg(not(loom))]
-    seen: (Progress, u64),
+    passing: Passing,
+}
+
+/// What callers that do not wait have seen of a driver at work.
+#[cfg(not(loom))]
+#[derive(Clone, Copy, Debug)]
+struct Passing {
+    progress: Progress,
+    /// Since when, as `clock::monotonic_ns`.
+    since_ns: u64,
+    /// How many of them have taken over in this grace period, up to [`DOUBLINGS`].
+    doublings: u32,
+    /// Grace periods that had ended then.
+    ended: u64,
 }
 
 impl Conduct {
@@ -111,7 +124,12 @@ impl Conduct {
         steps: 0,
         superseded: 0,
         #[cfg(not(loom))]
-        seen: (Progress { term: 0, steps: 0 }, 0),
+        passing: Passing {
+            progress: Progress { term: 0, steps: 0 },
+            since_ns: 0,
+            doublings: 0,
+            ended: 0,
+        },
     };
 }
 
@@ -358,25 +376,47 @@ impl Core {
     }
 
     /// For a caller that does not wait: a driver in the place of one that has made no progress since another such caller
-    /// looked, 50 us ago or more, and is not asleep. `None` if there is no reason.
+    /// looked, and is not asleep. `None` if there is no reason.
+    ///
+    /// The first of them takes over 50 us after that look, each further one in the same grace period after twice as
+    /// long: else a few that come by again and again would supersede each other for as long as a fence takes longer
+    /// than that.
     #[cfg(not(loom))]
     pub(super) fn take_over_in_passing(
         &self,
         state: &mut State,
         (until, me): (Until, Me),
     ) -> Option<Driver> {
-        let (progress, now_ns) = (self.progress(state), crate::os::clock::monotonic_ns());
-        let (seen, since_ns) = state.conduct.seen;
-        if seen != progress {
-            state.conduct.seen = (progress, now_ns);
+        self.take_over_in_passing_at(crate::os::clock::monotonic_ns(), state, (until, me))
+    }
+
+    #[cfg(not(loom))]
+    fn take_over_in_passing_at(
+        &self,
+        now_ns: u64,
+        state: &mut State,
+        (until, me): (Until, Me),
+    ) -> Option<Driver> {
+        let (progress, ended) = (self.progress(state), state.protocol.sequence().ended());
+        let passing = &mut state.conduct.passing;
+        if passing.ended != ended {
+            (passing.ended, passing.doublings) = (ended, 0);
+        }
+        if passing.progress != progress {
+            (passing.progress, passing.since_ns) = (progress, now_ns);
             return None;
         }
-        let longest = state.conduct.away.least.saturating_add(PATIENCE);
-        let waited = Duration::from_nanos(now_ns.saturating_sub(since_ns));
-        if waited < longest || !matches!(self.look_at_driver(state), Found::Stalled) {
+        let patience = PATIENCE * (1 << passing.doublings);
+        let waited = Duration::from_nanos(now_ns.saturating_sub(passing.since_ns));
+        if waited < state.conduct.away.least.saturating_add(patience)
+            || !matches!(self.look_at_driver(state), Found::Stalled)
+        {
             return None;
         }
-        self.take_over(state, until, me)
+        let driver = self.take_over(state, until, me)?;
+        let doublings = &mut state.conduct.passing.doublings;
+        *doublings = DOUBLINGS.min(*doublings + 1);
+        Some(driver)
     }
 
     /// Loom has no clock: nothing takes long.
@@ -387,5 +427,49 @@ impl Core {
         _aim: (Until, Me),
     ) -> Option<Driver> {
         None
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::Domain;
+    use crate::kind::AnyKind;
+    use grace::Urgency;
+
+    /// How long after a look at a driver without progress the next caller takes its place, one after the other in one grace
+    /// period; none of them does its step.
+    fn patience_of_those_who_pass(core: &Core, callers: usize) -> Vec<Duration> {
+        let aim = (Until::MustWait { tick: false }, Me::NOBODY);
+        let mut state = sync::lock(&core.state);
+        state.driven = true;
+        let mut now_ns = 1;
+        (0..callers)
+            .map(|_| {
+                let since_ns = now_ns;
+                assert!(
+                    core.take_over_in_passing_at(now_ns, &mut state, aim).is_none(),
+                    "the look"
+                );
+                while core.take_over_in_passing_at(now_ns, &mut state, aim).is_none() {
+                    now_ns += 10_000;
+                }
+                Duration::from_nanos(now_ns - since_ns)
+            })
+            .collect()
+    }
+
+    /// Each had the patience of the first: while a fence took longer than that none of them ended its step.
+    #[test]
+    fn those_who_pass_are_patient_with_each_other() {
+        let domain = Domain::new();
+        let core = domain.kind().core();
+        let expected: Vec<_> = (0..5).map(|doublings| PATIENCE * (1 << doublings)).collect();
+        core.request(Urgency::Normal);
+        assert_eq!(patience_of_those_who_pass(core, 5), expected);
+        sync::lock(&core.state).driven = false;
+        core.synchronize(Urgency::Normal, Me::NOBODY);
+        assert_eq!(patience_of_those_who_pass(core, 2), expected[..2], "in the next one anew");
+        sync::lock(&core.state).driven = false;
     }
 }
