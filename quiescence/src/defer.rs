@@ -10,13 +10,15 @@
 //!
 //! At the limit ([`crate::limit`]) objects and closures part ways. An object's thread waits for one grace
 //! period and runs its own callbacks; if there is still no room, the object is freed on the spot, since its
-//! grace period is over: so it needs nobody's progress but that of sections. A closure's thread waits until the
+//! grace period is over: so it needs the progress of sections and of drops only. A closure's thread waits until the
 //! worker has made room. Inside a section the first object is admitted over the limit, and the thread settles
 //! that when its outermost section ends; a second one is refused. In a callback an object waits for a grace
 //! period and is freed; a closure finds the room of the callback that is running, or is refused.
 
 mod closures;
 mod tasks;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 #[cfg(not(loom))]
 pub(crate) use closures::call_within_a_tick;
@@ -496,17 +498,35 @@ fn settle(core: &Core, queue: Option<&Queue>) -> bool {
     }
     let is_over = await_grace_period(core);
     if let Some(queue) = queue {
-        // A drop may begin a section on this thread and leak it.
-        while queue.run_some(core, local::token(), core.tuning.run_min()) != 0
-            && core.zone() != Zone::Free
-            && Sections::of_this_thread() == Sections::None
-        {}
-        if queue.is_empty() {
-            queue.purse().forgive();
-        }
-        queue.purse().trim(core);
+        run_ready(core, queue);
     }
     is_over
+}
+
+/// Drops of this thread's objects what is ready, as long as the limit asks for it.
+fn run_ready(core: &Core, queue: &Queue) {
+    // A drop may begin a section on this thread and leak it.
+    while queue.run_some(core, local::token(), core.tuning.run_min()) != 0
+        && core.zone() != Zone::Free
+        && Sections::of_this_thread() == Sections::None
+    {}
+    if queue.is_empty() {
+        queue.purse().forgive();
+    }
+    queue.purse().trim(core);
+}
+
+/// Settles what a section of this thread has gone over the limit with. Where another thread is in a drop of this thread's
+/// objects (the worker, a barrier), it waits for that, as it would for the drop if it ran it itself: else the next
+/// section would find the thread over the limit, with an object that it may not refuse.
+fn settle_debt(core: &Core, queue: &Queue) {
+    settle(core, Some(queue));
+    while queue.purse().owes(core)
+        && Sections::of_this_thread() == Sections::None
+        && queue.wait_for_runner()
+    {
+        run_ready(core, queue);
+    }
 }
 
 /// A section has ended on a thread that has gone over the limit with an object: settles that, once it is in no section at
@@ -524,7 +544,7 @@ pub(crate) fn settle_debts() {
     }
     for (handle, queue) in local::debtors() {
         if is_settled_here(&handle, &queue) && queue.purse().owes(&handle) {
-            settle(&handle, Some(&queue));
+            settle_debt(&handle, &queue);
         }
     }
 }

@@ -43,7 +43,7 @@ use crate::chaos::{self, Mutant, Point};
 use crate::core::{Core, Line, Me};
 use crate::limit::Purse;
 use crate::os::fence::{self, Fences};
-use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex};
+use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard};
 use crate::stream::{Cursor, Kind, Stream};
 use crate::trace;
 
@@ -448,9 +448,7 @@ impl Queue {
     pub(crate) fn wait_for_progress(&self, core: &Core, urgency: Urgency, me: impl Fn() -> Me) {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
-            inner.waiters += 1;
-            inner = sync::wait(&self.stopped, inner);
-            inner.waiters -= 1;
+            self.until_stopped(inner);
         } else {
             inner.close(self, core, urgency);
             let cookie = inner.segments.awaited().filter(|_| inner.segments.ready() == 0);
@@ -459,6 +457,30 @@ impl Queue {
                 core.wait(cookie, urgency, me());
             }
         }
+    }
+
+    /// Waits for the thread that is running callbacks, if there is one; may return before it stops. Returns whether
+    /// there was one.
+    pub(crate) fn wait_for_runner(&self) -> bool {
+        let inner = sync::lock(&self.inner);
+        let is_running = inner.runner != 0;
+        if is_running {
+            self.until_stopped(inner);
+        }
+        is_running
+    }
+
+    /// Sleeps until the thread that is running callbacks stops; may return early.
+    fn until_stopped(&self, mut inner: MutexGuard<'_, Inner>) {
+        inner.waiters += 1;
+        inner = sync::wait(&self.stopped, inner);
+        inner.waiters -= 1;
+    }
+
+    /// How many threads wait for the one that is running callbacks.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn waiters(&self) -> u32 {
+        sync::lock(&self.inner).waiters
     }
 
     /// Waits until all that has been added so far has run; runs it if nobody else does.
