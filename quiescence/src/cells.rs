@@ -238,7 +238,8 @@ impl<const W: usize> Cells<W> {
         &self.first
     }
 
-    /// Adds with an atomic instruction.
+    /// Adds with an atomic instruction. What the caller did before happens before what is done after a sum that has it
+    /// in it. (An addition by a sequence orders nothing: the heavy fence does [SR-1].)
     #[cold]
     #[inline(never)]
     pub(crate) fn add_slow(&self, word: usize, amount: u64) {
@@ -247,10 +248,12 @@ impl<const W: usize> Cells<W> {
             let slot = percpu::slot();
             let word = first.wrapping_byte_add(slot << STRIDE_SHIFT).wrapping_add(word);
             // SAFETY: every slot has W words. On this path nobody writes it but with atomic instructions [PC-1].
-            unsafe { AtomicU64::from_ptr(word) }.fetch_add(amount, Relaxed);
+            // Release: pairs with the Acquire in `each` [SR-1].
+            unsafe { AtomicU64::from_ptr(word) }.fetch_add(amount, Release);
             return;
         }
-        let before = self.shared[word].fetch_add(amount, Relaxed);
+        // Release: pairs with the Acquire in `shared` [SR-1].
+        let before = self.shared[word].fetch_add(amount, Release);
         if first.is_null() && (before.wrapping_add(amount) / GROWS_EVERY) != before / GROWS_EVERY {
             self.grow();
         }
@@ -280,11 +283,12 @@ impl<const W: usize> Cells<W> {
 
     /// What the counter `word` has of those who add with atomic instructions because they must.
     pub(crate) fn shared(&self, word: usize) -> u64 {
-        self.shared[word].load(Relaxed)
+        self.shared[word].load(Acquire) // pairs with the Release in `add_slow` [SR-1]
     }
 
     /// Adds there.
     pub(crate) fn add_shared(&self, word: usize, amount: u64) {
+        // Relaxed: for those who are gone, in a child process.
         self.shared[word].fetch_add(amount, Relaxed);
     }
 
@@ -297,7 +301,8 @@ impl<const W: usize> Cells<W> {
         for slot in 0..percpu::slots() {
             let word = first.wrapping_byte_add(slot << STRIDE_SHIFT).wrapping_add(word);
             // SAFETY: every slot has W words; sequences store whole ones.
-            f(slot, unsafe { AtomicU64::from_ptr(word) }.load(Relaxed));
+            // Acquire: pairs with the Release in `add_slow` [SR-1].
+            f(slot, unsafe { AtomicU64::from_ptr(word) }.load(Acquire));
         }
     }
 }
