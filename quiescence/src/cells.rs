@@ -238,8 +238,8 @@ impl<const W: usize> Cells<W> {
         &self.first
     }
 
-    /// Adds with an atomic instruction. What the caller did before happens before what is done after a sum that has it
-    /// in it. (An addition by a sequence orders nothing: the heavy fence does [SR-1].)
+    /// Adds with an atomic instruction. What the caller has done happens before what follows a sum
+    /// that contains it. (An addition by a sequence orders nothing: the heavy fence does [SR-1].)
     #[cold]
     #[inline(never)]
     pub(crate) fn add_slow(&self, word: usize, amount: u64) {
