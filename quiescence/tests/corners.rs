@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{beside_a_section, domain_with_limit, set_limit};
+use common::{beside_a_section, domain_with_limit, rounds, set_limit};
 use quiescence::{Domain, Rcu, Retire};
 
 /// As good as never.
@@ -154,7 +154,7 @@ fn what_is_unlinked_in_sections_does_not_pile_up_on_an_old_debt() {
     }));
     assert!(panicked.is_err());
     let mut most = 0;
-    for new in 0..1_000 {
+    for new in 0..rounds(1_000, 50) {
         let guard = domain.read();
         drop(value.swap(new));
         most = most.max(domain.statistics().callbacks_waiting());
