@@ -183,6 +183,21 @@ pub use crate::{
 #[derive(Debug)]
 pub struct Readme;
 
+// Pages of documentation: no code but the examples. `quiescence/docs` links to the repository's
+// `docs`, so that the package has them. The first definition of a link counts: here it leads to the
+// page in rustdoc, in the repository to the file.
+#[cfg(any(doc, doctest))]
+#[doc = "[glossary]: crate::glossary"]
+#[doc = ""]
+#[doc = include_str!("../docs/GUIDE.md")]
+pub mod guide {}
+
+#[cfg(any(doc, doctest))]
+#[doc = "[guide]: crate::guide"]
+#[doc = ""]
+#[doc = include_str!("../docs/GLOSSARY.md")]
+pub mod glossary {}
+
 /// For the macro [`domain!`] only.
 #[cfg(not(loom))]
 #[doc(hidden)]
