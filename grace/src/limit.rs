@@ -229,7 +229,7 @@ impl Allowance {
     }
 
     /// What this thread's objects, freed by itself, were counted as. It is used to pay what is owed;
-    /// the rest stays here, unless that makes more than two chunks: then one chunk stays. Answers what
+    /// the rest stays here, unless that makes more than two chunks: then one chunk stays. Returns what
     /// to subtract from the domain's charge. (With nothing finished: what is left is used to pay.)
     #[must_use = "it has to be subtracted from the domain's charge"]
     pub const fn give_back(&mut self, finished: Amount, chunk: Amount) -> Amount {
@@ -245,7 +245,7 @@ impl Allowance {
         paid.plus(surplus)
     }
 
-    /// Nothing is owed where the domain's charge is within its limit: others have freed enough. Answers
+    /// Nothing is owed where the domain's charge is within its limit: others have freed enough. Returns
     /// whether something is still owed.
     pub const fn still_owes(&mut self, charged: Amount, limit: Amount) -> bool {
         if charged.fits(limit) {
@@ -260,7 +260,7 @@ impl Allowance {
         self.owed = Amount::NONE;
     }
 
-    /// The thread ends, or has an object that is larger than the limit. Answers what to subtract from the
+    /// The thread ends, or has an object that is larger than the limit. Returns what to subtract from the
     /// domain's charge. What is owed stays so: a thread that ends has to see to that before.
     #[must_use = "it has to be subtracted from the domain's charge"]
     pub const fn empty(&mut self) -> Amount {

@@ -98,7 +98,7 @@ impl Segments {
         self.next = 0;
     }
 
-    /// Tags the untagged with `cookie`, and those tagged with the same or a later one. Answers
+    /// Tags the untagged with `cookie`, and those tagged with the same or a later one. Returns
     /// whether there was anything to tag: then the grace period has to be asked for. If both
     /// segments wait for older grace periods there is no room, and the untagged stay so until one
     /// has ended.

@@ -1,10 +1,10 @@
-//! Read-copy-update (RCU) for user space: readers that cost nothing, updaters that never wait for
-//! each other.
+//! Read-copy-update (RCU) for user space. Readers look at shared data at the price of a few plain
+//! loads and stores; updaters replace it without waiting for them; what was replaced is freed later,
+//! and the memory that waits is bounded.
 //!
-//! Readers look at shared data inside a *read-side critical section*, which costs a few plain loads
-//! and three plain stores, all of the stores to memory of the reader's own. Updaters publish a new
-//! version in place of the old and free the old one after a *grace period*: a time in which every
-//! section that could see it has ended.
+//! A reader loads data in a *read-side critical section*, a section for short. An updater puts a new
+//! version in the place of the old one. The old one is freed after a *grace period*: when every
+//! section has ended that had begun before.
 //!
 //! ```
 //! use quiescence::Rcu;
@@ -25,49 +25,61 @@
 //! assert_eq!(routes.load(&quiescence::read()).len(), 2);
 //! ```
 //!
-//! # Which part to use
-//! - [`Rcu`] and [`RcuOption`]: a value behind a pointer. Start here.
-//! - [`read`], [`Reader`], [`Qsbr`]: three ways to read; the last costs nothing at all, and asks for
-//!   a call now and then.
-//! - [`synchronize`], [`start`]/[`poll`]/[`wait`]: grace periods, waited for or asked about.
-//! - [`retire`], [`call`], [`barrier`]: work that is done after a grace period; [`Tuning`]: how much of it may
-//!   wait, and how long; [`Retire`]: types of one's own.
-//! - [`Snapshot`]: a few words, read whole; [`ArcCell`] and [`ArcCellOption`]: an `Arc` that is loaded and replaced. No updater
-//!   waits for their readers.
-//! - [`Domain`]: readers that hold up their own grace periods only. What the free functions do in the global
-//!   domain its methods do in any.
-//! - [`Srcu`]: a domain whose sections may block, end on other threads, and cross an `.await`. Tasks await grace
-//!   periods, room and old values there ([`Srcu::synchronize_async`], [`Rcu::store_async`],
-//!   [`Unlinked::into_inner_async`]), and block no executor.
-//! - [`sync`]: counters, a reference count and a lock, on words of each processor.
-//! - [`statistics`]: what goes on. [`set_stall_hook`]: who holds a grace period up that does not end, where,
-//!   and with what stack.
-//! - [`raw`]: sections and callbacks without guards and boxes, for foreign code; [`lane`]: the same callbacks, run by a
-//!   thread that you name.
+//! **The [guide] teaches it**, from `RwLock` and `arc-swap` on, with examples that are
+//! tests. The [glossary] has the terms, beside those of the Linux kernel, liburcu
+//! and crossbeam. Programs for each part are in `examples/`.
+//!
+//! # By task
+//! | task | parts |
+//! |---|---|
+//! | read and replace a value | [`Rcu`]; [`RcuOption`], which may be empty, and is `const` for statics |
+//! | begin a section | [`read`]; [`Reader`], for hot loops; [`Qsbr`], without an instruction |
+//! | keep an `Arc` of the current value | [`ArcCell`], [`ArcCellOption`] |
+//! | copy a few words, whole | [`Snapshot`] |
+//! | wait for a grace period, or ask about one | [`synchronize`]; [`start`], [`get`], [`poll`], [`wait`] |
+//! | free, or call a function, after one | [`retire`], [`call`], [`barrier`]; [`Retire`] for types of your own |
+//! | bound the memory that waits | [`Tuning`], [`Weigh`]; [`try_retire`], [`try_call`], [`Refused`] |
+//! | keep readers apart from each other's updaters | [`Domain`], [`domain!`] |
+//! | sections that block or `.await`; tasks that wait | [`Srcu`]; [`Srcu::synchronize_async`], [`Rcu::store_async`], [`Unlinked::into_inner_async`] |
+//! | say when grace periods start, and what they may cost | [`Engine`], [`Builder`] |
+//! | count, refer and lock by CPU | [`sync`] |
+//! | see what happens | [`statistics`], [`set_stall_hook`], [`fences`], [`per_cpu_path`] |
+//! | queues, stacks and a hash table of your own nodes | [`intrusive`] |
+//! | callbacks with embedded heads, sections without guards | [`lane`], [`raw`] |
+//! | readers that are compiled against liburcu | [`foreign`] |
 //!
 //! # When not to use it
-//! When updates are as frequent as reads, a lock (best one per bucket) is faster; when readers must
-//! see the newest value or none, RCU is the wrong tool; when a section may last for ever, so will the
-//! updaters that have come to the limit of what may wait for it: give it an [`Srcu`] of its own.
+//! Where updates are about as frequent as reads a lock is faster, best one for each bucket. Where
+//! readers must not see a value that has been replaced, RCU is the wrong tool. Sections that may last
+//! for ever get an [`Srcu`] of their own: they hold up the updaters that have come to its limit.
 //!
-//! # Where to begin
-//! Programs for each part are in `examples/`. A place for a static is [`RcuOption::empty`], or an
-//! [`Rcu`] in a [`LazyLock`](std::sync::LazyLock). What is queued when `main` returns is run then, as far as
-//! the sections of other threads allow.
+//! # Mistakes
+//! To wait for a grace period in a section that it waits for is a panic, and so is a guard or cookie
+//! of another domain, where it is not a compile error. A build with debug assertions also panics where
+//! an object is retired twice, or loaded while it waits, and fills what it frees with 0x6b. A grace
+//! period that does not end is reported with the threads that hold it up ([`set_stall_hook`]).
 //!
-//! In the environment, `QUIESCENCE_FENCES=portable` does without `membarrier(2)` (see [`Fences`]);
-//! `QUIESCENCE_PERCPU=portable` without restartable sequences, `restartable` has them beside a debugger
-//! as well (see [`per_cpu_path`]);
-//! `QUIESCENCE_STATS=1` has the process serve its [`Statistics`] to its own user, for `rcu top`;
-//! `QUIESCENCE_LIMIT_BYTES` and others say what domains begin with (see [`Tuning`]);
-//! `QUIESCENCE_STALL_SIGNAL` is about the stacks in reports of stalls (see [`set_stall_hook`]). Probes are in
-//! `docs/PROBES.md`. Features: `probes` and `stacks` (both by default), `tracing`.
+//! # Systems
+//! Linux on x86-64 comes first. Without `membarrier(2)` portable fences are used ([`Fences`]), and
+//! without restartable sequences atomic instructions ([`PerCpuPath`]): on aarch64, on older kernels,
+//! in sandboxes, and on macOS and Windows, where the library compiles and is not tested.
 //!
-//! A build with debug assertions looks for mistakes as well: it panics where an object is retired twice, or
-//! loaded from its place while it waits, and fills what it frees with 0x6b.
+//! # Features and environment
+//! Features: `probes` (USDT probes, `docs/PROBES.md`) and `stacks` (stacks in stall reports), both by
+//! default; `tracing` (events of that crate).
+//!
+//! | variable | effect |
+//! |---|---|
+//! | `QUIESCENCE_STATS=1` | the process serves its [`Statistics`] to its own user, for `rcu top` |
+//! | `QUIESCENCE_LIMIT_BYTES`, `_LIMIT_OBJECTS`, `_LAZY_MS`, `_STALL_MS` | what domains begin with: see [`Tuning`] |
+//! | `QUIESCENCE_STALL_SIGNAL` | how stacks are taken: see [`set_stall_hook`] |
+//! | `QUIESCENCE_FENCES=portable` | no `membarrier(2)`: see [`Fences`] |
+//! | `QUIESCENCE_PERCPU=portable`, `=restartable` | no restartable sequences, or also beside a debugger: see [`per_cpu_path`] |
+//! | `QUIESCENCE_DEBUG=1` | callback heads that are queued twice are looked for: see [`lane`] |
 //!
 //! What is promised, and which test holds it, is in `docs/GUARANTEES.md`; why it is right, in
-//! `docs/ORDERINGS.md`.
+//! `docs/ORDERINGS.md`. What waits when `main` returns is run then, as far as the sections of other
+//! threads allow.
 
 #![cfg_attr(loom, allow(dead_code, unreachable_pub, unused_imports))]
 

@@ -60,7 +60,7 @@ impl Callbacks {
         self.current.count == 0 || self.queued.count >= Self::QUEUED_MAX
     }
 
-    /// What was queued needs grace period `number`, where that of `finished` has ended. Answers whether
+    /// What was queued needs grace period `number`, where that of `finished` has ended. Returns whether
     /// there was anything.
     pub(super) fn assign(&mut self, number: u32, finished: u32) -> bool {
         self.advance(finished);

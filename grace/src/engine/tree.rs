@@ -230,7 +230,7 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// The same, by one who has the leaf's lock. Answers whether a grace period must begin.
+    /// The same, by one who has the leaf's lock. Returns whether a grace period must begin.
     fn notice_locked(&mut self, cpu: usize, host: &mut dyn Host) -> bool {
         let sequence = self.leaf_sequence(cpu);
         let is_holdout = self.nodes.is_holdout(cpu);
@@ -250,7 +250,7 @@ impl<S: Steps> Tree<S> {
         self.accelerate(cpu, host)
     }
 
-    /// Tags callbacks with the next full grace period and asks for it. Answers whether one must
+    /// Tags callbacks with the next full grace period and asks for it. Returns whether one must
     /// begin. The caller has the leaf's lock.
     fn accelerate(&mut self, cpu: usize, host: &mut dyn Host) -> bool {
         let Some(own) = self.cpus.get_mut(cpu) else { return false };
@@ -306,7 +306,7 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// Those `bits` of `leaf`, whose lock the caller has, are no hold-outs any more. Answers
+    /// Those `bits` of `leaf`, whose lock the caller has, are no hold-outs any more. Returns
     /// whether nobody is.
     fn clear(&mut self, leaf: usize, bits: u64, host: &mut dyn Host) -> bool {
         let (mut at, mut bits) = (leaf, bits);

@@ -134,7 +134,7 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// Sets the flags of `holdout`. Answers whether it had none.
+    /// Sets the flags of `holdout`. Returns whether it had none.
     fn ask_for_help(&mut self, holdout: usize, is_heavy: bool, host: &mut dyn Host) -> bool {
         let Some(own) = self.cpus.get_mut(holdout) else { return false };
         let was_urgent = own.is_urgent;
@@ -146,7 +146,7 @@ impl<S: Steps> Tree<S> {
         !was_urgent
     }
 
-    /// `cpu`, in no section, looks whether its help is wanted. Answers whether it was.
+    /// `cpu`, in no section, looks whether its help is wanted. Returns whether it was.
     pub(super) fn help(&mut self, cpu: usize, host: &mut dyn Host) -> bool {
         if matches!(self.options.variant, Variant::V3_15 | Variant::V0 { .. }) {
             return false;
