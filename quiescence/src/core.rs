@@ -925,12 +925,8 @@ impl Drop for Core {
             crate::worker::forget(self);
             crate::local::ended(self);
         }
+        // No task waits any more: each has a handle.
         self.queues.run_all(self);
-        #[cfg(not(loom))]
-        {
-            let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-            state.sleepers_to_tell.drop_all();
-        }
     }
 }
 

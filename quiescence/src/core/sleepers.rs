@@ -63,16 +63,6 @@ impl Sleepers {
         self.due.drain(..).for_each(std::mem::forget);
     }
 
-    /// The domain ends, and with it what is never told: leaked futures, whose wakers are the user's
-    /// code. One that panics when it is dropped harms no other, and not the thread that the domain
-    /// ends on.
-    pub(super) fn drop_all(&mut self) {
-        let listed = self.list.drain(..).map(|sleeper| sleeper.waker);
-        for waker in listed.chain(self.due.drain(..)) {
-            queue::caught(|| drop(waker));
-        }
-    }
-
     /// A grace period has ended.
     fn ended(&mut self, sequence: Sequence) {
         let done = self.list.extract_if(.., |sleeper| sleeper.wanted.is_done(sequence));

@@ -198,6 +198,7 @@ mod tests {
 
     /// Forks; in the child `f` goes on where the fork has interrupted it, and ends within 20 s.
     fn in_child(f: impl FnOnce()) {
+        Fallback::current().prepare(); // as whatever has such sections does
         // SAFETY: the child has this thread only, which uses what is meant to work after a fork, and ends by `_exit`.
         match unsafe { libc::fork() } {
             -1 => panic!("{}", std::io::Error::last_os_error()),

@@ -32,33 +32,34 @@ fn worker() -> ThreadId {
     called.recv().expect("a callback of another domain")
 }
 
-/// A waker whose drop panics, dropped with its domain, on the worker: its future was leaked.
+/// Wakers whose drop panics, dropped with their futures, on the worker.
 fn drop_of_a_waker() {
-    struct Silent(#[expect(dead_code, reason = "it is dropped")] Bomb);
+    #[expect(dead_code, reason = "they are dropped")]
+    struct Silent(Bomb, mpsc::Sender<()>);
     impl Wake for Silent {
         fn wake(self: Arc<Self>) {
             std::mem::forget(self);
         }
         fn wake_by_ref(self: &Arc<Self>) {}
     }
-    let srcu = Arc::new(Srcu::new());
-    let inside = Arc::clone(&srcu);
-    let (dropped, has_dropped) = mpsc::channel::<()>();
-    srcu.call_hurried(move || {
-        has_dropped.recv().unwrap_err();
-        std::mem::forget(inside.read()); // a section that never ends
-        for _ in 0..3 {
-            let mut future = Box::pin(inside.synchronize_async());
-            let waker = Waker::from(Arc::new(Silent(BOMB)));
-            let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
-            assert_eq!(polled, Poll::Pending);
-            std::mem::forget(future);
-        }
-        drop(inside); // the last handle but the worker's
-    })
-    .unwrap();
-    drop(srcu);
-    drop(dropped);
+    let srcu = Srcu::new();
+    let guard = srcu.read();
+    let inside = srcu.domain();
+    let (sender, wakers_dropped) = mpsc::channel();
+    Domain::new()
+        .call(move || {
+            let polled = || {
+                let mut future = Box::pin(inside.synchronize_async());
+                let waker = Waker::from(Arc::new(Silent(BOMB, sender.clone())));
+                let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+                assert_eq!(polled, Poll::Pending);
+                future
+            };
+            drop([polled(), polled(), polled()]);
+        })
+        .unwrap();
+    wakers_dropped.recv().unwrap_err();
+    drop(guard);
 }
 
 /// A waker that panics when it is called, with what panics when it is dropped.
