@@ -383,7 +383,7 @@ mod imp {
     pub fn fork(child: impl FnOnce() -> i32) -> std::io::Result<u32> {
         // Callbacks take it, and hold no other lock then.
         let held = QUARANTINED.lock().unwrap_or_else(PoisonError::into_inner);
-        crate::os::fork::in_child(held, child)
+        crate::process::fork::in_child(held, child)
     }
 
     /// Has `hook` called at every point, from now on.

@@ -83,81 +83,33 @@
 
 #![cfg_attr(loom, allow(dead_code, unreachable_pub, unused_imports))]
 
-// In reading order: what a reader writes down, who drives grace periods, what waits for them; then
-// how threads and programs come by all that. Loom runs the first half.
+// The rooms, in their order: each imports only those above it, and `chaos`. Loom runs some of them, and
+// of these some modules.
 #[cfg(feature = "chaos")]
 pub mod chaos;
 #[cfg(not(feature = "chaos"))]
 #[allow(dead_code, unreachable_pub)]
 mod chaos;
-mod slot;
-mod relay;
-mod registry;
-mod engine;
-mod tuning;
-mod stall;
-mod statistics;
-mod trace;
-mod retired;
-mod core;
-mod stream;
-mod limit;
-mod inbox;
-mod queue;
 mod os;
-
+mod event;
 #[cfg(not(loom))]
-mod cells;
+mod percpu;
+mod gp;
 #[cfg(not(loom))]
 mod srcu;
 #[cfg(not(loom))]
-mod restart;
-#[cfg(not(loom))]
-mod snapshot;
-#[cfg(not(loom))]
-mod arc_cell;
-#[cfg(not(loom))]
-pub mod sync;
-#[cfg(not(loom))]
-mod kind;
-#[cfg(not(loom))]
-mod by_domain;
-#[cfg(not(loom))]
-mod local;
-#[cfg(not(loom))]
-mod guard;
-#[cfg(not(loom))]
-mod qsbr;
-#[cfg(not(loom))]
-mod cache;
-#[cfg(not(loom))]
-mod retire;
-#[cfg(not(loom))]
-mod defer;
-#[cfg(not(loom))]
-mod worker;
+mod rseq;
+mod reclaim;
 #[cfg(not(loom))]
 mod domain;
 #[cfg(not(loom))]
-mod weigh;
+pub mod sync;
+mod collections;
 #[cfg(not(loom))]
-mod tasks;
+mod call_rcu;
+mod report;
 #[cfg(not(loom))]
-mod rcu;
-#[cfg(not(loom))]
-pub mod raw;
-#[cfg(not(loom))]
-pub mod lane;
-#[cfg(not(loom))]
-pub mod foreign;
-pub mod intrusive;
-#[cfg(not(loom))]
-mod look;
-#[cfg(not(loom))]
-#[cfg_attr(not(target_os = "linux"), path = "serve/nowhere.rs")]
-mod serve;
-#[cfg(not(loom))]
-mod global;
+mod process;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -165,28 +117,32 @@ mod loom_tests;
 #[path = "../tests/common/expect.rs"]
 mod expect;
 
+pub use crate::collections::intrusive;
 #[cfg(not(loom))]
 pub use crate::{
-    arc_cell::{ArcCell, ArcCellOption},
-    domain::{Builder, Cookie, Domain},
-    engine::{Engine, UnknownEngine},
-    global::*,
-    guard::{Guard, Reader, Section, read},
-    kind::{AnyKind, Global, Kind, Private},
+    call_rcu::lane,
+    call_rcu::liburcu_readers as foreign,
+    domain::arc_cell::{ArcCell, ArcCellOption},
+    domain::domain::{Builder, Cookie, Domain},
+    domain::global::*,
+    domain::guard::{Guard, Reader, Section, read},
+    domain::kind::{AnyKind, Global, Kind, Private},
+    domain::qsbr::{Qsbr, QsbrGuard, QsbrOffline},
+    domain::raw,
+    domain::rcu::{Rcu, RcuOption, Unlinked},
+    domain::snapshot::Snapshot,
+    domain::srcu::{Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard, Synchronize},
+    event::statistics::{Latency, Statistics},
+    gp::engine::{Engine, UnknownEngine},
+    gp::tuning::Tuning,
     os::fence::Fences,
     os::percpu::PerCpuPath,
     os::stack::StackMissing,
     os::thread::ThreadState,
-    qsbr::{Qsbr, QsbrGuard, QsbrOffline},
-    rcu::{Rcu, RcuOption, Unlinked},
-    retire::{Refused, Retire, WithSize},
-    snapshot::Snapshot,
-    srcu::{Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard, Synchronize},
-    stall::hook::{StallHook, set_stall_hook, take_stall_hook},
-    stall::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport},
-    statistics::{Latency, Statistics},
-    tuning::Tuning,
-    weigh::Weigh,
+    reclaim::retire::{Refused, Retire, WithSize},
+    reclaim::weigh::Weigh,
+    report::stall::hook::{StallHook, set_stall_hook, take_stall_hook},
+    report::stall::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport},
 };
 
 /// The example of the README, which is to compile as well.
@@ -214,8 +170,8 @@ pub mod glossary {}
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::core::Core;
-    pub use crate::kind::Handle;
+    pub use crate::gp::core::Core;
+    pub use crate::gp::handle::Handle;
 
     use crate::{Guard, Kind};
     use std::panic::Location;

@@ -14,16 +14,16 @@ use loom::sync::Arc;
 use loom::sync::atomic::AtomicUsize;
 use loom::thread;
 
-use crate::core::foreign::{Links, Readers, Surroundings, Words};
-use crate::core::sleepers::Wanted;
-use crate::core::{Core, Me};
-use crate::engine::Settings;
-use crate::inbox::{Chain, Found, Inbox, Link};
+use crate::gp::core::foreign::{Links, Readers, Surroundings, Words};
+use crate::gp::core::sleepers::Wanted;
+use crate::gp::core::{Core, Me};
+use crate::gp::engine::Settings;
+use crate::gp::slot::{Slot, Sort};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
-use crate::queue::{Contents, Queue, Wants};
-use crate::slot::{Slot, Sort};
-use crate::stream::Kind;
+use crate::reclaim::llist::{Chain, Found, Inbox, Link};
+use crate::reclaim::queue::{Contents, Queue, Wants};
+use crate::reclaim::stream::Kind;
 
 /// Loom is to see the sleep, not two hundred looks.
 const SETTINGS: Settings = Settings {

@@ -1,5 +1,5 @@
 //! The updater, step by step. Mirrors `Core::{request, wait, advance, sequence}` in
-//! `quiescence/src/core.rs`.
+//! `quiescence/src/gp/core.rs`.
 //!
 //! ```text
 //! publish:   write the new object

@@ -1,167 +1,259 @@
-//! What tasks wait for in a domain, where threads would block.
+//! What tasks wait for, as futures: the end of a grace period, room at the limit, a barrier.
+//! [`crate::gp::core::sleepers`] says how they are told; what users call is in `domain/tasks.rs` of
+//! [`crate::domain::domain`], [`crate::domain::srcu`] and [`crate::domain::rcu`].
+//!
+//! None of them needs a runtime, and none blocks the thread that polls it. Each may be dropped at
+//! any time: then its waker is forgotten, and no task is woken on its behalf.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 
-use super::{Cookie, Domain};
-use crate::defer;
-use crate::kind::AnyKind;
-use crate::retire::Retire;
-use crate::tasks::{AtLimit, Barrier, GracePeriod};
+use grace::{Cookie, Urgency};
 
-/// # For tasks
-/// Futures that need no runtime and never block the thread that polls them. Each may be dropped at
-/// any time. The library's worker thread drives the grace periods that no other thread drives; it
-/// runs [callbacks](Domain::call), too, so one that blocks holds up the tasks.
-///
-/// These are most useful in [sleepable domains](crate::Srcu), whose guards may be held across an
-/// `.await`. Where readers are threads, a task that waits in a section of its own thread waits for
-/// ever, like a thread; here nothing panics.
-impl<K: AnyKind> Domain<K> {
-    /// As [`synchronize`](Self::synchronize), for tasks: asks for the grace period now, and ends
-    /// when it has.
-    ///
-    /// To poll it may take a step of the grace period, which does not wait. Where readers are
-    /// threads, the worker looks once in a millisecond whether they have left.
-    ///
-    /// ```
-    /// # use quiescence::{Domain, Rcu};
-    /// async fn replace(config: &Rcu<String>) -> String {
-    ///     let old = config.swap(String::from("new"));
-    ///     Domain::global().synchronize_async().await;
-    ///     old.into_inner() // at once: its grace period is over
-    /// }
-    /// ```
-    pub fn synchronize_async(&self) -> impl Future<Output = ()> + Send + use<K> {
-        GracePeriod::new(self.clone())
-    }
+use crate::domain::domain::Domain;
+use crate::domain::kind::{self, AnyKind};
+use crate::gp::core::Core;
+use crate::gp::core::sleepers::Wanted;
+use crate::os::{signals, sync};
+use crate::reclaim::defer;
+use crate::reclaim::local::{self, Own};
+use crate::reclaim::worker;
 
-    /// As [`wait`](Self::wait), for tasks: asks for the grace period of `cookie` now, if it is not
-    /// over.
-    ///
-    /// # Panics
-    /// If the cookie is another domain's.
-    pub fn wait_async(&self, cookie: Cookie) -> impl Future<Output = ()> + Send + use<K> {
-        GracePeriod::of(self.clone(), self.own(cookie))
-    }
-
-    /// As [`barrier`](Self::barrier), for tasks: ends when everything has run that was queued in
-    /// this domain before the first poll, by any thread.
-    ///
-    /// A thread of its own makes the barrier, since that runs callbacks and waits for others. If
-    /// the future is dropped, the thread ends by itself once they have run.
-    ///
-    /// ```
-    /// # use quiescence::Srcu;
-    /// async fn unload(plugins: &Srcu) {
-    ///     plugins.barrier_async().await; // no callback of the plugin's is left
-    /// }
-    /// ```
-    pub fn barrier_async(&self) -> impl Future<Output = ()> + Send + use<K> {
-        Barrier::new(self.clone())
-    }
-
-    /// As [`retire`](Self::retire), for tasks: at the limit it waits for room without blocking the
-    /// thread.
-    ///
-    /// It waits for one grace period at most; then the object is queued, or dropped in the poll if
-    /// there is still no room. So it goes over the limit only if that poll is in a section of its
-    /// thread, where nothing may be dropped. It runs this thread's own drops as `retire` does.
-    ///
-    /// **If the future is dropped** before it is ready, polled or not, the object is retired over
-    /// the limit: readers may still see it.
-    /// [`Statistics::limit_overruns`](crate::Statistics::limit_overruns) counts that.
-    ///
-    /// ```
-    /// # use quiescence::Srcu;
-    /// async fn forget(sessions: &Srcu, session: Box<[u8; 4096]>) {
-    ///     sessions.retire_async(session).await;
-    /// }
-    /// ```
-    ///
-    /// # Panics
-    /// When it is polled, as [`retire`](Self::retire).
-    pub fn retire_async<P: Retire>(
-        &self,
-        object: P,
-    ) -> impl Future<Output = ()> + Send + use<K, P> {
-        let mut object = Kept { domain: self.clone(), object: Some(object) };
-        async move {
-            let mut limit = AtLimit::new(object.domain.clone());
-            let queued =
-                poll_fn(|context| limit.poll_object(context, || object.try_retire())).await;
-            if !queued {
-                object.end();
-            }
-        }
-    }
-
-    /// As [`call`](Self::call), for tasks: at the limit it waits, without blocking the thread,
-    /// until the worker has made room.
-    ///
-    /// Tasks that wait are woken in the order in which they came, and all of them where callbacks
-    /// have been run: one that has just come may be ahead of one that waits. Goes over the limit
-    /// only where no thread would make room: if nothing waits in the domain, in a callback, and if
-    /// the system gives us no thread for the worker.
-    ///
-    /// **If the future is dropped** before it is ready, the closure is dropped with it, and not
-    /// called.
-    ///
-    /// ```
-    /// # use quiescence::Srcu;
-    /// async fn log(domain: &Srcu) {
-    ///     domain.call_async(|| println!("a grace period has gone by")).await;
-    /// }
-    /// ```
-    pub fn call_async<F: FnOnce() + Send + 'static>(
-        &self,
-        f: F,
-    ) -> impl Future<Output = ()> + Send + use<K, F> {
-        let domain = self.clone();
-        async move {
-            let (mut f, mut limit) = (Some(f), AtLimit::new(domain.clone()));
-            let kind = domain.kind();
-            let queued = poll_fn(|context| {
-                limit.poll_closure(context, || {
-                    let refused = f.take().and_then(|f| defer::call_if_room(kind, f).err());
-                    f = refused;
-                    f.is_none()
-                })
-            });
-            if !queued.await
-                && let Some(f) = f
-            {
-                defer::call_over_now(kind, f);
-            }
-        }
-    }
-}
-
-/// An object that is not dropped before its grace period, whatever becomes of the task.
-struct Kept<K: AnyKind, P: Retire> {
+/// A task among those that a domain tells.
+#[derive(Debug)]
+pub(crate) struct Waiter<K: AnyKind> {
     domain: Domain<K>,
-    object: Option<P>,
+    /// What the core knows it by.
+    number: Option<u64>,
 }
 
-impl<K: AnyKind, P: Retire> Kept<K, P> {
-    /// Queues it, if there is room.
-    fn try_retire(&mut self) -> bool {
-        let Some(object) = self.object.take() else { return true };
-        self.object = defer::retire_if_room(self.domain.kind(), object).err();
-        self.object.is_none()
+impl<K: AnyKind> Waiter<K> {
+    pub(crate) fn new(domain: Domain<K>) -> Self {
+        Self { domain, number: None }
     }
 
-    /// Its grace period is over.
-    fn end(&mut self) {
-        if let Some(object) = self.object.take() {
-            defer::end_after_wait(self.domain.kind(), object);
+    fn core(&self) -> &Core {
+        kind::known(self.domain.kind())
+    }
+
+    /// Has the task told of what is wanted. Returns whether the grace period among that is over, so
+    /// that it is not.
+    fn poll(&mut self, wanted: Wanted, context: &mut Context<'_>) -> bool {
+        let core = self.core();
+        if wanted.cookie.is_some_and(|cookie| !core.sequence().is_done(cookie)) {
+            core.advance(Own::in_domain(core).me());
+        }
+        self.number = core.tell(wanted, self.number, context.waker());
+        if self.number.is_none() {
+            return true;
+        }
+        if local::in_callback() || !worker::attend(&self.domain.kind().handle()) {
+            // The worker waits for this very task, perhaps, or the system gives us none: the task's
+            // own thread has to do.
+            context.waker().wake_by_ref();
+        }
+        false
+    }
+
+    /// The task has what it waited for.
+    fn forget(&mut self) {
+        if let Some(number) = self.number.take() {
+            self.core().tell_no_more(number);
         }
     }
 }
 
-impl<K: AnyKind, P: Retire> Drop for Kept<K, P> {
+impl<K: AnyKind> Drop for Waiter<K> {
     fn drop(&mut self) {
-        if let Some(object) = self.object.take() {
-            defer::retire_over(&self.domain.kind().handle(), object);
+        self.forget();
+    }
+}
+
+/// A grace period that has been asked for.
+#[derive(Debug)]
+pub(crate) struct GracePeriod<K: AnyKind> {
+    waiter: Waiter<K>,
+    cookie: Cookie,
+}
+
+impl<K: AnyKind> GracePeriod<K> {
+    /// A full one from now on.
+    pub(crate) fn new(domain: Domain<K>) -> Self {
+        let cookie = kind::known(domain.kind()).request(Urgency::Normal);
+        Self { waiter: Waiter::new(domain), cookie }
+    }
+
+    /// The one of a cookie that this domain has given.
+    pub(crate) fn of(domain: Domain<K>, cookie: Cookie) -> Self {
+        let required = kind::known(domain.kind()).require(cookie, Urgency::Normal);
+        required.expect("given by this domain");
+        Self { waiter: Waiter::new(domain), cookie }
+    }
+
+    pub(crate) fn cookie(&self) -> Cookie {
+        self.cookie
+    }
+}
+
+impl<K: AnyKind> Future for GracePeriod<K> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let wanted = Wanted { cookie: Some(self.cookie), room: false };
+        if self.waiter.poll(wanted, context) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+// Nothing in it is pinned.
+impl<K: AnyKind> Unpin for GracePeriod<K> {}
+
+/// A wait at a domain's limit.
+#[derive(Debug)]
+pub(crate) struct AtLimit<K: AnyKind> {
+    waiter: Waiter<K>,
+    /// A full grace period from the first time on that there was no room.
+    cookie: Option<Cookie>,
+}
+
+impl<K: AnyKind> AtLimit<K> {
+    pub(crate) fn new(domain: Domain<K>) -> Self {
+        Self { waiter: Waiter::new(domain), cookie: None }
+    }
+
+    fn domain(&self) -> &Domain<K> {
+        &self.waiter.domain
+    }
+
+    /// Calls `attempt`, which returns whether there was room for what it does, until it says so or
+    /// a grace period has gone by: so it ends if sections do, even if others take all room. Ready
+    /// with what `attempt` said last.
+    pub(crate) fn poll_object(
+        &mut self,
+        context: &mut Context<'_>,
+        mut attempt: impl FnMut() -> bool,
+    ) -> Poll<bool> {
+        if attempt() {
+            self.waiter.forget();
+            return Poll::Ready(true);
+        }
+        let domain = &self.waiter.domain;
+        let cookie = *self.cookie.get_or_insert_with(|| defer::ask_for_room(domain.kind()));
+        if self.waiter.poll(Wanted { cookie: Some(cookie), room: true }, context) {
+            defer::run_own_objects(self.waiter.core());
+            return Poll::Ready(attempt());
+        }
+        // What came free before the task was noted [TK-1].
+        if !attempt() {
+            return Poll::Pending;
+        }
+        self.waiter.forget();
+        Poll::Ready(true)
+    }
+
+    /// The same for a closure, for which the worker has to make room: ends if callbacks do as well.
+    /// It says `false` only where no thread would make any.
+    pub(crate) fn poll_closure(
+        &mut self,
+        context: &mut Context<'_>,
+        mut attempt: impl FnMut() -> bool,
+    ) -> Poll<bool> {
+        if attempt() {
+            self.waiter.forget();
+            return Poll::Ready(true);
+        }
+        let domain = &self.waiter.domain;
+        self.cookie.get_or_insert_with(|| defer::ask_for_room(domain.kind()));
+        let _: bool = self.waiter.poll(Wanted { cookie: None, room: true }, context);
+        // Again each time: what others have queued meanwhile is not to wait for company.
+        let is_attended = worker::hurry(&self.domain().kind().handle());
+        // What came free before the task was noted [TK-1].
+        let admitted = attempt();
+        if admitted
+            || !is_attended
+            || local::in_callback()
+            || defer::nothing_waits(self.waiter.core())
+        {
+            self.waiter.forget();
+            return Poll::Ready(admitted);
+        }
+        Poll::Pending
+    }
+}
+
+/// A barrier, on a thread of its own: it runs callbacks and waits for those that others run.
+#[derive(Debug)]
+pub(crate) struct Barrier<K: AnyKind> {
+    domain: Domain<K>,
+    /// What the thread says, and in which process it was started.
+    started: Option<(Arc<Mutex<Said>>, u32)>,
+}
+
+/// How far the thread is.
+#[derive(Debug, Default)]
+struct Said {
+    done: bool,
+    waker: Option<Waker>,
+}
+
+impl<K: AnyKind> Barrier<K> {
+    pub(crate) fn new(domain: Domain<K>) -> Self {
+        Self { domain, started: None }
+    }
+
+    /// Starts the thread; `None` if the system gives none.
+    fn start(&self) -> Option<Arc<Mutex<Said>>> {
+        let said = Arc::new(Mutex::new(Said::default()));
+        let (domain, says) = (self.domain.clone(), Arc::clone(&said));
+        let run = move || {
+            domain.barrier();
+            let mut said = sync::lock(&says);
+            said.done = true;
+            let waker = said.waker.take();
+            drop(said);
+            if let Some(waker) = waker {
+                waker.wake(); // the user's code, which may panic: this thread is at its end
+            }
+        };
+        let thread = std::thread::Builder::new().name("quiescence-barrier".into());
+        signals::without(|| thread.spawn(run)).ok().map(|_| said)
+    }
+}
+
+impl<K: AnyKind> Future for Barrier<K> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let process = std::process::id();
+        if self.started.as_ref().is_none_or(|(_, started_in)| *started_in != process) {
+            self.started = self.start().map(|said| (said, process));
+        }
+        let Some((said, _)) = &self.started else {
+            context.waker().wake_by_ref(); // there may be a thread to be had the next time
+            return Poll::Pending;
+        };
+        let waker = context.waker().clone(); // the user's code: before the lock
+        let mut said = sync::lock(said);
+        if said.done {
+            return Poll::Ready(());
+        }
+        let old = said.waker.replace(waker);
+        drop(said);
+        drop(old); // its drop is the user's code
+        Poll::Pending
+    }
+}
+
+// Nothing in it is pinned.
+impl<K: AnyKind> Unpin for Barrier<K> {}
+
+impl<K: AnyKind> Drop for Barrier<K> {
+    /// The thread continues, and wakes no task.
+    fn drop(&mut self) {
+        if let Some((said, _)) = &self.started {
+            let waker = sync::lock(said).waker.take();
+            drop(waker); // its drop is the user's code
         }
     }
 }

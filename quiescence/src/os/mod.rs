@@ -1,16 +1,14 @@
-//! The only door to the operating system: fences across processors, futexes, fork,
+//! The only door to the operating system: fences across processors, futexes, restartable sequences, memory,
 //! signals, clocks, what threads do.
+//!
+//! May import: nothing of the library but `chaos`.
 //!
 //! [`sync`] is the door for atomics and locks, so that loom can put its own behind the same names.
 
 #[cfg(not(loom))]
 pub(crate) mod clock;
 pub(crate) mod environment;
-#[cfg(not(loom))]
-pub(crate) mod exit;
 pub(crate) mod fence;
-#[cfg(not(loom))]
-pub(crate) mod fork;
 pub(crate) mod futex;
 pub(crate) mod memory;
 #[cfg(not(loom))]

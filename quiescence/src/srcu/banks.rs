@@ -19,10 +19,10 @@ use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicPtr, AtomicU64, compiler_fence};
 
 use super::track;
-use crate::cells::{self, Cells};
 use crate::chaos::{self, Mutant, Point};
-use crate::core::Core;
+use crate::gp::core::Core;
 use crate::os::fence::{self, Fences};
+use crate::percpu::counters::{self, Cells};
 
 const UNLOCKS: usize = 2;
 
@@ -60,7 +60,7 @@ impl Entry {
 impl Banks {
     /// Banks that nobody reads in; `None` where the system has no memory.
     pub(crate) fn take() -> Option<NonNull<Self>> {
-        let banks = NonNull::new(cells::take_line()?.cast::<Self>())?;
+        let banks = NonNull::new(counters::take_line()?.cast::<Self>())?;
         let empty = Self {
             counts: Cells::new(),
             index: AtomicU64::new(0),
@@ -81,7 +81,7 @@ impl Banks {
         // SAFETY: by the contract.
         unsafe { banks.drop_in_place() };
         // SAFETY: by the contract.
-        unsafe { cells::give_line_back(banks.as_ptr().cast()) };
+        unsafe { counters::give_line_back(banks.as_ptr().cast()) };
     }
 
     /// Begins a section.

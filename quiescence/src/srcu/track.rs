@@ -41,7 +41,7 @@ static TABLE: Mutex<Table> = Mutex::new(Table { live: BTreeMap::new(), last: 0 }
 
 /// Lists a guard. Answers its ticket, which is not 0.
 #[cold]
-pub(super) fn note(banks: &Banks, place: &'static Location<'static>) -> u64 {
+pub(crate) fn note(banks: &Banks, place: &'static Location<'static>) -> u64 {
     let banks = std::ptr::from_ref(banks).addr();
     let live = Live { place, thread: thread::id(), since_ns: clock::monotonic_ns() };
     let mut table = sync::lock(&TABLE);
@@ -53,7 +53,7 @@ pub(super) fn note(banks: &Banks, place: &'static Location<'static>) -> u64 {
 
 /// The guard with this ticket has ended.
 #[cold]
-pub(super) fn forget(banks: &Banks, ticket: u64) {
+pub(crate) fn forget(banks: &Banks, ticket: u64) {
     sync::lock(&TABLE).live.remove(&(std::ptr::from_ref(banks).addr(), ticket));
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn oldest(banks: &Banks) -> Option<(Live, usize)> {
 
 /// The domain has ended, and its guards with it: a leaked one is not to be taken for one of the next domain in its
 /// place.
-pub(super) fn forget_all(banks: &Banks) {
+pub(crate) fn forget_all(banks: &Banks) {
     let mut table = sync::lock(&TABLE);
     while let Some((key, _)) = table.live.range(of_domain(banks)).next() {
         let key = *key;

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::cells::Cells;
 use crate::os::percpu;
+use crate::percpu::counters::Cells;
 
 /// Additions to the shared word between two attempts to get a word for every processor.
 const GROWS_EVERY: u32 = 64;

@@ -32,10 +32,10 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
-use crate::cells::Cells;
 use crate::chaos::{self, Mutant, Point};
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
 use crate::os::sync;
+use crate::percpu::counters::Cells;
 
 /// What a word is that must not be added to, where words are written by atomic instructions. No count gets there.
 const GONE: u64 = 1 << 63;

@@ -39,6 +39,8 @@
 //! flag while somebody looks at all words; here they are sent to one word meanwhile, and only the readers of a lock
 //! have something to wait for.
 
+// May import the rooms from `os` to `domain`; so far it needs `os` and `percpu`.
+
 mod big_ref;
 mod counter;
 mod exact;

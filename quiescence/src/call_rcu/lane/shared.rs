@@ -1,0 +1,612 @@
+//! One lane: its inbox, its runner's rounds, what it has been granted of the domain's limit.
+//!
+//! **Invariant [L-2]: what waits in a lane has been charged.** Each push takes a number, and a lane may hold as many as it was
+//! granted; a push whose number lies beyond has more granted first, over the limit if it must be. So the domain's charge
+//! is what is granted less what has begun to run, whoever pushes at the same time.
+//!
+//! **Invariant [LN-3]: the grace period of a round is asked for after its heads were taken**, and so after they were pushed [LN-1]
+//! and what they end was unlinked.
+//!
+//! A round: take all, ask for a grace period, wait for it, run them, a chunk at a time. What is not being run stands in the
+//! inbox or in [`Inner::waiting`], so that a fork, a barrier and a successor find it.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use grace::Urgency;
+use grace::limit::{Amount, Zone};
+
+use super::{Left, Pushed, QueuedTwice, Wakes, twice};
+use crate::chaos::{self, Mutant};
+use crate::domain::raw::{Function, Head};
+use crate::event::trace;
+use crate::gp::core::{Core, Line, Me};
+use crate::os::clock;
+use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard};
+use crate::process::fork;
+use crate::reclaim::llist::{Chain, Found, Inbox, Link, Ring};
+use crate::reclaim::local::{self, Own};
+use crate::reclaim::queue::Credit;
+
+/// What a head counts for: nobody knows the size of the object that it is in. As many fill the default limit
+/// of bytes as that of objects.
+pub(super) const BYTES_A_HEAD: u64 = 256;
+
+/// Heads that are run in one go: what a fork in the midst of them loses, and a quiescent state of the runner, where it is a
+/// QSBR reader, is waited for by.
+const CHUNK: u64 = 256;
+
+/// How long a runner waits for company, at most.
+const COMPANY: Duration = Duration::from_millis(1);
+
+/// From so many on it has had company.
+const MANY: u64 = 1_024;
+
+/// How often the runner of a quiet lane looks, with nothing to do.
+const QUIET_LOOK: Duration = sync::TICK;
+
+/// What those who push touch.
+#[derive(Debug)]
+pub(super) struct Front {
+    pub(super) inbox: Inbox,
+    /// How many heads were pushed, or are about to be.
+    pub(super) pushed: AtomicU64,
+    /// How many may be pushed before more has to be granted.
+    granted: AtomicU64,
+    wakes: Wakes,
+}
+
+/// A lane.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) front: Line<Front>,
+    pub(super) inner: Mutex<Inner>,
+    /// Tells those who wait that no callback is being run, or that the pause is over.
+    changed: Condvar,
+    /// How many heads have been run.
+    pub(super) finished: AtomicU64,
+    /// Somebody waits: no company, and an expedited grace period.
+    hurried: AtomicBool,
+}
+
+/// What only the runner, and those who look for a moment, touch.
+#[derive(Debug)]
+pub(super) struct Inner {
+    /// What has been taken and not yet run.
+    pub(super) waiting: Chain,
+    /// How many are being run, marks aside.
+    claimed: u64,
+    /// Whether some are being run.
+    runs: bool,
+    /// The thread that attends, as [`local::token`]; else 0.
+    runner: usize,
+    part: Part,
+    /// A runner is about to come: visitors leave the lane to it.
+    expected: bool,
+    /// Pauses that have not ended.
+    paused: u32,
+    stopped: bool,
+    /// The lane ends: what was in it is on its way to the queues. Barriers send their marks after it; visitors keep out.
+    ends: bool,
+    /// Threads that wait for `changed`.
+    waiters: u32,
+}
+
+/// What a thread attends to a lane for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Until it is told to stop.
+    Runner,
+    /// A barrier, for now.
+    Visitor,
+}
+
+impl Inner {
+    /// Whether another thread runs callbacks.
+    fn is_running(&self) -> bool {
+        self.runs && self.runner != local::token()
+    }
+
+    /// Some head was queued twice: forgets what waits, whose order nobody can tell, and whoever attends.
+    fn give_up(&mut self, Ring(link): Ring) -> QueuedTwice {
+        self.runner = 0;
+        self.waiting = Chain::EMPTY;
+        QueuedTwice { head: link.cast(), about: true }
+    }
+}
+
+impl Shared {
+    pub(super) const fn new(wakes: Wakes) -> Self {
+        Self {
+            front: Line(Front {
+                inbox: Inbox::new(),
+                pushed: AtomicU64::new(0),
+                granted: AtomicU64::new(0),
+                wakes,
+            }),
+            inner: Mutex::new(Inner {
+                waiting: Chain::EMPTY,
+                claimed: 0,
+                runs: false,
+                runner: 0,
+                part: Part::Runner,
+                expected: false,
+                paused: 0,
+                stopped: false,
+                ends: false,
+                waiters: 0,
+            }),
+            changed: Condvar::new(),
+            finished: AtomicU64::new(0),
+            hurried: AtomicBool::new(false),
+        }
+    }
+
+    // ---- those who push -------------------------------------------------------------------------
+
+    /// [`Lane::push`](super::Lane::push).
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub(super) unsafe fn push(
+        &self,
+        core: &Core,
+        head: *mut Head,
+        function: Function,
+    ) -> Result<Pushed, QueuedTwice> {
+        if twice::is_on() && !twice::note(head) {
+            return Err(QueuedTwice { head, about: false });
+        }
+        // SAFETY: by the contract.
+        let link = unsafe { Head::set(head, function) };
+        let front = &self.front.0;
+        // Relaxed: a count. It is written before the head is there, so whoever finds the head finds it counted [LN-1].
+        let number = front.pushed.fetch_add(1, Relaxed);
+        // Relaxed: a look at an old value has more granted than is needed, never less.
+        let crowded = number >= front.granted.load(Relaxed) && self.grant(core);
+        // SAFETY: by the contract.
+        let found = unsafe { front.inbox.push(link, false) };
+        if found == Found::Asleep {
+            front.inbox.ring();
+        }
+        if found == Found::Itself {
+            front.pushed.fetch_sub(1, Relaxed);
+            return Err(QueuedTwice { head, about: false });
+        }
+        Ok(Pushed { unattended: found == Found::Unattended, crowded })
+    }
+
+    /// Has room for more heads, at least one, charged to the domain. Answers whether that goes over the limit, and the lane's
+    /// threads may wait for room.
+    #[cold]
+    fn grant(&self, core: &Core) -> bool {
+        let front = &self.front.0;
+        let chunk = heads(core.chunk()).max(1);
+        for heads in [chunk, 1] {
+            if core.admit(amount(heads)) {
+                front.granted.fetch_add(heads, Relaxed);
+                return false;
+            }
+        }
+        self.hurry();
+        core.admit_over(amount(1));
+        front.granted.fetch_add(1, Relaxed);
+        front.wakes == Wakes::Runner
+    }
+
+    /// So many heads are about to run: what they were charged is kept for the next ones, as far as a lane keeps any, or given
+    /// back.
+    fn give_back(&self, core: &Core, count: u64) {
+        let front = &self.front.0;
+        let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
+        let kept = match core.zone() {
+            Zone::Free => count.min(heads(core.chunk()).saturating_sub(unused)),
+            Zone::Expedite | Zone::Full => 0,
+        };
+        front.granted.fetch_add(kept, Relaxed);
+        core.charge.0.give_back(amount(count - kept));
+        core.lanes.made_room(core);
+    }
+
+    /// Has the runner wait for nothing but the grace period.
+    pub(super) fn hurry(&self) {
+        // Release: pairs with the runner's Acquire; what was pushed before is taken in the round that is hurried. Who finds it
+        // set does not ring again: who has set it does, and the runner has not looked since.
+        if !self.hurried.swap(true, AcqRel) {
+            self.front.0.inbox.ring();
+        }
+    }
+
+    /// Pushes the mark of a barrier, and hurries.
+    ///
+    /// # Safety
+    /// As [`Lane::push`](super::Lane::push).
+    pub(super) unsafe fn push_mark(&self, mark: *mut Link) {
+        // SAFETY: by the contract.
+        let found = unsafe { self.front.0.inbox.push(mark, true) };
+        if found == Found::Asleep {
+            self.front.0.inbox.ring(); // `hurry` need not
+        }
+        self.hurry();
+    }
+
+    // ---- the runner -----------------------------------------------------------------------------
+
+    /// [`Lane::attend`](super::Lane::attend).
+    pub(super) fn attend(
+        &self,
+        core: &Core,
+        idle_after: Option<Duration>,
+        mut after_round: impl FnMut(),
+    ) -> Result<Left, QueuedTwice> {
+        assert!(
+            Own::in_domain(core).section().is_none() && !local::in_callback(),
+            "quiescence: a lane is attended to in a section of its domain, or in a callback"
+        );
+        if !self.begin(Part::Runner)? {
+            return Ok(Left::Taken);
+        }
+        let me = || Own::in_domain(core).me();
+        loop {
+            let heard = self.front.0.inbox.heard();
+            if sync::lock(&self.inner).stopped {
+                self.neglect_as_runner()?;
+                return Ok(Left::Stopped);
+            }
+            let hurried = self.hurried.swap(false, Acquire);
+            let ran = self.round(core, hurried, me)?;
+            trace::deliver();
+            if ran != 0 {
+                after_round();
+            }
+            if ran == 0 {
+                if !self.rest(heard, idle_after) && self.leave() {
+                    return Ok(Left::Idle);
+                }
+            } else if ran < MANY && core.zone() == Zone::Free {
+                let lazy = Duration::from_nanos(core.tuning.lazy_ns());
+                self.front.0.inbox.doze(heard, Some(lazy.min(COMPANY)));
+            }
+        }
+    }
+
+    /// Sleeps until there is something to do. `false` if there was nothing for so long.
+    fn rest(&self, heard: u32, idle_after: Option<Duration>) -> bool {
+        let inbox = &self.front.0.inbox;
+        let began_ns = idle_after.map(|_| clock::monotonic_ns());
+        match self.front.0.wakes {
+            Wakes::Runner => inbox.sleep(heard, idle_after),
+            Wakes::Never => inbox.doze(heard, Some(QUIET_LOOK)),
+        }
+        let is_over = |began_ns: u64| {
+            let idle_ns = idle_after.map_or(u128::MAX, |after| after.as_nanos());
+            u128::from(clock::monotonic_ns().saturating_sub(began_ns)) >= idle_ns
+        };
+        !inbox.is_empty() || inbox.heard() != heard || !began_ns.is_some_and(is_over)
+    }
+
+    /// Takes the part of the runner, unless somebody has it. A runner waits for a visitor to go.
+    pub(super) fn begin(&self, part: Part) -> Result<bool, QueuedTwice> {
+        let mut inner = sync::lock(&self.inner);
+        while part == Part::Runner && inner.runner != 0 && inner.part == Part::Visitor {
+            inner = self.wait(inner);
+        }
+        if inner.runner != 0 || part == Part::Visitor && (inner.expected || inner.ends) {
+            return Ok(false);
+        }
+        inner.part = part;
+        self.take(&mut inner)?;
+        inner.runner = local::token();
+        inner.expected = false;
+        Ok(true)
+    }
+
+    /// A visitor leaves; what has been pushed since it looked stays.
+    pub(super) fn depart(&self) {
+        let mut inner = sync::lock(&self.inner);
+        inner.runner = 0;
+        self.tell(&inner);
+    }
+
+    /// Leaves, if nothing is to be done. Answers whether it has left.
+    pub(super) fn leave(&self) -> bool {
+        let mut inner = sync::lock(&self.inner);
+        let left = inner.waiting.is_empty() && self.front.0.inbox.leave();
+        if left {
+            inner.runner = 0;
+            self.tell(&inner);
+        }
+        left
+    }
+
+    /// Waits until something has changed that somebody tells of.
+    fn wait<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        inner.waiters += 1;
+        inner = sync::wait(&self.changed, inner);
+        inner.waiters -= 1;
+        inner
+    }
+
+    /// Tells those who wait for a change.
+    fn tell(&self, inner: &Inner) {
+        if inner.waiters != 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Leaves, whatever there is.
+    fn neglect_as_runner(&self) -> Result<(), QueuedTwice> {
+        let mut inner = sync::lock(&self.inner);
+        inner.runner = 0;
+        self.tell(&inner);
+        self.abandon(&mut inner)
+    }
+
+    /// [`Lane::neglect`](super::Lane::neglect).
+    pub(super) fn neglect(&self) -> Result<(), QueuedTwice> {
+        let mut inner = sync::lock(&self.inner);
+        inner.expected = false;
+        let is_attended = inner.runner != 0 && inner.part == Part::Runner;
+        if is_attended { Ok(()) } else { self.abandon(&mut inner) }
+    }
+
+    /// Puts what is in the inbox with the rest, so that the next push finds that nobody attends.
+    pub(super) fn abandon(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
+        self.append(inner, self.front.0.inbox.abandon())
+    }
+
+    /// Puts what is in the inbox with the rest. Where a visitor does, the next push finds that nobody attends: the visitor
+    /// leaves it to whoever comes then.
+    pub(super) fn take(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
+        match inner.part {
+            Part::Runner => self.append(inner, self.front.0.inbox.take()),
+            Part::Visitor => self.abandon(inner),
+        }
+    }
+
+    fn append(&self, inner: &mut Inner, youngest: *mut Link) -> Result<(), QueuedTwice> {
+        // SAFETY: taken just now, by the callers.
+        unsafe { inner.waiting.append(youngest) }.map_err(|ring| inner.give_up(ring))
+    }
+
+    /// Takes all there is, waits for a grace period, and runs it. Answers how many were run, marks included.
+    pub(super) fn round(
+        &self,
+        core: &Core,
+        hurried: bool,
+        me: impl Fn() -> Me,
+    ) -> Result<u64, QueuedTwice> {
+        let mut inner = sync::lock(&self.inner);
+        if inner.ends {
+            return Ok(0); // what is in it now goes another way
+        }
+        self.take(&mut inner)?; // before the request [LN-3]
+        if inner.waiting.is_empty() {
+            return Ok(0);
+        }
+        let presses = hurried || core.zone() != Zone::Free;
+        let urgency = if presses { Urgency::Expedited } else { Urgency::Normal };
+        let cookie = core.request(urgency); // after the heads were taken [LN-3], [GP-9]
+        trace::batch_closed(core, inner.waiting.count(), cookie);
+        drop(inner);
+        if !chaos::mutant(Mutant::EarlyLane) {
+            core.wait(cookie, urgency, me());
+        }
+        let began_ns = clock::thread_cpu_ns();
+        let mut ran = 0;
+        loop {
+            match self.run_chunk(core)? {
+                0 => break,
+                some => ran += some,
+            }
+        }
+        trace::worker_ran_callbacks(core, clock::thread_cpu_ns().saturating_sub(began_ns));
+        Ok(ran)
+    }
+
+    /// Runs some of what waits. Answers how many, marks included.
+    fn run_chunk(&self, core: &Core) -> Result<u64, QueuedTwice> {
+        let mut inner = sync::lock(&self.inner);
+        while inner.paused != 0 && !inner.waiting.is_empty() {
+            inner = self.wait(inner);
+        }
+        let chunk = inner.waiting.split(CHUNK);
+        let mut chunk = chunk.map_err(|ring| inner.give_up(ring))?;
+        if chunk.is_empty() {
+            return Ok(0);
+        }
+        let count = chunk.count();
+        inner.claimed = count;
+        inner.runs = true;
+        self.give_back(core, count);
+        drop(inner);
+        let (mut ran, mut marks) = (0, Chain::EMPTY);
+        local::running_callbacks(core, &Credit::new(), || {
+            while let Some((link, is_mark)) = chunk.pop() {
+                ran += 1;
+                if is_mark {
+                    // SAFETY: popped just now.
+                    unsafe { marks.push(link, true) };
+                    continue;
+                }
+                if twice::is_on() {
+                    twice::forget(link.cast());
+                }
+                // SAFETY: by the contract of `push`; its grace period is over, and it was taken once.
+                unsafe { Head::run(link.cast()) };
+            }
+        });
+        // Release: who sees the count has what they did behind it.
+        self.finished.fetch_add(count, Release);
+        trace::callbacks_run(core, count);
+        let mut inner = sync::lock(&self.inner);
+        inner.claimed = 0;
+        inner.runs = false;
+        self.tell(&inner);
+        drop(inner);
+        // Last: who waits for them finds everything counted.
+        while let Some((link, _)) = marks.pop() {
+            // SAFETY: by the contract of `push_mark`; once.
+            unsafe { Head::run(link.cast()) };
+        }
+        Ok(ran)
+    }
+
+    /// [`Lane::expect`](super::Lane::expect).
+    pub(super) fn expect(&self) {
+        sync::lock(&self.inner).expected = true;
+    }
+
+    // ---- everybody ------------------------------------------------------------------------------
+
+    pub(super) fn stop(&self, stopped: bool) {
+        sync::lock(&self.inner).stopped = stopped;
+        self.front.0.inbox.ring();
+    }
+
+    pub(super) fn pause(&self) {
+        if fork::is_prepared_here() {
+            return; // this thread holds the lock already: nothing is begun
+        }
+        let mut inner = sync::lock(&self.inner);
+        inner.paused =
+            inner.paused.checked_add(1).expect("quiescence: 2^32 pauses of a lane at once");
+        drop(self.until_still(inner));
+    }
+
+    pub(super) fn resume(&self) {
+        if fork::is_prepared_here() {
+            return;
+        }
+        let mut inner = sync::lock(&self.inner);
+        inner.paused = inner.paused.saturating_sub(1);
+        self.tell(&inner);
+    }
+
+    pub(super) fn is_attended(&self) -> bool {
+        sync::lock(&self.inner).runner != 0
+    }
+
+    pub(super) fn is_attended_by(&self, thread: usize) -> bool {
+        sync::lock(&self.inner).runner == thread
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        let inner = sync::lock(&self.inner);
+        // In this order: what is taken is put with the rest under the lock.
+        inner.waiting.is_empty() && !inner.runs && !inner.ends && self.front.0.inbox.is_empty()
+    }
+
+    /// Whether the calling thread runs callbacks of it.
+    pub(super) fn is_run_here(&self) -> bool {
+        let inner = sync::lock(&self.inner);
+        inner.runs && inner.runner == local::token()
+    }
+
+    /// From now on barriers find something in the lane, and visitors nothing.
+    pub(super) fn begin_end(&self) {
+        sync::lock(&self.inner).ends = true;
+    }
+
+    /// Waits until no callback is being run, unless by the calling thread.
+    pub(super) fn until_still<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+    ) -> MutexGuard<'a, Inner> {
+        while inner.is_running() {
+            inner = self.wait(inner);
+        }
+        inner
+    }
+
+    /// All that waits: it is no longer this lane's, nor are its numbers. `None` if callbacks are being run, which must come
+    /// before what follows them: [`until_still`](Self::until_still).
+    pub(super) fn take_away(&self) -> Result<Option<Chain>, QueuedTwice> {
+        let mut inner = sync::lock(&self.inner);
+        if inner.is_running() {
+            return Ok(None);
+        }
+        if inner.runner == 0 {
+            self.abandon(&mut inner)?;
+        } else {
+            self.take(&mut inner)?;
+            // If it sleeps, nobody would wake it now.
+            self.front.0.inbox.ring();
+        }
+        let chain = std::mem::replace(&mut inner.waiting, Chain::EMPTY);
+        // What is granted first: else a push might find more than there is.
+        self.front.0.granted.fetch_sub(chain.count(), AcqRel);
+        self.front.0.pushed.fetch_sub(chain.count(), AcqRel);
+        Ok(Some(chain))
+    }
+
+    /// Takes over what another lane has had, charge and all.
+    pub(super) fn take_over(&self, mut chain: Chain) -> Pushed {
+        let front = &self.front.0;
+        front.granted.fetch_add(chain.count(), Relaxed);
+        front.pushed.fetch_add(chain.count(), Relaxed);
+        let mut pushed = Pushed { unattended: false, crowded: false };
+        let mut hurried = false;
+        while let Some((link, marks)) = chain.pop() {
+            hurried |= marks;
+            // SAFETY: taken away from another lane: it is in none.
+            match unsafe { front.inbox.push(link, marks) } {
+                Found::Asleep => front.inbox.ring(),
+                Found::Unattended => pushed.unattended = true,
+                Found::Awake | Found::Itself => {}
+            }
+        }
+        if hurried {
+            self.hurry();
+        }
+        pushed
+    }
+
+    /// The lane ends, with nothing in it: what it was granted and has not used goes back.
+    pub(super) fn end(&self, core: &Core) {
+        let front = &self.front.0;
+        let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
+        core.charge.0.give_back(amount(unused));
+    }
+
+    /// In a child process, whose other threads are gone. Answers what is charged, and calls `f` with the heads that wait.
+    pub(super) fn after_fork(
+        &self,
+        inner: &mut Inner,
+        owner: usize,
+        f: impl FnMut(usize),
+    ) -> Amount {
+        if inner.runner != owner {
+            // What was being run is lost, and counts as run.
+            self.finished.fetch_add(inner.claimed, Relaxed);
+            (inner.claimed, inner.runs) = (0, false);
+            // A ring that the parent would have complained of is given up here.
+            let _ = self.abandon(inner);
+            inner.runner = 0;
+            inner.part = Part::Runner;
+            inner.expected = false;
+            // Its thread is gone, and with it what it was about to queue.
+            inner.ends = false;
+        } else {
+            let _ = self.take(inner);
+        }
+        inner.waiters = 0;
+        inner.waiting.for_each(f);
+        // Threads were stopped wherever they were: what is pushed is counted anew.
+        let known = self.finished.load(Relaxed) + inner.claimed + inner.waiting.count();
+        self.front.0.pushed.store(known, Relaxed);
+        self.front.0.granted.store(known, Relaxed);
+        amount(inner.waiting.count())
+    }
+}
+
+/// What so many heads count for.
+pub(super) fn amount(heads: u64) -> Amount {
+    Amount { objects: heads, bytes: heads.saturating_mul(BYTES_A_HEAD) }
+}
+
+/// How many heads count for so much, at most.
+fn heads(amount: Amount) -> u64 {
+    amount.objects.min(amount.bytes / BYTES_A_HEAD)
+}

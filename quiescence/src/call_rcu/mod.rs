@@ -1,0 +1,9 @@
+//! Callbacks with embedded heads, and readers of programs that were compiled against liburcu.
+//!
+//! - [`lane`]: callback queues that a thread of the program runs.
+//! - [`liburcu_readers`]: domains whose readers write the words of liburcu's protocol themselves.
+//!
+//! May import: all rooms but [`report`](crate::report) and [`process`](crate::process).
+
+pub mod lane;
+pub mod liburcu_readers;

@@ -1,0 +1,349 @@
+//! The table's list and buckets under loom: every interleaving of two or three threads.
+//!
+//! Each object has a number that is written before it is added, and taken away by whoever deletes it once nobody can see
+//! it any more; so a reader that comes too early or too late fails the model. With `--features chaos` the test
+//! `removed_steps_of_the_table_are_noticed` removes one step at a time.
+
+use std::ptr::{self, NonNull};
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use super::list::{self, BUCKET, LINKED};
+use super::node::{Node, reverse};
+use super::split;
+
+fn model(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(preemptions);
+    builder.max_branches = 5_000;
+    builder.check(f);
+}
+
+#[repr(C)]
+struct Object {
+    node: Node,
+    number: UnsafeCell<usize>,
+}
+
+/// A table of two buckets, and objects to be added; a section is as long as a model.
+struct World {
+    buckets: [Node; 2],
+    objects: [Object; 4],
+}
+
+// SAFETY: the cells are what the model checks.
+unsafe impl Sync for World {}
+// SAFETY: as above.
+unsafe impl Send for World {}
+
+/// Two hashes of bucket 0, one of bucket 1 in between, and one of bucket 1 twice.
+const HASHES: [usize; 4] = [0b10, 0b01, 0b11, 0b11];
+
+impl World {
+    /// Bucket 0 is in the list, bucket 1 is not.
+    fn new() -> Arc<Self> {
+        let object = |_| Object { node: Node::new(), number: UnsafeCell::new(0) };
+        let world = Arc::new(Self {
+            buckets: [Node::new(), Node::new()],
+            objects: std::array::from_fn(object),
+        });
+        world.buckets[0].next.store(BUCKET | LINKED, Relaxed);
+        world
+    }
+
+    fn at<'a>(&'a self) -> impl Fn(usize) -> &'a Node {
+        |index| &self.buckets[index]
+    }
+
+    fn start(&self, hash: usize) -> &Node {
+        // SAFETY: the buckets live as long as the model.
+        unsafe { split::start(self.at(), hash & 1) }
+    }
+
+    /// Writes an object's number, and gives its node, made ready.
+    fn filled(&self, number: usize) -> &Node {
+        let Object { node, number: place } = &self.objects[number];
+        // SAFETY: a write; that nobody is near is what is tested.
+        place.with_mut(|place| unsafe { *place = number + 1 });
+        node.set_reverse_hash(reverse(HASHES[number]));
+        list::address(node);
+        node
+    }
+
+    fn add(&self, number: usize) {
+        let node = self.filled(number);
+        // SAFETY: everything lives as long as the model.
+        unsafe { list::add(|| self.start(HASHES[number]), node) };
+    }
+
+    /// Adds unless there is one of the same hash.
+    fn add_unique(&self, number: usize) -> bool {
+        let node = self.filled(number);
+        let start = || self.start(HASHES[number]);
+        // SAFETY: as above.
+        unsafe { list::add_or(start, node, |_| true, |_| Some(())) }.is_ok()
+    }
+
+    fn delete(&self, number: usize) -> bool {
+        let node = &self.objects[number].node;
+        if !list::mark(node) {
+            return false;
+        }
+        // SAFETY: as above.
+        unsafe { list::unlink(self.start(HASHES[number]), node) };
+        assert!(!self.stands(number), "it stands in the list after it was deleted");
+        true
+    }
+
+    /// Whether a node can be reached from the first bucket.
+    fn stands(&self, number: usize) -> bool {
+        let mut link = self.buckets[0].next.load(Acquire);
+        // SAFETY: as above.
+        while let Some(node) = unsafe { list::follow(link) } {
+            if ptr::eq(node, &self.objects[number].node) {
+                return true;
+            }
+            link = node.next.load(Acquire);
+        }
+        false
+    }
+
+    /// Looks an object up, and at its number.
+    fn finds(&self, number: usize) -> bool {
+        let hash = HASHES[number];
+        // SAFETY: as above.
+        let link = unsafe { split::start_link(self.at(), hash & 1) };
+        let is_it = |node: &Node| ptr::eq(node, &self.objects[number].node);
+        // SAFETY: as above.
+        let found = unsafe { list::find(link, reverse(hash), is_it) };
+        if found.is_some() {
+            let place = &self.objects[number].number;
+            // SAFETY: a read; that no writer is near is what is tested.
+            place.with(|place| assert_eq!(unsafe { *place }, number + 1));
+        }
+        found.is_some()
+    }
+
+    /// What stands in the list, in its order, without buckets.
+    fn all(&self) -> Vec<usize> {
+        let mut link = self.buckets[0].next.load(Acquire);
+        let mut all = Vec::new();
+        // SAFETY: as above.
+        while let Some((node, next)) = unsafe { list::next(link) } {
+            let number = self.objects.iter().position(|object| ptr::eq(&object.node, node));
+            all.push(number.unwrap());
+            assert!(all.len() <= self.objects.len(), "it goes round: {all:?}");
+            link = next;
+        }
+        all
+    }
+}
+
+fn spawn(world: &Arc<World>, f: impl FnOnce(&World) + 'static) -> thread::JoinHandle<()> {
+    let world = Arc::clone(world);
+    thread::spawn(move || f(&world))
+}
+
+#[test]
+fn what_is_added_is_found_whole() {
+    model(3, || {
+        let world = World::new();
+        let adder = spawn(&world, |world| world.add(0));
+        world.finds(0);
+        adder.join().unwrap();
+        assert!(world.finds(0));
+    });
+}
+
+#[test]
+fn two_add_and_one_deletes_beside_each_other() {
+    model(2, || {
+        let world = World::new();
+        world.add(0);
+        let adder = spawn(&world, |world| world.add(1));
+        let deleter = spawn(&world, |world| assert!(world.delete(0)));
+        world.add(2);
+        adder.join().unwrap();
+        deleter.join().unwrap();
+        assert_eq!(world.all(), [1, 2]);
+    });
+}
+
+#[test]
+fn one_of_two_deletes() {
+    model(3, || {
+        let world = World::new();
+        world.add(0);
+        world.add(1);
+        let other = Arc::clone(&world);
+        let deleter = thread::spawn(move || other.delete(1));
+        let here = world.delete(1);
+        assert!(here ^ deleter.join().unwrap());
+        assert_eq!(world.all(), [0]);
+    });
+}
+
+#[test]
+fn neighbours_are_deleted_at_once() {
+    model(3, || {
+        let world = World::new();
+        (0..3).for_each(|number| world.add(number));
+        let deleter = spawn(&world, |world| assert!(world.delete(0)));
+        assert!(world.delete(1));
+        deleter.join().unwrap();
+        assert_eq!(world.all(), [2]);
+    });
+}
+
+#[test]
+fn one_of_two_adds_a_key() {
+    model(3, || {
+        let world = World::new();
+        let other = Arc::clone(&world);
+        let adder = thread::spawn(move || other.add_unique(2));
+        let here = world.add_unique(3);
+        assert!(here ^ adder.join().unwrap());
+        assert_eq!(world.all().len(), 1);
+    });
+}
+
+/// A reader meets the old node or the new one, never none, and not both by going on.
+#[test]
+fn a_key_is_there_while_it_is_replaced() {
+    model(3, || {
+        let world = World::new();
+        world.add(2);
+        let replacer = spawn(&world, |world| {
+            let (old, new) = (&world.objects[2].node, world.filled(3));
+            // SAFETY: everything lives as long as the model.
+            assert!(unsafe { list::replace(old, new) });
+            // SAFETY: as above.
+            unsafe { list::unlink(world.start(HASHES[2]), old) };
+            assert!(!world.stands(2));
+        });
+        assert_eq!(world.all().len(), 1);
+        replacer.join().unwrap();
+        assert_eq!(world.all(), [3]);
+    });
+}
+
+#[test]
+fn a_node_is_replaced_or_deleted() {
+    model(3, || {
+        let world = World::new();
+        world.add(2);
+        let other = Arc::clone(&world);
+        let deleter = thread::spawn(move || other.delete(2));
+        let (old, new) = (&world.objects[2].node, world.filled(3));
+        // SAFETY: everything lives as long as the model.
+        let replaced = unsafe { list::replace(old, new) };
+        if replaced {
+            // SAFETY: as above.
+            unsafe { list::unlink(world.start(HASHES[2]), old) };
+        }
+        assert!(replaced ^ deleter.join().unwrap());
+        assert_eq!(world.all(), if replaced { vec![3] } else { vec![] });
+    });
+}
+
+/// Two need the bucket for the first time, and one looks for what is behind it.
+#[test]
+fn a_bucket_comes_into_the_list_once() {
+    model(3, || {
+        let world = World::new();
+        world.buckets[1].next.store(0, Relaxed);
+        let link_0 = world.buckets[0].next.load(Relaxed);
+        // Behind bucket 1's place, added while the table had one bucket.
+        let node = world.filled(1);
+        // SAFETY: everything lives as long as the model.
+        unsafe { list::add(|| &world.buckets[0], node) };
+        assert_ne!(world.buckets[0].next.load(Relaxed), link_0);
+        let adder = spawn(&world, |world| world.add(2));
+        world.add(3);
+        assert!(world.finds(1));
+        assert!(world.finds(3));
+        adder.join().unwrap();
+        let all = world.all();
+        assert!(all == [1, 2, 3] || all == [1, 3, 2], "{all:?}");
+    });
+}
+
+/// A bucket comes while what stands behind its place is deleted, and goes again.
+#[test]
+fn a_bucket_comes_and_goes() {
+    model(3, || {
+        let world = World::new();
+        let node = world.filled(1);
+        // SAFETY: everything lives as long as the model.
+        unsafe { list::add(|| &world.buckets[0], node) };
+        let deleter = spawn(&world, |world| {
+            // From bucket 0: it knows the smaller size.
+            let node = &world.objects[1].node;
+            assert!(list::mark(node));
+            // SAFETY: as above.
+            unsafe { list::unlink(&world.buckets[0], node) };
+            assert!(!world.stands(1));
+        });
+        world.add(2);
+        deleter.join().unwrap();
+        // As after a grace period.
+        let reader = spawn(&world, |world| {
+            let is_it = |node: &Node| ptr::eq(node, &world.objects[2].node);
+            let link = world.buckets[0].next.load(Acquire);
+            // SAFETY: as above.
+            assert!(unsafe { list::find(link, reverse(HASHES[2]), is_it) }.is_some());
+        });
+        // SAFETY: as above; nobody begins at it.
+        unsafe { split::unlink(world.at(), 1) };
+        reader.join().unwrap();
+        assert_eq!(world.all(), [2]);
+        let mut link = world.buckets[0].next.load(Relaxed);
+        // SAFETY: as above.
+        while let Some(node) = unsafe { list::follow(link) } {
+            assert!(!ptr::eq(node, &world.buckets[1]));
+            link = node.next.load(Relaxed);
+        }
+    });
+}
+
+/// What a cursor keeps of a node's object is the whole of it.
+#[test]
+fn a_pointer_is_the_owners() {
+    model(1, || {
+        let world = World::new();
+        world.add(0);
+        // SAFETY: as above.
+        let (node, _) = unsafe { list::next(world.buckets[0].next.load(Acquire)) }.unwrap();
+        assert_eq!(list::pointer(node), NonNull::from(&world.objects[0].node));
+    });
+}
+
+#[cfg(feature = "chaos")]
+#[test]
+fn removed_steps_of_the_table_are_noticed() {
+    use crate::chaos::Mutant;
+
+    const NAME: &str = "QUIESCENCE_LOOM_TABLE_MUTANT";
+    if let Ok(name) = std::env::var(NAME) {
+        let mutant = Mutant::TABLE.into_iter().find(|mutant| format!("{mutant:?}") == name);
+        crate::chaos::remove_step(mutant.expect("one of the list"));
+        what_is_added_is_found_whole();
+        one_of_two_deletes();
+        a_bucket_comes_into_the_list_once();
+        a_bucket_comes_and_goes();
+        return;
+    }
+    let this = std::env::current_exe().unwrap();
+    let test = "collections::hash_table::loom_tests::removed_steps_of_the_table_are_noticed";
+    for mutant in Mutant::TABLE {
+        let output = std::process::Command::new(&this)
+            .args([test, "--exact", "--nocapture"])
+            .env(NAME, format!("{mutant:?}"))
+            .output()
+            .unwrap();
+        assert!(!output.status.success(), "{mutant:?} was not noticed");
+    }
+}

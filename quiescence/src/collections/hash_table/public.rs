@@ -1,0 +1,535 @@
+//! The table as its users see it.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering::Acquire;
+
+use super::buckets::Memory;
+use super::ending;
+use super::list::{self, REMOVED};
+use super::node::{Cursor, Node, reverse};
+use super::protection::Protection;
+use super::table::{Table, committed};
+
+/// How a table is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Buckets to begin with.
+    pub buckets: usize,
+    /// Buckets that stay allocated, however small the table gets.
+    pub buckets_min: usize,
+    /// Buckets that it may grow to; 0 is no limit.
+    pub buckets_max: usize,
+    /// Where they are kept; `None` chooses by the limit.
+    pub memory: Option<Memory>,
+    /// Whether it grows as nodes are added: to one bucket a node, about.
+    pub auto_resize: bool,
+    /// Whether its nodes are counted as they come and go; with `auto_resize` it shrinks then as well.
+    pub accounting: bool,
+}
+
+impl Default for Options {
+    /// A table that begins small, grows and shrinks.
+    fn default() -> Self {
+        Self {
+            buckets: 1,
+            buckets_min: 1,
+            buckets_max: 0,
+            memory: None,
+            auto_resize: true,
+            accounting: true,
+        }
+    }
+}
+
+impl Options {
+    pub(super) fn memory_for(&self, max: usize) -> Memory {
+        let default = if max >> 31 <= 2 { Memory::Mmap } else { Memory::Order };
+        self.memory.unwrap_or(default)
+    }
+
+    fn check(&self) -> Result<(), TableError> {
+        let counts = [self.buckets, self.buckets_min];
+        let all = counts.iter().all(|count| count.is_power_of_two());
+        if all && (self.buckets_max == 0 || self.buckets_max.is_power_of_two()) {
+            Ok(())
+        } else {
+            Err(TableError::NotPowersOfTwo)
+        }
+    }
+}
+
+/// Why there is no table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TableError {
+    /// Numbers of buckets are to be powers of two.
+    NotPowersOfTwo,
+    /// The system has no memory, or no addresses, for so many buckets: ask for fewer, or set a smaller limit.
+    NoMemory,
+}
+
+impl fmt::Display for TableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotPowersOfTwo => "numbers of buckets are to be powers of two",
+            Self::NoMemory => "there is no memory for so many buckets: ask for fewer",
+        })
+    }
+}
+
+impl std::error::Error for TableError {}
+
+/// Nodes in a table, three times: see [`HashTable::count_nodes`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeCounts {
+    /// By accounting, before the table was gone through; 0 without accounting.
+    pub before: i64,
+    /// Nodes that were met.
+    pub met: u64,
+    /// By accounting, afterwards.
+    pub after: i64,
+}
+
+/// A hash table of nodes that are parts of the caller's objects.
+///
+/// `R` says what protects the nodes: a [`Domain`](crate::Domain), most often.
+///
+/// ```
+/// use quiescence::Domain;
+/// use quiescence::intrusive::{HashTable, Node, TableOptions};
+/// use std::ptr::NonNull;
+///
+/// #[repr(C)]
+/// struct Host {
+///     node: Node, // first, so that its address is the host's
+///     number: u32,
+/// }
+///
+/// let domain = Domain::global();
+/// let table = HashTable::new(domain.clone(), TableOptions::default()).unwrap();
+/// let host = Box::leak(Box::new(Host { node: Node::new(), number: 7 }));
+/// let is_it = |node: NonNull<Node>| unsafe { node.cast::<Host>().as_ref() }.number == 7;
+///
+/// let section = domain.read();
+/// // SAFETY: in a section; the host stays until it was deleted and a grace period has ended.
+/// let found = unsafe {
+///     table.add(7, NonNull::from(&host.node));
+///     table.lookup(7, is_it)
+/// };
+/// let node = found.node().unwrap();
+/// // SAFETY: as above.
+/// assert!(unsafe { table.delete(node) });
+/// drop(section);
+/// domain.synchronize();
+/// // SAFETY: nobody sees it any more.
+/// drop(unsafe { Box::from_raw(node.cast::<Host>().as_ptr()) });
+/// ```
+///
+/// # What every `unsafe` function asks for
+/// - The caller is in a section of `R`, in which it got the cursors and nodes that it passes.
+/// - A node stays valid, and where it is, from when it is added until a grace period has ended that began after it was
+///   deleted or replaced. Nobody else writes to it. One that is added stands in no table.
+/// - Nodes are looked at by [`lookup`](Self::lookup) and others by way of `matches`, from any thread.
+///
+/// # Promise
+/// - Adding, deleting and replacing happen at one moment each, for everybody. What was in the table all through a lookup
+///   or a traversal is found, once, also while the table is resized, and while nodes are replaced.
+/// - If keys come in by [`add_unique`](Self::add_unique) and [`add_replace`](Self::add_replace) only, nobody ever
+///   sees one twice, not even a traversal.
+/// - Nodes of one hash stand side by side, those of [`add`](Self::add) in the order in which they were added.
+/// - What changes the table is a full fence, if it does; lookups are acquiring loads.
+/// - No request to resize is lost.
+///
+/// # Progress and cost
+/// Lookups are wait-free but for what is added in front of them; changes are lock-free, and take one locked
+/// instruction, deletions two. Whoever makes the table grow allocates, under a lock that is held for
+/// moments; who asks for it to shrink leaves that to the table's thread, which is started then. A node is 16 bytes, a bucket
+/// another 16.
+#[repr(transparent)]
+pub struct HashTable<R: Protection> {
+    table: NonNull<Table<R>>,
+}
+
+// SAFETY: made to be shared. What `R` is is used by any thread.
+unsafe impl<R: Protection> Send for HashTable<R> {}
+// SAFETY: as above.
+unsafe impl<R: Protection> Sync for HashTable<R> {}
+
+impl<R: Protection> HashTable<R> {
+    /// An empty table.
+    ///
+    /// # Errors
+    /// If numbers are not powers of two, or there is no memory.
+    pub fn new(readers: R, options: Options) -> Result<Self, TableError> {
+        options.check()?;
+        crate::process::fork::watch();
+        let table = Table::new(&options, readers).ok_or(TableError::NoMemory)?;
+        Ok(Self { table: NonNull::from(Box::leak(table)) })
+    }
+
+    #[inline(always)]
+    fn table(&self) -> &Table<R> {
+        // SAFETY: valid until `self` is dropped.
+        unsafe { self.table.as_ref() }
+    }
+
+    /// What protects its nodes.
+    pub fn readers(&self) -> &R {
+        &self.table().readers
+    }
+
+    /// Buckets in use.
+    pub fn buckets(&self) -> usize {
+        self.table().size()
+    }
+
+    /// Finds the first node of a hash of which `matches` says yes.
+    ///
+    /// # Safety
+    /// As the [type](Self) says.
+    #[inline]
+    pub unsafe fn lookup(
+        &self,
+        hash: usize,
+        mut matches: impl FnMut(NonNull<Node>) -> bool,
+    ) -> Cursor {
+        // SAFETY: by the contract.
+        let link = unsafe { self.table().start_link(hash) };
+        // SAFETY: by the contract.
+        cursor(unsafe { list::find(link, reverse(hash), |node| matches(list::pointer(node))) })
+    }
+
+    /// Finds the next node of the same hash of which `matches` says yes. From nowhere it goes nowhere.
+    ///
+    /// # Safety
+    /// As the [type](Self) says.
+    #[inline]
+    pub unsafe fn next_duplicate(
+        &self,
+        from: Cursor,
+        mut matches: impl FnMut(NonNull<Node>) -> bool,
+    ) -> Cursor {
+        // SAFETY: by the contract.
+        let Some(node) = (unsafe { from.node.as_ref() }) else {
+            return Cursor::nowhere();
+        };
+        let (link, reverse_hash) = (from.next.addr(), node.reverse_hash());
+        // SAFETY: by the contract.
+        cursor(unsafe { list::find(link, reverse_hash, |node| matches(list::pointer(node))) })
+    }
+
+    /// The first node in the table.
+    ///
+    /// # Safety
+    /// As the [type](Self) says.
+    pub unsafe fn first(&self) -> Cursor {
+        // SAFETY: by the contract.
+        let link = unsafe { self.table().first_link() };
+        // SAFETY: by the contract.
+        cursor(unsafe { list::next(link) })
+    }
+
+    /// The node after a cursor's.
+    ///
+    /// # Safety
+    /// As the [type](Self) says.
+    pub unsafe fn next(&self, from: Cursor) -> Cursor {
+        // SAFETY: by the contract.
+        cursor(unsafe { list::next(from.next.addr()) })
+    }
+
+    /// Adds a node, behind those of the same hash.
+    ///
+    /// # Safety
+    /// As the [type](Self) says.
+    #[inline]
+    pub unsafe fn add(&self, hash: usize, node: NonNull<Node>) {
+        // SAFETY: by the contract the node is the caller's.
+        let node = unsafe { prepare(node, reverse(hash)) };
+        // SAFETY: by the contract.
+        let start = || unsafe { self.table().start(hash) };
+        // SAFETY: by the contract.
+        let chain = unsafe { list::add(start, node) };
+        committed();
+        self.table().added(chain);
+    }
+
+    /// Adds a node, unless there is one of which `matches` says yes: then that one is given.
+    ///
+    /// # Safety
+    /// As the [type](Self) says. What `matches` answers depends on the node only.
+    #[inline]
+    pub unsafe fn add_unique(
+        &self,
+        hash: usize,
+        node: NonNull<Node>,
+        matches: impl FnMut(NonNull<Node>) -> bool,
+    ) -> Result<(), NonNull<Node>> {
+        // SAFETY: by the contract.
+        let found = unsafe { self.add_or(hash, node, matches, |found, _| Some(found)) };
+        found.map_or(Ok(()), |found| Err(list::pointer(found)))
+    }
+
+    /// Adds a node, in the place of the one of which `matches` says yes, if there is one: then that one is given.
+    ///
+    /// # Safety
+    /// As the [type](Self) says. What `matches` answers depends on the node only.
+    #[inline]
+    pub unsafe fn add_replace(
+        &self,
+        hash: usize,
+        node: NonNull<Node>,
+        matches: impl FnMut(NonNull<Node>) -> bool,
+    ) -> Option<NonNull<Node>> {
+        let replace = |found, new: &Node| {
+            // SAFETY: by the contract.
+            unsafe { self.replace_node(found, new, hash) }.then_some(found)
+        };
+        // SAFETY: by the contract.
+        unsafe { self.add_or(hash, node, matches, replace) }.map(list::pointer)
+    }
+
+    /// Adds a node unless one matches: see [`list::add_or`].
+    ///
+    /// # Safety
+    /// As the [type](Self) says.
+    #[inline(always)]
+    unsafe fn add_or<'a>(
+        &'a self,
+        hash: usize,
+        node: NonNull<Node>,
+        mut matches: impl FnMut(NonNull<Node>) -> bool,
+        mut found: impl FnMut(&'a Node, &Node) -> Option<&'a Node>,
+    ) -> Option<&'a Node> {
+        // SAFETY: by the contract the node is the caller's.
+        let node = unsafe { prepare(node, reverse(hash)) };
+        // SAFETY: by the contract.
+        let start = || unsafe { self.table().start(hash) };
+        let is_it = |node: &Node| matches(list::pointer(node));
+        // SAFETY: by the contract.
+        match unsafe { list::add_or(start, node, is_it, |other| found(other, node)) } {
+            Ok(chain) => {
+                committed();
+                self.table().added(chain);
+                None
+            }
+            Err(other) => Some(other),
+        }
+    }
+
+    /// Puts `new` in the place of `old`, for everybody at one moment. Answers `false`, and nothing has changed, if it is
+    /// deleted or replaced already.
+    ///
+    /// # Safety
+    /// As the [type](Self) says, and `new` has the same hash as `old`, and the same key.
+    pub unsafe fn replace(&self, old: NonNull<Node>, new: NonNull<Node>) -> bool {
+        // SAFETY: by the contract.
+        let old = unsafe { old.as_ref() };
+        // SAFETY: by the contract the node is the caller's.
+        let new = unsafe { prepare(new, old.reverse_hash()) };
+        // SAFETY: by the contract.
+        unsafe { self.replace_node(old, new, reverse(old.reverse_hash())) }
+    }
+
+    /// As [`replace`](Self::replace).
+    ///
+    /// # Safety
+    /// As there; `new` is prepared.
+    unsafe fn replace_node(&self, old: &Node, new: &Node, hash: usize) -> bool {
+        // SAFETY: by the contract.
+        let replaced = unsafe { list::replace(old, new) };
+        if replaced {
+            // SAFETY: by the contract.
+            let start = unsafe { self.table().start(hash) };
+            // SAFETY: by the contract.
+            unsafe { list::unlink(start, old) };
+            committed();
+        }
+        replaced
+    }
+
+    /// Whether a cursor's node has this hash.
+    ///
+    /// # Safety
+    /// As the [type](Self) says.
+    pub unsafe fn has_hash(&self, node: NonNull<Node>, hash: usize) -> bool {
+        // SAFETY: by the contract.
+        unsafe { node.as_ref() }.reverse_hash() == reverse(hash)
+    }
+
+    /// Deletes a node. Answers `false` if somebody else has, or has replaced it.
+    ///
+    /// # Safety
+    /// As the [type](Self) says. The node was in this table.
+    #[inline]
+    pub unsafe fn delete(&self, node: NonNull<Node>) -> bool {
+        // SAFETY: by the contract.
+        let node = unsafe { node.as_ref() };
+        if !list::mark(node) {
+            return false;
+        }
+        // SAFETY: by the contract.
+        let start = unsafe { self.table().start(reverse(node.reverse_hash())) };
+        // SAFETY: by the contract.
+        unsafe { list::unlink(start, node) };
+        committed();
+        self.table().deleted(node);
+        true
+    }
+
+    /// Goes through the table and counts its nodes.
+    ///
+    /// # Safety
+    /// As the [type](Self) says.
+    pub unsafe fn count_nodes(&self) -> NodeCounts {
+        let counted = || if self.table().reports_counts { self.table().count.sum() } else { 0 };
+        let before = counted();
+        let mut met = 0;
+        // SAFETY: by the contract.
+        let mut at = unsafe { self.first() };
+        while at.node().is_some() {
+            met += 1;
+            // SAFETY: by the contract.
+            at = unsafe { self.next(at) };
+        }
+        NodeCounts { before, met, after: counted() }
+    }
+
+    /// Whether there is no node.
+    ///
+    /// # Safety
+    /// As the [type](Self) says.
+    pub unsafe fn is_empty(&self) -> bool {
+        // SAFETY: by the contract.
+        unsafe { self.first() }.node().is_none()
+    }
+
+    /// Ends the table if there is no node in it; else gives it back, and it goes on, resizing included. What was deleted
+    /// from it is looked at by nobody of the table's afterwards.
+    ///
+    /// It waits for no reader, and may be called anywhere: in a section, outside, in a callback, and by threads that are
+    /// no readers. It goes through the buckets that are in use.
+    ///
+    /// # Errors
+    /// The table, if it is not empty.
+    ///
+    /// # Safety
+    /// Nobody else uses the table any more. What is in it is valid.
+    pub unsafe fn destroy(self) -> Result<(), Self> {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: from `new`, and by the contract nobody else's.
+        if unsafe { ending::give_up_if_empty(this.table.as_ptr()) } {
+            Ok(())
+        } else {
+            Err(ManuallyDrop::into_inner(this))
+        }
+    }
+
+    /// Gives the table so many buckets, rounded up to a power of two, within its limits, and waits until it has them. It may wait for
+    /// grace periods: not to be called in a section.
+    pub fn resize(&self, buckets: usize) {
+        self.table().resize(buckets);
+    }
+
+    /// Allocates memory for so many buckets, rounded up to a power of two, within the limit, ahead of their use. Answers `false` if there
+    /// is none.
+    pub fn allocate(&self, buckets: usize) -> bool {
+        self.table().allocate(buckets)
+    }
+
+    /// Frees what [`allocate`](Self::allocate) has allocated from bucket `buckets` on, as far as it has not been used.
+    pub fn free_unused(&self, buckets: usize) {
+        self.table().free_unused(buckets);
+    }
+
+    /// Where its buckets are kept.
+    pub fn memory(&self) -> Memory {
+        self.table().memory
+    }
+
+    /// Buckets for which there is memory.
+    pub fn allocated(&self) -> usize {
+        self.table().allocated()
+    }
+
+    /// The node of a bucket, if there is memory for it.
+    ///
+    /// # Safety
+    /// As the [type](Self) says; nobody may write to it.
+    pub unsafe fn bucket_at(&self, index: usize) -> Option<NonNull<Node>> {
+        // SAFETY: by the contract.
+        unsafe { self.table().bucket_at(index) }.map(NonNull::from)
+    }
+
+    /// The table as a pointer, for a C interface. [`from_raw`](Self::from_raw) takes it back.
+    pub fn into_raw(self) -> *mut () {
+        ManuallyDrop::new(self).table.as_ptr().cast()
+    }
+
+    /// Takes a table back.
+    ///
+    /// # Safety
+    /// From [`into_raw`](Self::into_raw) of the same `R`, once.
+    pub unsafe fn from_raw(table: *mut ()) -> Self {
+        // SAFETY: not null, by the contract.
+        Self { table: unsafe { NonNull::new_unchecked(table.cast()) } }
+    }
+
+    /// The table that a pointer stands for, without taking it back.
+    ///
+    /// # Safety
+    /// From [`into_raw`](Self::into_raw) of the same `R`, and not taken back as long as it is used.
+    #[inline(always)]
+    pub unsafe fn borrow_raw(table: &*mut ()) -> &Self {
+        // SAFETY: a pointer that is not null, as is all that this type has.
+        unsafe { &*ptr::from_ref(table).cast() }
+    }
+}
+
+impl<R: Protection> Drop for HashTable<R> {
+    /// Frees the buckets, whether there are nodes or not; the table's thread does not look at those afterwards. It waits
+    /// for no reader, and may be done in a section.
+    fn drop(&mut self) {
+        // SAFETY: from `new`, and its owner's no more.
+        unsafe { ending::give_up(self.table.as_ptr()) };
+    }
+}
+
+impl<R: Protection> fmt::Debug for HashTable<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HashTable").field("buckets", &self.buckets()).finish_non_exhaustive()
+    }
+}
+
+impl Node {
+    /// Whether the node has been deleted or replaced. For one that was added to a table, in a section.
+    pub fn is_deleted(&self) -> bool {
+        // Acquire: who finds it deleted finds what was written before that.
+        self.next.load(Acquire) & REMOVED != 0
+    }
+}
+
+/// A node that is the caller's alone, made ready. What it held before does not matter.
+///
+/// # Safety
+/// It may be written.
+#[inline(always)]
+unsafe fn prepare<'a>(node: NonNull<Node>, reverse_hash: usize) -> &'a Node {
+    list::address(node.as_ptr());
+    // SAFETY: by the contract; a node's words may hold anything.
+    let node = unsafe { node.as_ref() };
+    node.set_reverse_hash(reverse_hash);
+    node
+}
+
+#[inline(always)]
+fn cursor(found: Option<(&Node, usize)>) -> Cursor {
+    match found {
+        Some((node, link)) => {
+            Cursor { node: list::pointer(node).as_ptr(), next: list::next_of(link) }
+        }
+        None => Cursor::nowhere(),
+    }
+}

@@ -1,0 +1,17 @@
+//! Concurrent structures whose nodes the caller brings along: they allocate nothing for what is put into them.
+//!
+//! They are laid out as liburcu's, and C programs use the same code by way of the crate `compat`.
+
+#[cfg(not(loom))]
+pub use super::hash_table::{
+    Cursor, HashTable, Memory as TableMemory, Node, NodeCounts, Options as TableOptions,
+    Protection, TableError, resume as resume_resizing,
+};
+pub use super::lock_free_queue::{CallAfter, LockFreeQueue, NotEmpty, SharedNode};
+pub use super::lock_free_stack::{LockFreeStack, Unstacked};
+pub use super::patience::WouldBlock;
+pub use super::sentinel_queue::SentinelQueue;
+pub use super::wait_free_queue::{
+    Chain, Consumer, Dequeued, Ends, QueueHead, QueueNode, QueueTail, WaitFreeQueue,
+};
+pub use super::wait_free_stack::{Popped, StackNode, Stacked, WaitFreeStack};

@@ -1,0 +1,412 @@
+//! A queue that anybody may put into and take from at any time, under the protection of read-side critical sections.
+//!
+//! Michael and Scott's queue (PODC 1996). There is always a node in it: where it would be empty, a dummy, which is made
+//! when the last other node is taken, and freed a grace period after it was passed. Since all who look at a node are in
+//! sections, and nodes come back a grace period later, no address can stand for two nodes in one operation: their
+//! counted pointers are not needed.
+//!
+//! A node that has been taken out is never what the tail names: a section that begins afterwards would find it there, and
+//! its grace period would not wait for that section. An enqueuer that has linked its node and has not moved the tail yet
+//! leaves it one behind; so who takes the node that the tail names moves the tail first. It is never more than one
+//! behind: who links the next node has found the tail at the one before. (Stock liburcu 0.13 does not move it, and a
+//! consumer whose inlined code is liburcu's leaves it behind here as well.)
+//!
+//! Layout, and what is written when, are those of liburcu's `cds_lfq_rcu`, of which Desnoyers is the author: C programs
+//! have either side inlined, and so the dummies are `malloc`'s.
+
+use std::fmt;
+use std::mem::offset_of;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+use crate::chaos::{self, Mutant};
+#[cfg(not(loom))]
+use crate::domain::domain::Domain;
+#[cfg(not(loom))]
+use crate::domain::raw;
+use crate::os::sync::{AtomicPtr, const_unless_loom};
+
+/// Loom's queue has no domain: its tests say what is to be done with dummies.
+#[cfg(loom)]
+pub(super) mod raw {
+    use std::ptr;
+
+    pub type Function = unsafe extern "C" fn(*mut Head);
+
+    #[repr(C)]
+    #[derive(Debug)]
+    pub struct Head([*const (); 2]);
+
+    impl Head {
+        pub const fn new() -> Self {
+            Self([ptr::null(); 2])
+        }
+    }
+}
+
+/// What an object carries so that it can stand in a [`LockFreeQueue`]: liburcu's `struct cds_lfq_node_rcu`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct SharedNode {
+    next: AtomicPtr<SharedNode>,
+    /// Whether it is one of the queue's own. Written before it is put in.
+    is_dummy: i32,
+}
+
+impl SharedNode {
+    const_unless_loom! {
+        /// One that stands in no queue.
+        pub fn new() -> Self {
+            Self { next: AtomicPtr::new(ptr::null_mut()), is_dummy: 0 }
+        }
+    }
+
+    /// Makes memory a node that stands in no queue, whatever it held before.
+    ///
+    /// # Safety
+    /// `node` may be written and is nobody else's.
+    #[inline]
+    pub unsafe fn write(node: *mut Self) {
+        // SAFETY: by this function's contract.
+        unsafe { node.write(Self::new()) };
+    }
+
+    /// Has loom look whether anybody may still come by a node that is about to be freed.
+    ///
+    /// # Safety
+    /// Its memory is there until the model ends.
+    #[cfg(loom)]
+    pub(super) unsafe fn end(node: *mut Self) {
+        // SAFETY: by this function's contract; a shared reference to another part of it there may be none.
+        unsafe { &mut (*node).next }.with_mut(|_| ());
+    }
+
+    /// Whether a node is one of the queue's own.
+    ///
+    /// # Safety
+    /// It has come out of the queue's ends or links, and the caller's section has lasted since then.
+    unsafe fn is_dummy(node: *mut Self) -> bool {
+        // SAFETY: by this function's contract; it is not written while it is in a queue.
+        unsafe { (*node).is_dummy != 0 }
+    }
+}
+
+impl Default for SharedNode {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// How a queue has something done after a grace period: `call_rcu` of the domain that its users read in.
+pub type CallAfter = unsafe extern "C" fn(*mut raw::Head, raw::Function);
+
+/// liburcu's `struct cds_lfq_node_rcu_dummy`, which its inlined functions make and free as well.
+#[repr(C)]
+struct Dummy {
+    node: SharedNode,
+    head: raw::Head,
+    /// Where C's functions find what to call. Ours ask the queue at hand.
+    queue: *const LockFreeQueue,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Dummy>() == 40 && offset_of!(Dummy, head) == 16);
+
+/// A queue cannot be without its dummy, and its operations have no error to return.
+#[cold]
+fn out_of_memory(bytes: usize) -> ! {
+    eprintln!(
+        "quiescence: out of memory: {bytes} bytes for a queue's dummy node are not to be had"
+    );
+    std::process::abort()
+}
+
+impl Dummy {
+    fn allocate(queue: *const LockFreeQueue) -> *mut SharedNode {
+        // SAFETY: nothing is asked of the caller.
+        let memory = unsafe { libc::malloc(size_of::<Self>()) }.cast::<Self>();
+        if memory.is_null() {
+            out_of_memory(size_of::<Self>());
+        }
+        let node = SharedNode { is_dummy: 1, ..SharedNode::new() };
+        // SAFETY: memory of this size, aligned for anything.
+        unsafe { memory.write(Self { node, head: raw::Head::new(), queue }) };
+        memory.cast()
+    }
+
+    /// # Safety
+    /// `node` is one of [`allocate`](Self::allocate), or of C's counterpart, and nobody can reach it.
+    unsafe fn free(node: *mut SharedNode) {
+        // SAFETY: by this function's contract.
+        unsafe { libc::free(node.cast()) };
+    }
+
+    /// The dummy that has this head, for loom's tests, where memory comes back at the end of a model.
+    #[cfg(loom)]
+    fn of_head(head: *mut raw::Head) -> *mut SharedNode {
+        head.wrapping_byte_sub(offset_of!(Self, head)).cast()
+    }
+
+    /// # Safety
+    /// As [`free`](Self::free), for the dummy that has this head.
+    unsafe extern "C" fn free_by_head(head: *mut raw::Head) {
+        // SAFETY: the dummy begins so many bytes before.
+        let dummy = unsafe { head.byte_sub(offset_of!(Self, head)) };
+        // SAFETY: by this function's contract.
+        unsafe { Self::free(dummy.cast()) };
+    }
+}
+
+/// The queue is not empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NotEmpty;
+
+impl fmt::Display for NotEmpty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the queue is not empty: take out what is in it first")
+    }
+}
+
+impl std::error::Error for NotEmpty {}
+
+/// A queue of nodes that are part of their objects, laid out as liburcu's `struct cds_lfq_queue_rcu`. Anybody puts in and
+/// takes out, in sections of one domain.
+///
+/// # Promise
+/// What one thread puts in comes out in that order, and all that comes out has come in once. What was written to an
+/// object before it was put in is seen by who takes it out. An `enqueue` is a sequentially consistent operation.
+///
+/// # Progress and cost
+/// Lock-free: two compare-and-exchanges to put in, one to take out, and more when others are at it. When the last node is
+/// taken, a dummy of 40 bytes is allocated, and the one before it freed after a grace period. If there is no memory for
+/// it, the process ends as it does for a `Box`.
+///
+/// # Source
+/// M. M. Michael, M. L. Scott, "Simple, fast, and practical non-blocking and blocking concurrent queue algorithms", PODC
+/// 1996; with grace periods, liburcu's `cds_lfq_rcu`.
+///
+/// ```
+/// use quiescence::intrusive::{LockFreeQueue, SharedNode};
+///
+/// #[repr(C)]
+/// struct Job {
+///     node: SharedNode, // first, so that a pointer to it is one to the job
+///     number: u32,
+/// }
+///
+/// let queue = LockFreeQueue::new();
+/// let job = Box::new(Job { node: SharedNode::new(), number: 7 });
+/// let section = quiescence::read();
+/// // SAFETY: in a section of the queue's domain; the box is given away, and freed below.
+/// unsafe { queue.enqueue(Box::into_raw(job).cast()) };
+/// // SAFETY: in a section of the queue's domain.
+/// let job = unsafe { queue.dequeue() }.unwrap();
+/// drop(section);
+/// quiescence::synchronize();
+/// // SAFETY: the box from above, a grace period after it came out.
+/// let job = unsafe { Box::from_raw(job.as_ptr().cast::<Job>()) };
+/// assert_eq!(job.number, 7);
+/// ```
+#[repr(C)]
+pub struct LockFreeQueue {
+    first: AtomicPtr<SharedNode>,
+    /// The last node, or the one before it: whoever finds it behind moves it on, and who takes the node that it names
+    /// does so before. So what it names has not been taken out, and who loads it in a section may follow it.
+    last: AtomicPtr<SharedNode>,
+    call_after: CallAfter,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<LockFreeQueue>() == 24 && size_of::<SharedNode>() == 16);
+
+/// [`CallAfter`] of the global domain.
+#[cfg(not(loom))]
+unsafe extern "C" fn call_after_global(head: *mut raw::Head, function: raw::Function) {
+    // SAFETY: by the contract of `CallAfter`'s users: a head that nobody else uses.
+    unsafe { raw::call_head(&Domain::global(), head, function) };
+}
+
+#[cfg(loom)]
+impl LockFreeQueue {
+    /// The dummy that has this head.
+    pub(super) fn dummy_of(head: *mut raw::Head) -> *mut SharedNode {
+        Dummy::of_head(head)
+    }
+}
+
+impl LockFreeQueue {
+    /// An empty queue whose users read in the global domain.
+    #[cfg(not(loom))]
+    pub fn new() -> Self {
+        // SAFETY: it calls after a grace period of the global domain, as is asked.
+        unsafe { Self::with(call_after_global) }
+    }
+
+    /// An empty queue whose users read in the domain of whose `call_rcu` this is.
+    ///
+    /// # Safety
+    /// `call_after(head, function)` calls `function(head)` once, after a grace period of that domain.
+    pub unsafe fn with(call_after: CallAfter) -> Self {
+        let dummy = Dummy::allocate(ptr::null());
+        Self { first: AtomicPtr::new(dummy), last: AtomicPtr::new(dummy), call_after }
+    }
+
+    /// Makes an empty queue of C's, whatever was there before.
+    ///
+    /// # Safety
+    /// `queue` may be written, is nobody else's, and does not move while it is a queue; `call_after` as for
+    /// [`with`](Self::with).
+    pub unsafe fn write(queue: *mut Self, call_after: CallAfter) {
+        let dummy = Dummy::allocate(queue);
+        let (first, last) = (AtomicPtr::new(dummy), AtomicPtr::new(dummy));
+        // SAFETY: by this function's contract.
+        unsafe { queue.write(Self { first, last, call_after }) };
+    }
+
+    /// Puts a node behind the last.
+    ///
+    /// # Progress
+    /// Lock-free.
+    ///
+    /// # Safety
+    /// - The caller is in a read-side critical section of the queue's domain.
+    /// - `node` was made by [`SharedNode::new`] or [`SharedNode::write`], after it was last in a queue.
+    /// - It stays where it is, and valid, until a grace period has passed since it was dequeued; whoever takes it out may
+    ///   do so on any thread.
+    #[inline]
+    pub unsafe fn enqueue(&self, node: *mut SharedNode) {
+        // Release (Relaxed if that is what a test removes): pairs with the Acquire of who follows the link. SeqCst, which
+        // is no more on x86: liburcu promises a full fence.
+        let order = if chaos::mutant(Mutant::UnseenNode) { Relaxed } else { SeqCst };
+        loop {
+            // Acquire: pairs with the Release that moved it here.
+            let last = self.last.load(Acquire);
+            // SAFETY: what the tail names has not been taken out, and is not freed while our section lasts.
+            let link = unsafe { &(*last).next };
+            // Acquire: the next node is handed on, to who loads the tail.
+            let (appended, next) =
+                match link.compare_exchange(ptr::null_mut(), node, order, Acquire) {
+                    Ok(_) => (true, node),
+                    Err(next) => (false, next),
+                };
+            // Release: pairs with the Acquire above. If it fails, somebody else has moved it.
+            let _ = self.last.compare_exchange(last, next, Release, Relaxed);
+            if appended {
+                return;
+            }
+        }
+    }
+
+    /// Takes the first node; `None` if there is none.
+    ///
+    /// # Progress
+    /// Lock-free, but for the allocation of a dummy.
+    ///
+    /// # Safety
+    /// The caller is in a read-side critical section of the queue's domain. It does not free the node, change it, make
+    /// a `&mut` of it (or of an object around it) or put it anywhere before a grace period has passed.
+    pub unsafe fn dequeue(&self) -> Option<NonNull<SharedNode>> {
+        loop {
+            // Acquire: pairs with the Release that moved it here: the node's content is seen.
+            let first = self.first.load(Acquire);
+            // SAFETY: it was the first in our section, and is not freed in it.
+            let is_dummy = unsafe { SharedNode::is_dummy(first) };
+            // SAFETY: as above.
+            let link = unsafe { &(*first).next };
+            // Acquire: pairs with the exchange that linked it; handed on below.
+            let mut next = link.load(Acquire);
+            if next.is_null() {
+                if is_dummy {
+                    return None;
+                }
+                // One has to stay.
+                // SAFETY: a dummy that is in no queue; the caller is in a section.
+                unsafe { self.enqueue(Dummy::allocate(self)) };
+                // Acquire: as above. There is one now, perhaps not this dummy.
+                next = link.load(Acquire);
+            }
+            // What is taken out must not be found at the tail by sections that begin afterwards. Relaxed: who linked
+            // `next` had found the tail at `first` or beyond, so that this load does, and `first` comes there once.
+            if self.last.load(Relaxed) == first && !chaos::mutant(Mutant::TailLeftBehind) {
+                // Release: pairs with the Acquire in `enqueue`. If it fails, somebody else has moved it.
+                let _ = self.last.compare_exchange(first, next, Release, Relaxed);
+            }
+            // Release: pairs with the Acquire above.
+            let taken = self.first.compare_exchange(first, next, Release, Relaxed);
+            if taken.is_err() && !chaos::mutant(Mutant::PopUnchecked) {
+                continue;
+            }
+            if !is_dummy {
+                return NonNull::new(first);
+            }
+            // SAFETY: nobody else has passed it; who still looks at it is in a section.
+            unsafe { self.free_after(first) };
+        }
+    }
+
+    /// Frees a dummy that is not in the queue any more.
+    ///
+    /// # Safety
+    /// By who took it out.
+    unsafe fn free_after(&self, dummy: *mut SharedNode) {
+        // SAFETY: it is a dummy, and valid for a grace period at least.
+        let head = unsafe { &raw mut (*dummy.cast::<Dummy>()).head };
+        // SAFETY: by the contract of `with`; the head is this dummy's, which nobody comes to from now on.
+        unsafe { (self.call_after)(head, Dummy::free_by_head) };
+    }
+
+    /// Frees the dummy of an empty queue, which is none after that.
+    ///
+    /// # Errors
+    /// It is not empty. Nothing has changed.
+    ///
+    /// # Safety
+    /// Nobody else uses the queue any more, nor this caller once it has succeeded, nor is it dropped.
+    pub unsafe fn destroy(&self) -> Result<(), NotEmpty> {
+        // Acquire: as in `dequeue`.
+        let first = self.first.load(Acquire);
+        // SAFETY: in the queue, which nobody else uses.
+        let is_dummy = unsafe { SharedNode::is_dummy(first) };
+        // SAFETY: as above.
+        let link = unsafe { &(*first).next };
+        // Acquire: whoever was here is gone.
+        if !is_dummy || !link.load(Acquire).is_null() {
+            return Err(NotEmpty);
+        }
+        // SAFETY: a dummy, and all there is.
+        unsafe { Dummy::free(first) };
+        Ok(())
+    }
+}
+
+#[cfg(not(loom))]
+impl Default for LockFreeQueue {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for LockFreeQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockFreeQueue").finish_non_exhaustive()
+    }
+}
+
+impl Drop for LockFreeQueue {
+    /// Frees the queue's own nodes. Others that are still in it are nobody's: they leak.
+    fn drop(&mut self) {
+        // Relaxed: whoever gave us the queue saw to the order.
+        let mut node = self.first.load(Relaxed);
+        while !node.is_null() {
+            // SAFETY: in the queue, which nobody else uses.
+            let link = unsafe { &(*node).next };
+            let next = link.load(Relaxed); // Relaxed: as above
+            // SAFETY: as above.
+            if unsafe { SharedNode::is_dummy(node) } {
+                // SAFETY: a dummy that nobody can reach; those that have been passed are freed on their own.
+                unsafe { Dummy::free(node) };
+            }
+            node = next;
+        }
+    }
+}

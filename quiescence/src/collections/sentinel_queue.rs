@@ -1,0 +1,110 @@
+//! The older of liburcu's two wait-free queues: a node of the queue's own goes round among the others, so that the list
+//! is never empty.
+//!
+//! It is here since C programs may still use `cds_wfq`. Rust's should take a [`WaitFreeQueue`](super::WaitFreeQueue),
+//! which has no such node and whose consumer can take all at once. Layout, and what is written when, are liburcu's.
+
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use super::patience::Patience;
+use super::wait_free_queue::QueueNode;
+use crate::chaos::{self, Mutant};
+use crate::os::sync::AtomicPtr;
+
+/// A queue of nodes that are part of their objects: the first 24 bytes of liburcu's `struct cds_wfq_queue`, behind which
+/// it has a lock. Anybody puts in, one consumer at a time takes out.
+///
+/// # Promise
+/// What one thread puts in comes out in that order, and all that comes out has come in once. What was written to an
+/// object before it was put in is seen by who takes it out.
+///
+/// # Progress and cost
+/// [`enqueue`](Self::enqueue) is wait-free: one exchange and one store. A consumer is blocked by a producer that was
+/// stopped between these two; it naps 200 us at a time after some hundred looks.
+///
+/// # Source
+/// liburcu's `cds_wfq` (Desnoyers), after an idea of McKenney's.
+#[repr(C)]
+#[derive(Debug)]
+pub struct SentinelQueue {
+    /// The consumers'.
+    first: AtomicPtr<QueueNode>,
+    /// The producers'. A node is its link, and so this is C's pointer to the last link, too.
+    last: AtomicPtr<QueueNode>,
+    sentinel: QueueNode,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<SentinelQueue>() == 24);
+
+impl SentinelQueue {
+    /// Makes an empty queue, whatever was there before.
+    ///
+    /// # Safety
+    /// `queue` may be written, is nobody else's, and does not move while it is a queue. It has pointers to itself, so no
+    /// `&mut` of it is made, and no box of it is moved, meanwhile.
+    pub unsafe fn write(queue: *mut Self) {
+        // SAFETY: by this function's contract.
+        let sentinel = unsafe { &raw mut (*queue).sentinel };
+        let empty = Self {
+            first: AtomicPtr::new(sentinel),
+            last: AtomicPtr::new(sentinel),
+            sentinel: QueueNode::new(),
+        };
+        // SAFETY: by this function's contract.
+        unsafe { queue.write(empty) };
+    }
+
+    fn sentinel(&self) -> *mut QueueNode {
+        ptr::from_ref(&self.sentinel).cast_mut()
+    }
+
+    /// Puts a node behind the last.
+    ///
+    /// # Progress
+    /// Wait-free.
+    ///
+    /// # Safety
+    /// As [`WaitFreeQueue::enqueue`](super::intrusive::WaitFreeQueue::enqueue).
+    #[inline]
+    pub unsafe fn enqueue(&self, node: *mut QueueNode) {
+        // Release and Acquire: the next producer writes the link after us. The consumer that puts the sentinel in again
+        // sees through it all nodes before; the links alone would do, too. SeqCst: as in `WaitFreeQueue`.
+        let order = if chaos::mutant(Mutant::UnseenNode) { Relaxed } else { SeqCst };
+        let before = self.last.swap(node, order);
+        // SAFETY: a consumer keeps the node that the tail names until its link is written.
+        let link = unsafe { &(*before).next };
+        // Release: pairs with the Acquire of the consumer that follows the link.
+        link.store(node, chaos::release_unless(Mutant::UnseenNode));
+    }
+
+    /// Takes the first node; `None` if there is none. Waits for a producer that is not done.
+    ///
+    /// # Safety
+    /// While it runs, nobody else takes nodes out.
+    pub unsafe fn dequeue(&self) -> Option<NonNull<QueueNode>> {
+        let sentinel = self.sentinel();
+        loop {
+            // Relaxed: written by consumers, who come one after the other.
+            let first = self.first.load(Relaxed);
+            // Relaxed: nothing is read through it.
+            if first == sentinel && self.last.load(Relaxed) == sentinel {
+                return None;
+            }
+            // SAFETY: a node in the queue, which is the consumer's to take.
+            let link = unsafe { &(*first).next };
+            // There is one: if this is not the sentinel, that one stands further behind.
+            let next = Patience::Wait.link(link).unwrap_or(ptr::null_mut());
+            // Relaxed: as above.
+            self.first.store(next, Relaxed);
+            if first != sentinel {
+                return NonNull::new(first);
+            }
+            // Relaxed: seen with the exchange that puts it in again.
+            self.sentinel.next.store(ptr::null_mut(), Relaxed);
+            // SAFETY: the queue's own, which is in no queue now.
+            unsafe { self.enqueue(sentinel) };
+        }
+    }
+}

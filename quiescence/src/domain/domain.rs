@@ -1,0 +1,573 @@
+//! Domains: a set of readers, and the grace periods that wait for just those.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use grace::policy::Budget;
+use grace::{Start, Urgency};
+
+use crate::domain::guard::Reader;
+use crate::domain::kind::{self, AnyKind, Global, Kind, Private};
+use crate::domain::qsbr::Qsbr;
+use crate::event::statistics::Statistics;
+use crate::gp::core::{Attention, Core};
+use crate::gp::engine::{Engine, Settings};
+use crate::gp::tuning::Tuning;
+use crate::reclaim::defer::{self, Patience};
+use crate::reclaim::local::Own;
+use crate::reclaim::retire::{Refused, Retire, WithSize};
+use crate::reclaim::worker;
+
+mod tasks;
+
+/// A domain: its readers hold up its own grace periods and no others.
+///
+/// Most programs need the global one only, by the free functions of this crate. A domain of one's
+/// own pays off where some sections are much longer than others. Cloning gives another handle of the
+/// same domain. When the last handle of a domain made with [`Domain::new`] goes, what is still
+/// queued in it is run on the spot: nobody can read in it any more. (The worker has a handle while
+/// it looks after the domain; then its one is the last.)
+///
+/// Note for the frugal: sections by [`Domain::read`] look the domain up in a table of the
+/// thread; [`Domain::reader`] and [`read`](crate::read) do not.
+///
+/// ```
+/// use quiescence::{Domain, Rcu};
+///
+/// let domain = Domain::new();
+/// let config = Rcu::new_in("v1", domain.clone());
+/// let guard = domain.read();
+/// assert_eq!(*config.load(&guard), "v1");
+/// drop(guard);
+/// config.store("v2");
+/// domain.synchronize(); // nobody reads "v1" any more
+/// ```
+#[derive(Clone, Copy)]
+pub struct Domain<K: AnyKind = Private> {
+    kind: K,
+}
+
+/// A full grace period of one domain, to ask about later: one that has been asked for, or the next.
+///
+/// See [`Domain::start`] and [`Domain::get`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "a cookie is for poll() or wait()"]
+pub struct Cookie {
+    cookie: grace::Cookie,
+    domain: usize,
+}
+
+impl Cookie {
+    /// The cookie as a number, for interfaces that have no other way to hand it out; back by
+    /// [`Domain::cookie_from_bits`].
+    pub const fn to_bits(self) -> u64 {
+        self.cookie.to_bits()
+    }
+}
+
+impl Domain<Private> {
+    /// A new domain without readers, with the default engine.
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// Says how a new domain is to work.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+/// How a domain is to work: made by [`Domain::builder`].
+///
+/// ```
+/// use quiescence::{Domain, Engine};
+///
+/// let domain = Domain::builder().engine(Engine::Tick).build();
+/// domain.retire(Box::new(7)).expect("not in a section"); // dropped a tick or two after others joined it
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "build() makes the domain"]
+pub struct Builder {
+    engine: Engine,
+    budget: Budget,
+    start: Start,
+    tuning: Option<Tuning>,
+    name: Option<String>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            engine: Engine::default(),
+            budget: Budget::DEFAULT,
+            start: Start::ZERO,
+            tuning: None,
+            name: None,
+        }
+    }
+}
+
+impl Builder {
+    /// The grace-period engine; [`Engine::Adaptive`] unless said otherwise.
+    pub const fn engine(mut self, engine: Engine) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// What the worker thread may spend on grace periods of this domain, in millionths of one
+    /// processor; 10,000 (1 %) unless said otherwise, taken as 1 to 1,000,000. Callbacks that it runs
+    /// are not counted.
+    ///
+    /// Holds under [`Engine::Adaptive`], unless somebody waits expedited
+    /// ([`Domain::synchronize_expedited`], [`Domain::barrier`]) or three quarters of what may wait do
+    /// ([`Tuning`]). Each turn is rested for when it has ended:
+    /// a share of one in a million means that callbacks wait for minutes, unless somebody waits. The
+    /// other engines cost what they cost.
+    pub const fn worker_budget_ppm(mut self, share_ppm: u32) -> Self {
+        self.budget = Budget::from_ppm(share_ppm);
+        self
+    }
+
+    /// What the domain's deferral may take; the default unless said otherwise.
+    pub const fn tuning(mut self, tuning: Tuning) -> Self {
+        self.tuning = Some(tuning);
+        self
+    }
+
+    /// The name that reports of stalls and statistics know the domain by; without one, a number.
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+
+    /// Has the domain's counters begin at `start`: tests begin right before they wrap.
+    #[doc(hidden)]
+    pub const fn starting_at(mut self, start: Start) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// The domain.
+    pub fn build(self) -> Domain<Private> {
+        let mut core = Core::new(self.start, Settings::of(self.engine, self.budget));
+        core.number = Core::next_number();
+        core.given_name = self.name;
+        if let Some(tuning) = self.tuning {
+            core.tuning.set(tuning);
+        }
+        Domain { kind: Private(Arc::new(core)) }
+    }
+}
+
+impl Default for Domain<Private> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Domain<Global> {
+    /// The global domain, as a value: for code that is generic over domains.
+    pub const fn global() -> Self {
+        Self { kind: Global }
+    }
+}
+
+impl<K: Kind> Domain<K> {
+    /// Registers the calling thread with an explicit handle. Takes a lock.
+    pub fn reader(&self) -> Reader<K> {
+        Reader::new(self.clone())
+    }
+
+    /// Registers the calling thread as a QSBR reader. Takes a lock.
+    #[track_caller]
+    pub fn qsbr(&self) -> Qsbr<K> {
+        Qsbr::new(self.clone())
+    }
+}
+
+impl<K: AnyKind> Domain<K> {
+    /// The domain that a kind names; for those declared with [`domain!`](crate::domain!).
+    pub const fn of(kind: K) -> Self {
+        Self { kind }
+    }
+
+    pub(crate) fn kind(&self) -> &K {
+        &self.kind
+    }
+
+    /// The core, for everything but reading.
+    pub(crate) fn core(&self) -> &Core {
+        kind::known(&self.kind)
+    }
+
+    /// Begins a read-side critical section of this domain: as [`read`](crate::read), with a [`Guard`](crate::Guard),
+    /// where readers are threads; as [`Srcu::read`](crate::Srcu::read) in a sleepable one.
+    ///
+    /// # Panics
+    /// If a thread's sections are nested 2^32 deep.
+    #[inline]
+    #[track_caller]
+    pub fn read(&self) -> K::Section<'_> {
+        self.kind.enter(Location::caller())
+    }
+
+    /// Waits for a full grace period: every section of this domain that had begun when this was
+    /// called has ended when it returns.
+    ///
+    /// What the caller did before is visible to every section that begins during the call or later;
+    /// what those sections that were waited for did is visible to the caller afterwards.
+    ///
+    /// What follows holds where readers are threads; for sleepable domains see [`Srcu`](crate::Srcu), which cannot know
+    /// who is in a section: nothing panics there.
+    ///
+    /// # Progress and cost
+    /// Blocking: as long as the longest of those sections lasts. Spins for a few microseconds, then
+    /// sleeps on a futex that the last hold-out wakes; under [`Engine::Tick`] and [`Engine::Token`] it
+    /// sleeps a tick at a time instead. One heavy fence (one more if it sleeps on the futex) and one pass
+    /// over the readers; neither if no other thread is registered. Concurrent callers share grace periods.
+    ///
+    /// # Panics
+    /// If the calling thread is itself in a section of this domain, which would be waited for for
+    /// ever; the message names both places.
+    #[track_caller]
+    pub fn synchronize(&self) {
+        synchronize(&self.kind, Urgency::Normal, Location::caller());
+    }
+
+    /// As [`synchronize`](Self::synchronize), but spins longer before it sleeps: for callers that
+    /// would rather spend processor time than wait.
+    ///
+    /// # Panics
+    /// As [`synchronize`](Self::synchronize).
+    #[track_caller]
+    pub fn synchronize_expedited(&self) {
+        synchronize(&self.kind, Urgency::Expedited, Location::caller());
+    }
+
+    /// Asks for a full grace period, from now on, without waiting.
+    ///
+    /// The cookie is for [`poll`](Self::poll) and [`wait`](Self::wait). Does as much of the work as
+    /// can be done without waiting, for readers or (under [`Engine::Tick`]) for the tick. That may be a
+    /// whole grace period, its fence included; the rest is done by whoever updates or waits next, or by
+    /// `poll`, and under engines other than [`Engine::Adaptive`] by the worker. In a child made by
+    /// `fork` the worker starts with the first call there, be it of `poll`. May be called inside a
+    /// section.
+    pub fn start(&self) -> Cookie {
+        let cookie = self.core().request(Urgency::Normal);
+        self.advance();
+        self.cookie(cookie)
+    }
+
+    /// Does what can be done without waiting. Where the engine goes by the tick, the worker does the
+    /// rest; or the caller, if the system gives us no thread.
+    fn advance(&self) {
+        let core = self.core();
+        core.advance(Own::in_domain(core).me());
+        // Relaxed: a stale `true` is put right by the worker's own look under its lock, as for callbacks.
+        if !core.queues.announced.load(Relaxed)
+            && core.attention() != Attention::None
+            && !worker::announce(&self.kind.handle())
+        {
+            // Asked anew: a subscriber that was told of it may have begun a section here.
+            core.advance_at_tick(Own::in_domain(core).me());
+        }
+    }
+
+    /// The cookie of a full grace period from now on, without asking for one: somebody else may. If
+    /// nobody does, [`poll`](Self::poll) stays `false`, and [`wait`](Self::wait) asks.
+    pub fn get(&self) -> Cookie {
+        self.cookie(self.core().snapshot())
+    }
+
+    /// Whether the grace period of `cookie` is over. If it is in progress and nobody attends to it,
+    /// this does a step of it; where the engine goes by the tick, it leaves that to the worker. Never
+    /// waits.
+    ///
+    /// # Panics
+    /// If the cookie is another domain's.
+    pub fn poll(&self, cookie: Cookie) -> bool {
+        let core = self.core();
+        let wanted = self.own(cookie);
+        if core.sequence().is_done(wanted) {
+            return true;
+        }
+        self.advance();
+        core.sequence().is_done(wanted)
+    }
+
+    /// Waits until the grace period of `cookie` is over, asking for it if nobody has.
+    ///
+    /// # Panics
+    /// If the cookie is another domain's, or if it is not over and the calling thread is in a section
+    /// of this domain.
+    #[track_caller]
+    pub fn wait(&self, cookie: Cookie) {
+        let wanted = self.own(cookie);
+        if !self.core().sequence().is_done(wanted) {
+            let me = may_wait(self.core(), "wait", Location::caller()).me();
+            self.core().wait(wanted, Urgency::Normal, me);
+        }
+    }
+
+    /// Calls `f` after a grace period, on the worker thread or on a thread in
+    /// [`barrier`](Self::barrier).
+    ///
+    /// The call is *lazy*: it waits for company before a grace period is asked for, at most as long as
+    /// [`Tuning::lazy`] says; see [`call_hurried`](Self::call_hurried). Nothing is allocated for closures of up
+    /// to four words. Whatever waits at an orderly end of the process is run then, as far as sections of other
+    /// threads allow.
+    ///
+    /// The callbacks that one thread queues in one domain run in order. A callback may queue others, itself
+    /// included, and must not call `barrier`, which panics there. If it panics, the panic is reported like
+    /// any other and counted, and the rest still run. The worker is one thread for the whole process: a
+    /// callback that blocks holds up those of all domains.
+    ///
+    /// # Progress and cost
+    /// A few plain stores to memory of the thread's own; once in many calls a lock and a step of a grace
+    /// period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits until the worker
+    /// has made room: **do not hold a lock then that callbacks take, or readers in their sections**, or use
+    /// [`try_call`](Self::try_call). (In a [sleepable domain](crate::Srcu#at-the-limit) it waits for 10 ms at most.)
+    ///
+    /// # Errors
+    /// At the limit, where nothing may be waited for: `f`, in a [`Refused`]. In a section of registered threads the
+    /// first closure of a thread is still taken, and the next one refused until there is room for it. In a
+    /// callback one closure is taken for each callback that has run.
+    pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        defer::call(&self.kind, f, Patience::Lazy)
+    }
+
+    /// As [`call`](Self::call), but waits for no company: the worker sees to the domain now.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn call_hurried<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        defer::call(&self.kind, f, Patience::Hurried)
+    }
+
+    /// As [`call`](Self::call), but never waits: at the limit it gives `f` back.
+    ///
+    /// # Errors
+    /// At the limit.
+    pub fn try_call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        defer::call(&self.kind, f, Patience::None)
+    }
+
+    /// Drops `object`, a [`Box`], an [`Arc`] or another owner, after a grace period.
+    ///
+    /// What it owns must be unreachable for readers that begin their sections from now on: for what an
+    /// [`Rcu`](crate::Rcu) points to, its own methods see to that. Dropped by this
+    /// thread when it retires again outside of sections (a QSBR reader: at a quiescent state), or on
+    /// the worker thread, or on a thread in [`barrier`](Self::barrier); never by a reader. Nothing is
+    /// allocated per object. A drop that panics is reported and counted, and stops no other. With no further
+    /// call from anyone it is dropped within [`Tuning::lazy`], a tick and a grace period.
+    ///
+    /// **An object whose drop takes a lock** must not be retired this way by threads that hold the lock
+    /// while they retire: an earlier object may be dropped in this very call. Say
+    /// `call(move || drop(object))` instead. **A lock that readers take in their sections** must not be held
+    /// either where the limit may be reached, since this waits for them then; or use
+    /// [`try_retire`](Self::try_retire).
+    ///
+    /// # Progress and cost
+    /// A few plain stores to memory of the thread's own; at every ninth call a lock of the thread's own
+    /// and the drops of some earlier objects; once in some hundred to 16,384 calls a step of a grace period. At the domain's limit
+    /// ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits for a grace period; then this object is
+    /// queued, or dropped on the spot if there is still no room. It never waits for anything but sections.
+    /// (In a [sleepable domain](crate::Srcu#at-the-limit) it waits for 10 ms at most, and then goes over the limit.)
+    ///
+    /// # Errors
+    /// In a section of registered threads, of whatever domain, nothing may be waited for: there the first object of a thread that
+    /// finds no room is taken over the limit, and the thread waits when its outermost section ends; a second one is
+    /// given back, in a [`Refused`]. (A QSBR reader waits at its next quiescent state.)
+    ///
+    /// # Panics
+    /// In debug builds, if the memory of a box waits already, which takes unsafe code; the message names both
+    /// places.
+    #[track_caller]
+    pub fn retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
+        defer::retire(&self.kind, object, true)
+    }
+
+    /// As [`retire`](Self::retire), for an owner of so many bytes: one whose size is not known, or that is
+    /// known to own more than [`Retire::bytes`] says.
+    ///
+    /// ```
+    /// let slabs: Vec<Vec<u8>> = (0..16).map(|_| vec![0; 65_536]).collect();
+    /// let domain = quiescence::Domain::global();
+    /// domain.retire_sized(slabs, 16 * 65_536).expect("not in a section");
+    /// assert!(domain.statistics().bytes_waiting >= 16 * 65_536);
+    /// # domain.barrier();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`retire`](Self::retire).
+    #[track_caller]
+    pub fn retire_sized<P: Send + 'static>(
+        &self,
+        object: P,
+        bytes: usize,
+    ) -> Result<(), Refused<WithSize<P>>> {
+        defer::retire(&self.kind, WithSize::new(object, bytes), true)
+    }
+
+    /// As [`retire`](Self::retire), but never waits: at the limit it gives the object back.
+    ///
+    /// # Errors
+    /// At the limit. It may be reached before so much waits, by what other threads have been allowed to add:
+    /// see [`Tuning::objects_max`].
+    #[track_caller]
+    pub fn try_retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
+        defer::retire(&self.kind, object, false)
+    }
+
+    /// Waits until everything that was queued in this domain before, by any thread, has run.
+    ///
+    /// Blocking: for grace periods, and for callbacks, many of which it runs itself; so it must not be
+    /// called under a lock that they take, or in a section of another domain whose end they wait for.
+    ///
+    /// # Panics
+    /// If the calling thread is in a section of this domain (also one that a callback has just begun
+    /// on it and leaked), or is running a callback: both would wait for themselves.
+    #[track_caller]
+    pub fn barrier(&self) {
+        let (core, place) = (self.core(), Location::caller());
+        may_wait(core, "barrier", place);
+        assert!(
+            !crate::reclaim::local::in_callback(),
+            "quiescence: barrier() is called by a callback, which it would wait for; \
+             queue the work with call() instead"
+        );
+        defer::barrier(core, || may_wait(core, "barrier", place).me());
+    }
+
+    /// The cookie that [`Cookie::to_bits`] made a number of, in this domain.
+    ///
+    /// A cookie stands for one of the next two grace periods at most when it is given, and later for an earlier one.
+    /// So a number that lies further ahead is no cookie of this domain, and is refused: no grace period would reach it
+    /// soon, and whoever waited for it would wait for ever. What cannot be told apart is a number of another domain
+    /// that lies behind: it counts as a grace period that ended long ago.
+    ///
+    /// Takes a lock for a moment, unless the grace period has ended.
+    ///
+    /// # Panics
+    /// If this domain cannot have given it; see [`try_cookie_from_bits`](Self::try_cookie_from_bits).
+    ///
+    /// ```
+    /// let domain = quiescence::Domain::global();
+    /// let bits = domain.start().to_bits();
+    /// domain.wait(domain.cookie_from_bits(bits));
+    /// ```
+    #[track_caller]
+    pub fn cookie_from_bits(&self, bits: u64) -> Cookie {
+        match self.try_cookie_from_bits(bits) {
+            Some(cookie) => cookie,
+            None => panic!("quiescence: {bits:#x}: {}", grace::NotGiven),
+        }
+    }
+
+    /// As [`cookie_from_bits`](Self::cookie_from_bits); `None` of a number that this domain cannot have given.
+    ///
+    /// ```
+    /// let domain = quiescence::Domain::new();
+    /// assert!(domain.try_cookie_from_bits(1 << 40).is_none());
+    /// ```
+    pub fn try_cookie_from_bits(&self, bits: u64) -> Option<Cookie> {
+        let cookie = grace::Cookie::from_bits(bits);
+        self.core().has_given(cookie).then(|| self.cookie(cookie))
+    }
+
+    /// What deferral may take in this domain, as it is set now.
+    pub fn tuning(&self) -> Tuning {
+        self.core().tuning.get()
+    }
+
+    /// Sets what deferral may take in this domain, from now on. Where more waits already than a new
+    /// limit allows, nothing is lost: whoever retires next waits. What threads have been allowed to add already
+    /// counts against a new limit until they come by again.
+    pub fn tune(&self, tuning: Tuning) {
+        self.core().tuning.set(tuning);
+        worker::retune(&self.kind.handle());
+    }
+
+    /// Counts of what has happened in this domain.
+    pub fn statistics(&self) -> Statistics {
+        Statistics::of(self.core())
+    }
+
+    fn cookie(&self, cookie: grace::Cookie) -> Cookie {
+        Cookie { cookie, domain: self.core().identity() }
+    }
+
+    pub(crate) fn own(&self, cookie: Cookie) -> grace::Cookie {
+        assert!(
+            cookie.domain == self.core().identity(),
+            "quiescence: this cookie is another domain's"
+        );
+        cookie.cookie
+    }
+}
+
+impl<K: AnyKind> fmt::Debug for Domain<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Domain")
+            .field("sequence", &self.core().sequence())
+            .field("readers", &self.core().readers())
+            .finish_non_exhaustive()
+    }
+}
+
+/// [`Domain::synchronize`], with the place that it is called from.
+pub(crate) fn synchronize<K: AnyKind>(
+    kind: &K,
+    urgency: Urgency,
+    place: &'static Location<'static>,
+) {
+    let core = kind::known(kind);
+    let own = may_wait(core, "synchronize", place);
+    core.synchronize(urgency, own.me());
+}
+
+/// Waits until the grace period of `cookie` is over, if it is not, on behalf of [`Unlinked`](crate::Unlinked).
+pub(crate) fn wait_unless_done<K: AnyKind>(
+    kind: &K,
+    cookie: grace::Cookie,
+    place: &'static Location<'static>,
+) {
+    let core = kind::known(kind);
+    if !core.sequence().is_done(cookie) {
+        let me = may_wait(core, "into_inner", place).me();
+        core.wait(cookie, Urgency::Normal, me);
+    }
+}
+
+/// The calling thread, which is about to wait for a grace period.
+///
+/// # Panics
+/// If it would wait for itself.
+fn may_wait(core: &Core, what: &str, place: &'static Location<'static>) -> Own {
+    let own = Own::in_domain(core);
+    if let Some(section) = own.section() {
+        refuse(what, place, section);
+    }
+    own
+}
+
+#[cold]
+#[track_caller]
+fn refuse(what: &str, place: &Location<'_>, section: crate::reclaim::local::Section) -> ! {
+    let began = match section.began {
+        Some(began) => began.to_string(),
+        None => String::from("an unknown place"),
+    };
+    if section.qsbr {
+        panic!(
+            "quiescence: {what}() at {place} would wait for ever: this thread is a QSBR reader of the \
+             same domain, online since {began}; use Qsbr::synchronize or Qsbr::while_offline"
+        );
+    }
+    panic!(
+        "quiescence: {what}() at {place} would wait for ever: this thread is inside a read-side \
+         critical section of the same domain, begun at {began}; drop the guard first"
+    );
+}

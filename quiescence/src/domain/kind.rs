@@ -1,0 +1,197 @@
+//! Kinds of domains: what lets a guard of one domain be told from a guard of another.
+//!
+//! The global domain and those declared with [`domain!`](crate::domain!) are types, so the compiler
+//! refuses a foreign guard. Domains made at run time share the type [`Private`]; there a pointer is
+//! compared, and a foreign guard panics.
+
+use std::panic::Location;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::domain::guard::{Guard, Section};
+use crate::gp::core::Core;
+use crate::gp::handle::Handle;
+
+/// Names a domain whose readers are threads: what [`Domain::read`](crate::Domain::read) and its kin ask for.
+/// Implemented by [`Global`], [`Private`] and the types that [`domain!`](crate::domain!) declares.
+///
+/// # Safety
+/// The domain has an engine that waits for registered threads. Use [`domain!`](crate::domain!).
+pub unsafe trait Kind: for<'k> AnyKind<Section<'k> = Guard<'k, Self>> {}
+
+/// Names a domain of whatever sort: those of [`Kind`], and [`Sleepable`](crate::Sleepable).
+///
+/// # Safety
+/// `core` must give the same domain for the same value and all its clones, for ever; if
+/// [`STATIC`](Self::STATIC), for all values of the type. Use [`domain!`](crate::domain!).
+pub unsafe trait AnyKind: Clone + Send + Sync + 'static {
+    /// Whether the type alone names the domain.
+    const STATIC: bool;
+
+    /// What a section of it is proved by.
+    type Section<'k>: Section<Self>;
+
+    /// Begins a section, of whatever sort the domain has.
+    #[doc(hidden)]
+    fn enter(&self, place: &'static Location<'static>) -> Self::Section<'_>;
+
+    /// The domain.
+    #[doc(hidden)]
+    fn core(&self) -> &Core;
+
+    /// The domain, kept alive.
+    #[doc(hidden)]
+    fn handle(&self) -> Handle;
+}
+
+/// The domain that `kind` names, made known to `fork` when it is used for the first time.
+pub(crate) fn known<K: AnyKind>(kind: &K) -> &Core {
+    let core = kind.core();
+    // Relaxed: `remember` looks again under a lock.
+    if !core.known.load(Relaxed) {
+        crate::process::fork::remember(&kind.handle());
+    }
+    core
+}
+
+/// The kind of the one global domain: what [`crate::read`] and the other free functions use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Global;
+
+pub(crate) static GLOBAL: Core = Core::declared("global");
+
+// SAFETY: one static.
+unsafe impl AnyKind for Global {
+    const STATIC: bool = true;
+
+    type Section<'k> = Guard<'k, Self>;
+
+    #[inline]
+    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
+        Guard::begin(self, place)
+    }
+
+    #[inline(always)]
+    fn core(&self) -> &Core {
+        &GLOBAL
+    }
+
+    fn handle(&self) -> Handle {
+        Handle::Static(&GLOBAL)
+    }
+}
+
+/// The kind of domains made at run time with [`Domain::new`](crate::Domain::new).
+#[derive(Clone, Debug)]
+pub struct Private(pub(crate) Arc<Core>);
+
+// SAFETY: clones of an `Arc` lead to the same place.
+unsafe impl AnyKind for Private {
+    const STATIC: bool = false;
+
+    type Section<'k> = Guard<'k, Self>;
+
+    #[inline]
+    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
+        Guard::begin(self, place)
+    }
+
+    fn core(&self) -> &Core {
+        &self.0
+    }
+
+    fn handle(&self) -> Handle {
+        Handle::Shared(Arc::clone(&self.0))
+    }
+}
+
+// SAFETY: one domain, which clones share.
+unsafe impl AnyKind for Handle {
+    const STATIC: bool = false;
+
+    type Section<'k> = Guard<'k, Self>;
+
+    #[inline]
+    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
+        Guard::begin(self, place)
+    }
+
+    fn core(&self) -> &Core {
+        self
+    }
+
+    fn handle(&self) -> Handle {
+        self.clone()
+    }
+}
+
+// SAFETY: its readers are threads.
+unsafe impl Kind for Global {}
+// SAFETY: `Domain::new` and `Builder` give it no other engine.
+unsafe impl Kind for Private {}
+
+/// Declares a type that names a domain of its own, for the life of the program.
+///
+/// Guards and data of it do not go with those of any other domain, and the compiler says so. The
+/// domain is had by `Domain::of(Name)`.
+///
+/// ```
+/// use quiescence::{Domain, Rcu};
+///
+/// quiescence::domain! {
+///     /// Zone data: its readers never wait for those of the routing table.
+///     pub struct Zones;
+/// }
+///
+/// let zones = Domain::of(Zones);
+/// let serial = Rcu::new_in(7, zones);
+/// assert_eq!(*serial.load(&zones.read()), 7);
+/// ```
+///
+/// A guard of another domain is refused:
+/// ```compile_fail,E0277
+/// use quiescence::{Domain, Rcu};
+/// quiescence::domain! { struct Zones; }
+/// let serial = Rcu::new_in(7, Domain::of(Zones));
+/// let guard = quiescence::read(); // of the global domain
+/// serial.load(&guard);
+/// ```
+#[macro_export]
+macro_rules! domain {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident;) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        $vis struct $name;
+
+        const _: () = {
+            static CORE: $crate::__private::Core = $crate::__private::new_core(stringify!($name));
+
+            // SAFETY: one static.
+            unsafe impl $crate::AnyKind for $name {
+                const STATIC: bool = true;
+
+                type Section<'k> = $crate::Guard<'k, Self>;
+
+                #[inline]
+                fn enter(
+                    &self,
+                    place: &'static ::core::panic::Location<'static>,
+                ) -> $crate::Guard<'_, Self> {
+                    $crate::__private::begin(self, place)
+                }
+
+                #[inline]
+                fn core(&self) -> &$crate::__private::Core {
+                    &CORE
+                }
+
+                fn handle(&self) -> $crate::__private::Handle {
+                    $crate::__private::Handle::Static(&CORE)
+                }
+            }
+
+            // SAFETY: its readers are threads.
+            unsafe impl $crate::Kind for $name {}
+        };
+    };
+}

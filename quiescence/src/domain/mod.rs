@@ -1,0 +1,28 @@
+//! What users hold: domains, readers and guards, cookies, and the values that readers load.
+//!
+//! - [`kind`]: the types that name a domain; the global domain.
+//! - [`domain`]: [`Domain`](crate::Domain), its builder, and cookies. [`global`]: the same for the global domain, as free
+//!   functions.
+//! - [`guard`], [`qsbr`]: readers and their sections.
+//! - [`srcu`]: sleepable domains.
+//! - [`rcu`]: a value behind a pointer.
+//! - [`snapshot`], [`arc_cell`]: values that are read in a restartable sequence.
+//! - [`raw`]: sections and callbacks without guards and boxes.
+//! - [`tasks`]: the same waits as futures.
+//!
+//! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu), [`gp`](crate::gp), [`srcu`](crate::srcu),
+//! [`rseq`](crate::rseq), [`reclaim`](crate::reclaim).
+
+pub(crate) mod arc_cell;
+// It is the room's first file, and a look for `Domain` begins with its name.
+#[expect(clippy::module_inception)]
+pub(crate) mod domain;
+pub(crate) mod global;
+pub(crate) mod guard;
+pub(crate) mod kind;
+pub(crate) mod qsbr;
+pub mod raw;
+pub(crate) mod rcu;
+pub(crate) mod snapshot;
+pub(crate) mod srcu;
+pub(crate) mod tasks;

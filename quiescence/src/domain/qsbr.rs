@@ -1,0 +1,231 @@
+//! Quiescent-state-based readers: sections that cost nothing.
+//!
+//! A [`Qsbr`] reader is inside a section all the time, except at the moments that it names
+//! ([`Qsbr::quiescent_state`]) and while it is [offline](Qsbr::offline). So beginning and ending a
+//! section is nothing at all, and the type system does what liburcu leaves to discipline: while a
+//! [`QsbrGuard`] lives, `quiescent_state` cannot be called.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::Location;
+
+use crate::domain::domain::{self, Domain};
+use crate::domain::guard::Section;
+use crate::domain::kind::{Global, Kind};
+use crate::gp::core::Core;
+use crate::gp::slot::Slot;
+use crate::reclaim::defer;
+use crate::reclaim::local;
+use grace::Urgency;
+
+/// A QSBR reader of the calling thread. Online when made; unregisters when dropped.
+///
+/// An online reader that does not announce quiescent states holds every grace period of its domain
+/// up: go [offline](Self::while_offline) before you block.
+///
+/// ```
+/// use quiescence::{Qsbr, Rcu};
+///
+/// let table = Rcu::new(vec![1, 2, 3]);
+/// let mut reader = Qsbr::register();
+/// for packet in 0..3 {
+///     let section = reader.read(); // free
+///     assert_eq!(table.load(&section)[packet], packet + 1);
+///     drop(section);
+///     reader.quiescent_state();
+/// }
+/// ```
+///
+/// A quiescent state in mid section is refused:
+/// ```compile_fail,E0502
+/// let table = quiescence::Rcu::new(7);
+/// let mut reader = quiescence::Qsbr::register();
+/// let section = reader.read();
+/// let seven = table.load(&section);
+/// reader.quiescent_state();
+/// assert_eq!(*seven, 7);
+/// ```
+pub struct Qsbr<K: Kind = Global> {
+    domain: Domain<K>,
+    slot: *const Slot,
+}
+
+/// A QSBR reader that is offline: it holds no grace period up and cannot read.
+///
+/// Made by [`Qsbr::offline`]; [`online`](Self::online) gives the reader back. Unregisters when
+/// dropped.
+#[must_use = "online() gives the reader back"]
+pub struct QsbrOffline<K: Kind = Global>(Qsbr<K>);
+
+/// A section of an online [`Qsbr`] reader. Making and dropping it does nothing.
+#[derive(Debug)]
+#[must_use = "what is loaded is protected while the guard lives"]
+pub struct QsbrGuard<'q, K: Kind = Global> {
+    core: *const Core,
+    reader: PhantomData<&'q Qsbr<K>>,
+}
+
+// SAFETY: a `Qsbr` that can be borrowed is online, so its word's nesting is not zero; and it stays
+// under the number it has until `quiescent_state`, `while_offline` or `offline`, which need the reader
+// exclusively. (`offline` takes it away altogether: a type of its own, so that no check is needed.)
+unsafe impl<K: Kind> Section<K> for QsbrGuard<'_, K> {
+    #[inline(always)]
+    fn core(&self) -> *const Core {
+        self.core
+    }
+}
+
+impl Qsbr<Global> {
+    /// Registers the calling thread as a QSBR reader of the global domain. Takes a lock.
+    #[track_caller]
+    pub fn register() -> Self {
+        Self::new(Domain::of(Global))
+    }
+}
+
+impl<K: Kind> Qsbr<K> {
+    #[track_caller]
+    pub(crate) fn new(domain: Domain<K>) -> Self {
+        let kind = domain.kind();
+        let slot: *const Slot = local::qsbr_slot(kind.core(), || kind.handle());
+        let reader = Self { slot, domain };
+        reader.enter(Location::caller());
+        reader
+    }
+
+    /// Begins a section: wait-free, and no instruction at all.
+    #[inline(always)]
+    pub fn read(&self) -> QsbrGuard<'_, K> {
+        QsbrGuard { core: self.domain.kind().core(), reader: PhantomData }
+    }
+
+    /// Announces that this thread holds no reference of before.
+    ///
+    /// # Progress and cost
+    /// Four loads and a comparison when nobody has asked since the last time; else one store (under
+    /// [`Engine::Token`](crate::Engine::Token), once its predecessor in the chain has handed the number
+    /// on) and, if an updater sleeps, one system call. If this thread has retired objects in the domain, some
+    /// whose grace period is over are dropped then, while the reader is offline; and from three quarters of the
+    /// domain's limit on ([`Tuning`](crate::Tuning)) this waits for a grace period, as [`Domain::retire`] does
+    /// elsewhere at the limit.
+    #[inline]
+    pub fn quiescent_state(&mut self) {
+        let core = self.domain.kind().core();
+        if self.slot().renew() && defer::is_due(core) {
+            self.catch_up();
+        }
+    }
+
+    #[cold]
+    fn catch_up(&mut self) {
+        let slot = self.slot();
+        slot.clear_overdue();
+        let began = slot.began().unwrap_or_else(|| Location::caller());
+        let domain = self.domain.clone();
+        self.offline_since(began, || defer::catch_up(domain.kind().core()));
+    }
+
+    /// Stops holding grace periods up. For before a blocking call, where [`while_offline`] does not
+    /// fit.
+    ///
+    /// [`while_offline`]: Self::while_offline
+    ///
+    /// ```
+    /// let reader = quiescence::Qsbr::register();
+    /// let away = reader.offline();
+    /// // ... something that blocks ...
+    /// let reader = away.online();
+    /// # drop(reader);
+    /// ```
+    pub fn offline(self) -> QsbrOffline<K> {
+        self.leave();
+        QsbrOffline(self)
+    }
+
+    /// Calls `f`, which may block, offline; online again afterwards, also if `f` panics.
+    ///
+    /// ```
+    /// let mut reader = quiescence::Qsbr::register();
+    /// let line = reader.while_offline(|| "a line that took long to come");
+    /// # assert!(!line.is_empty());
+    /// ```
+    #[track_caller]
+    pub fn while_offline<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        self.offline_since(Location::caller(), f)
+    }
+
+    /// Calls `f` offline; `place` is where the reader says it came online again.
+    fn offline_since<R>(&mut self, place: &'static Location<'static>, f: impl FnOnce() -> R) -> R {
+        struct Online<'q, K: Kind>(&'q mut Qsbr<K>, &'static Location<'static>);
+        impl<K: Kind> Drop for Online<'_, K> {
+            fn drop(&mut self) {
+                self.0.enter(self.1);
+            }
+        }
+        self.leave();
+        let _online = Online(self, place);
+        f()
+    }
+
+    /// Waits for a grace period, offline meanwhile: itself it does not hold up.
+    ///
+    /// # Panics
+    /// If this thread is in another section of the same domain.
+    #[track_caller]
+    pub fn synchronize(&mut self) {
+        let place = Location::caller();
+        let domain = self.domain.clone();
+        self.while_offline(|| domain::synchronize(domain.kind(), Urgency::Normal, place));
+    }
+
+    /// The domain.
+    pub fn domain(&self) -> &Domain<K> {
+        &self.domain
+    }
+
+    /// Comes online.
+    fn enter(&self, place: &'static Location<'static>) {
+        self.slot().online(&self.domain.kind().core().gp.0, place);
+    }
+
+    /// Goes offline, if it is not.
+    fn leave(&self) {
+        if !self.slot().is_quiescent() {
+            self.slot().offline();
+        }
+    }
+
+    fn slot(&self) -> &Slot {
+        // SAFETY: registered in `new`, unregistered in `drop`; `self.domain` keeps the memory.
+        unsafe { &*self.slot }
+    }
+}
+
+impl<K: Kind> Drop for Qsbr<K> {
+    fn drop(&mut self) {
+        self.leave();
+        let kind = self.domain.kind();
+        local::release_other(kind.core(), || kind.handle(), self.slot());
+    }
+}
+
+impl<K: Kind> fmt::Debug for Qsbr<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Qsbr").field("online", &!self.slot().is_quiescent()).finish_non_exhaustive()
+    }
+}
+
+impl<K: Kind> QsbrOffline<K> {
+    /// Reads again. Executes a full fence.
+    #[track_caller]
+    pub fn online(self) -> Qsbr<K> {
+        self.0.enter(Location::caller());
+        self.0
+    }
+}
+
+impl<K: Kind> fmt::Debug for QsbrOffline<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QsbrOffline").finish_non_exhaustive()
+    }
+}

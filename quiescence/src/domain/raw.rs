@@ -1,0 +1,389 @@
+//! Sections and callbacks without guards and boxes, for code that cannot have them: a C interface, a
+//! kernel, a data structure with its own memory.
+//!
+//! Everything here is what the rest of the crate does, with what the types saw to left to the caller.
+//! Prefer [`read`](crate::read), [`retire`](crate::retire) and [`call`](crate::call).
+//!
+//! | here | as in liburcu |
+//! |---|---|
+//! | [`read_lock`], [`read_unlock`], [`nesting`] | `rcu_read_lock`, `rcu_read_unlock`, `rcu_read_ongoing` |
+//! | [`Head`], [`call_head`] | `struct rcu_head`, `call_rcu` |
+//! | [`retire_with`] | `defer_rcu` |
+//!
+//! It may touch the calling thread's slot and the queues, by way of their own functions.
+
+use std::fmt;
+use std::panic::Location;
+use std::ptr;
+use std::sync::atomic::Ordering::Relaxed;
+
+use grace::word;
+
+use crate::domain::domain::Domain;
+use crate::domain::kind::{GLOBAL, Kind};
+use crate::gp::core::Core;
+use crate::gp::slot::{NOT_READY, Slot};
+use crate::reclaim::debug_objects;
+use crate::reclaim::defer;
+use crate::reclaim::llist::Link;
+use crate::reclaim::local;
+use crate::reclaim::retire::Retire;
+
+/// Begins a read-side critical section that ends with [`read_unlock`] on the same thread.
+///
+/// As [`Domain::read`], but that nothing says how long the section lasts. Sections nest, in each other
+/// and in those of guards. One that is never ended holds up every later grace period of the domain.
+///
+/// # Progress and cost
+/// As [`read`](crate::read).
+///
+/// # Panics
+/// If sections are nested 2^32 deep.
+///
+/// ```
+/// use quiescence::{Domain, raw};
+///
+/// let domain = Domain::global();
+/// raw::read_lock(&domain);
+/// assert_eq!(raw::nesting(&domain), 1);
+/// // SAFETY: the section was begun above, and nothing that was read in it is used any more.
+/// unsafe { raw::read_unlock(&domain) };
+/// assert_eq!(raw::nesting(&domain), 0);
+/// ```
+#[inline]
+#[track_caller]
+pub fn read_lock<K: Kind>(domain: &Domain<K>) {
+    std::mem::forget(domain.read());
+    balance::locked(domain.kind().core());
+}
+
+/// Ends the section that the calling thread began last with [`read_lock`].
+///
+/// # Panics
+/// If the thread is in no section of the domain; nothing has changed then. In debug builds also if it is
+/// in sections of guards only, which are not to be ended here.
+///
+/// # Safety
+/// The section was begun by [`read_lock`] on this thread, and nothing that was loaded in it is used any
+/// more, unless a section around it lasts.
+///
+/// ```should_panic
+/// let domain = quiescence::Domain::global();
+/// // SAFETY: none: there is no section. It is refused, and this line named.
+/// unsafe { quiescence::raw::read_unlock(&domain) };
+/// ```
+#[inline]
+#[track_caller]
+pub unsafe fn read_unlock<K: Kind>(domain: &Domain<K>) {
+    let core = domain.kind().core();
+    match slot(core) {
+        Some(slot) if !slot.is_quiescent() => {
+            balance::unlocked(core);
+            slot.leave();
+        }
+        _ => unbalanced("in no read-side critical section", Location::caller()),
+    }
+}
+
+/// How many read-side critical sections of the domain the calling thread is in, one inside the other:
+/// those begun by [`read_lock`], and those of guards. QSBR readers are not counted.
+#[inline]
+pub fn nesting<K: Kind>(domain: &Domain<K>) -> u32 {
+    // Relaxed: the thread's own word.
+    slot(domain.kind().core()).map_or(0, |slot| word::nesting(slot.word().load(Relaxed)))
+}
+
+/// The calling thread's slot of ordinary sections in a domain, if it has one.
+#[inline]
+fn slot(core: &Core) -> Option<&Slot> {
+    if ptr::eq(core, &raw const GLOBAL) {
+        let fast = local::FAST.get();
+        if !ptr::eq(fast, &raw const NOT_READY) {
+            // SAFETY: a slot of the global domain, which is never freed.
+            return Some(unsafe { &*fast });
+        }
+    }
+    local::existing_slot(core)
+}
+
+#[cold]
+fn unbalanced(what: &str, place: &Location<'_>) -> ! {
+    panic!("quiescence: unbalanced read_unlock() at {place}: this thread is {what} of the domain");
+}
+
+/// Counts the sections without guards, in debug builds: the nesting alone does not tell them from those
+/// that a guard will end.
+#[cfg(debug_assertions)]
+mod balance {
+    use std::cell::RefCell;
+    use std::panic::Location;
+
+    use crate::gp::core::Core;
+
+    thread_local! {
+        /// By domain. An address that is used again leaves a mistake unseen, and accuses nobody.
+        static SECTIONS: RefCell<Vec<(usize, u32)>> = const { RefCell::new(Vec::new()) };
+    }
+
+    fn with_count(core: &Core, f: impl FnOnce(&mut u32)) {
+        let domain = std::ptr::from_ref(core).addr();
+        // Late in a thread's life the counts are gone, and nothing is checked.
+        let _ = SECTIONS.try_with(|sections| {
+            let mut sections = sections.borrow_mut();
+            let index = sections.iter().position(|(other, _)| *other == domain);
+            let index = index.unwrap_or_else(|| {
+                sections.retain(|(_, count)| *count != 0);
+                sections.push((domain, 0));
+                sections.len() - 1
+            });
+            f(&mut sections[index].1);
+        });
+    }
+
+    pub(super) fn locked(core: &Core) {
+        with_count(core, |count| *count = count.saturating_add(1));
+    }
+
+    #[track_caller]
+    pub(super) fn unlocked(core: &Core) {
+        let place = Location::caller();
+        let mut refused = false;
+        with_count(core, |count| match count.checked_sub(1) {
+            Some(less) => *count = less,
+            None => refused = true,
+        });
+        if refused {
+            super::unbalanced("only in read-side critical sections of guards", place);
+        }
+    }
+}
+
+#[cfg(not(debug_assertions))]
+mod balance {
+    use crate::gp::core::Core;
+
+    #[inline(always)]
+    pub(super) fn locked(_core: &Core) {}
+
+    #[inline(always)]
+    pub(super) fn unlocked(_core: &Core) {}
+}
+
+/// What an object carries so that [`call_head`] need not allocate: 16 bytes somewhere in it, laid out as
+/// liburcu's `struct rcu_head`.
+#[repr(C)]
+pub struct Head {
+    /// For the domain, while the head waits. In debug builds: a mark that it does.
+    link: Link,
+    /// What to call.
+    function: Option<Function>,
+}
+
+/// What a [`Head`] has called after a grace period, with the head itself.
+pub type Function = unsafe extern "C" fn(*mut Head);
+
+const _: () = assert!(size_of::<Head>() == 2 * size_of::<usize>());
+
+impl Head {
+    /// One that does not wait.
+    pub const fn new() -> Self {
+        Self { link: Link::new(), function: None }
+    }
+
+    /// What the link of a head that waits holds, in debug builds. A copy of it, and memory that was not
+    /// written yet, hold something else.
+    fn mark(head: *mut Self) -> usize {
+        !head.addr().rotate_left(7)
+    }
+
+    /// Marks a head as waiting.
+    ///
+    /// # Panics
+    /// If it is already.
+    ///
+    /// # Safety
+    /// `head` may be written, but for other calls of this function.
+    #[track_caller]
+    unsafe fn set_mark(head: *mut Self) {
+        // SAFETY: by this function's contract.
+        let link = unsafe { &raw mut (*head).link };
+        // SAFETY: aligned as its type is, and used as an atomic only, while somebody else may use it.
+        let word = unsafe { &*link }.word();
+        // Relaxed: whoever comes second sees the mark, and nothing else of the first.
+        let before = word.swap(ptr::without_provenance_mut(Self::mark(head)), Relaxed);
+        assert!(
+            before.addr() != Self::mark(head),
+            "quiescence: the head at {head:p} is queued twice, the second time at {}",
+            Location::caller()
+        );
+    }
+
+    /// Calls the function of a head that has waited.
+    ///
+    /// # Safety
+    /// By [`call_head`] or [`Lane::push`](crate::lane::Lane::push), after a grace period, once.
+    pub(crate) unsafe fn run(head: *mut Self) {
+        // SAFETY: the head is valid until its function is called, and nobody else uses it.
+        let Head { link, function } = unsafe { &mut *head };
+        // Before the call, which may free it or queue it again. Relaxed: nobody else uses it.
+        link.word().store(ptr::null_mut(), Relaxed);
+        if let Some(function) = *function {
+            // SAFETY: by the contract of `call_head`.
+            unsafe { function(head) };
+        }
+    }
+}
+
+impl Head {
+    /// Says what is to be called, and gives the link by which it waits in a lane.
+    ///
+    /// # Safety
+    /// `head` may be written.
+    #[inline]
+    pub(crate) unsafe fn set(head: *mut Self, function: Function) -> *mut Link {
+        // SAFETY: by the contract.
+        let place = unsafe { &raw mut (*head).function };
+        // SAFETY: as above.
+        unsafe { place.write(Some(function)) };
+        head.cast()
+    }
+}
+
+impl Default for Head {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Head").finish_non_exhaustive()
+    }
+}
+
+/// Calls `function(head)` after a grace period, on the worker thread or on a thread in
+/// [`barrier`](Domain::barrier).
+///
+/// Everything is as with [`Domain::call`], which see for order, cost and what the function may do, but
+/// that the object brings the memory along. The function often frees the object that the head is in; it
+/// may as well queue the head again.
+///
+/// # Panics
+/// In debug builds, if the head waits already: the message names it and this call. A panic *in* the
+/// function cannot leave it, since it is C: it ends the process.
+///
+/// # Safety
+/// - `head` is valid for reads and writes, stays where it is, and is not used by anybody else until the
+///   function is called; it does not wait already. It need not be initialised, if it is not Rust's.
+/// - Sections that begin from now on cannot reach what the function ends.
+/// - `function(head)` may be called on any thread.
+///
+/// ```
+/// use quiescence::{Domain, raw};
+///
+/// #[repr(C)]
+/// struct Route {
+///     head: raw::Head, // first, so that a pointer to it is one to the route
+///     metric: u32,
+/// }
+///
+/// unsafe extern "C" fn free_route(head: *mut raw::Head) {
+///     // SAFETY: from a box of a route, below, whose head comes first.
+///     drop(unsafe { Box::from_raw(head.cast::<Route>()) });
+/// }
+///
+/// let route = Box::into_raw(Box::new(Route { head: raw::Head::new(), metric: 10 }));
+/// // ... published, read, and unlinked ...
+/// // SAFETY: a head in a box that nobody can reach any more.
+/// unsafe { raw::call_head(&Domain::global(), route.cast(), free_route) };
+/// quiescence::barrier();
+/// ```
+#[track_caller]
+pub unsafe fn call_head<K: Kind>(domain: &Domain<K>, head: *mut Head, function: Function) {
+    if cfg!(debug_assertions) {
+        // SAFETY: by this function's contract; a second call at the same time is what is looked for.
+        unsafe { Head::set_mark(head) };
+    }
+    // SAFETY: by this function's contract; nobody reads it before the grace period is over.
+    unsafe { Head::set(head, function) };
+    let head = Anywhere(head);
+    // SAFETY: the closure is called once, after a grace period.
+    defer::call_over(domain.kind(), move || unsafe { Head::run(head.get()) });
+}
+
+/// Calls `run(object)` after a grace period: as [`Domain::retire`], for an object that is no box, or that
+/// is ended in another way than by dropping it.
+///
+/// `bytes` is what it counts against the domain's limit.
+///
+/// # Progress
+/// As [`Domain::retire`].
+///
+/// # Panics
+/// In debug builds, if the object waits already; the message names both calls.
+///
+/// # Safety
+/// - `object` is valid until `run` is called. It does not wait already: an object that is to be counted
+///   down twice is for [`call`](crate::call).
+/// - Sections that begin from now on cannot reach it.
+/// - `run(object)` may be called on any thread.
+///
+/// ```
+/// use quiescence::{Domain, raw};
+///
+/// unsafe fn free_page(page: *mut ()) {
+///     // SAFETY: from a box of that type, below.
+///     drop(unsafe { Box::from_raw(page.cast::<[u8; 4096]>()) });
+/// }
+///
+/// let page = Box::into_raw(Box::new([0_u8; 4096]));
+/// // ... published, read, and unlinked ...
+/// // SAFETY: nobody can reach it any more.
+/// unsafe { raw::retire_with(&Domain::global(), page, 4096, free_page) };
+/// quiescence::barrier();
+/// ```
+#[track_caller]
+pub unsafe fn retire_with<K: Kind, T>(
+    domain: &Domain<K>,
+    object: *mut T,
+    bytes: usize,
+    run: unsafe fn(*mut ()),
+) {
+    debug_objects::note(object.cast(), size_of::<T>());
+    let foreign = Foreign { object: Anywhere(object.cast()), run, bytes };
+    // What is refused is retired over the limit when it is dropped.
+    drop(defer::retire(domain.kind(), foreign, true));
+}
+
+/// What is ended by a function; by dropping this.
+struct Foreign {
+    object: Anywhere<()>,
+    run: unsafe fn(*mut ()),
+    bytes: usize,
+}
+
+impl Retire for Foreign {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        debug_objects::forget(self.object.get());
+        // SAFETY: once, after a grace period, by the contract of `retire_with`.
+        unsafe { (self.run)(self.object.get()) };
+    }
+}
+
+/// A pointer to what may be ended on any thread.
+pub(crate) struct Anywhere<T>(pub(crate) *mut T);
+
+// SAFETY: by the contracts of the functions that make one.
+unsafe impl<T> Send for Anywhere<T> {}
+
+impl<T> Anywhere<T> {
+    pub(crate) fn get(&self) -> *mut T {
+        self.0
+    }
+}

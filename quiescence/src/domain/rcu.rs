@@ -1,0 +1,675 @@
+//! Values behind an RCU pointer: [`Rcu`], [`RcuOption`], and [`Unlinked`] for what was taken out.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::panic::Location;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+
+use grace::Urgency;
+
+use crate::chaos::{self, Mutant, Point};
+use crate::domain::domain::{self, Domain};
+use crate::domain::guard::Section;
+use crate::domain::kind::{AnyKind, Global};
+use crate::reclaim::cache;
+use crate::reclaim::debug_objects;
+use crate::reclaim::defer;
+use crate::reclaim::weigh::{Scale, Weigh};
+
+mod tasks;
+
+/// A value that is read often, at the price of a load, and replaced now and then.
+///
+/// Readers see one whole value, the old or the new; an old one is dropped after a grace period.
+/// Updates are made by replacing: [`store`](Self::store), [`swap`](Self::swap), or
+/// [`update`](Self::update), which makes the new value from the old.
+///
+/// `K` says which domain's guards protect it: the global one, unless [`Rcu::new_in`] says otherwise.
+///
+/// # Memory
+/// A value that was replaced waits, and counts against the domain's limits ([`Tuning`](crate::Tuning)): as one object, and
+/// with as many bytes as [`Weigh`] says, that is with what it owns. A `Vec` of a megabyte counts for a megabyte.
+///
+/// The value is in a box of its own: a load is one pointer away from it. When the `Rcu` itself is
+/// dropped, its value is dropped at once, since nobody can have borrowed it. For a static there is
+/// [`RcuOption::empty`], or a [`LazyLock`](std::sync::LazyLock).
+///
+/// ```
+/// use quiescence::Rcu;
+/// use std::thread;
+///
+/// let table = Rcu::new(vec![1, 2, 3]);
+/// thread::scope(|scope| {
+///     scope.spawn(|| {
+///         let guard = quiescence::read();
+///         let seen = table.load(&guard);
+///         assert!(seen.len() == 3 || seen.len() == 4);
+///     });
+///     table.update(|old| {
+///         let mut new = old.clone();
+///         new.push(4);
+///         new
+///     });
+/// });
+/// ```
+pub struct Rcu<T: Send + Sync + 'static, K: AnyKind = Global> {
+    // Never empty.
+    inner: RcuOption<T, K>,
+}
+
+/// As [`Rcu`], and may be empty.
+///
+/// ```
+/// let config = quiescence::RcuOption::<String>::empty();
+/// assert!(config.load(&quiescence::read()).is_none());
+/// config.store(Some("ready".into()));
+/// let taken = config.take().expect("stored above");
+/// assert_eq!(taken.into_inner(), "ready"); // after a grace period
+/// ```
+pub struct RcuOption<T: Send + Sync + 'static, K: AnyKind = Global> {
+    pointer: AtomicPtr<T>,
+    scale: Scale<T>,
+    domain: Domain<K>,
+}
+
+/// A value that was taken out of its place: no new reader finds it, but some may still read it.
+///
+/// Dropping it retires it, as [`Domain::retire`] does, but that it is never refused: in a section, at the
+/// domain's limit, it goes over the limit, and the thread waits when the section ends. So drop it outside of
+/// sections.
+/// [`into_box`](Self::into_box) waits until nobody reads it and gives it back.
+#[must_use = "dropping it retires the value"]
+pub struct Unlinked<T: Send + Sync + 'static, K: AnyKind = Global> {
+    pointer: NonNull<T>,
+    scale: Scale<T>,
+    domain: Domain<K>,
+    /// The first grace period that began after it was unlinked. When that is over nobody reads it.
+    unread_after: grace::Cookie,
+}
+
+// SAFETY: owns a T that other threads may still read (Sync) and that may be dropped anywhere (Send).
+unsafe impl<T: Send + Sync + 'static, K: AnyKind> Send for Unlinked<T, K> {}
+// SAFETY: a shared reference gives out `&T` only.
+unsafe impl<T: Send + Sync + 'static, K: AnyKind> Sync for Unlinked<T, K> {}
+
+impl<T: Send + Sync + 'static> Rcu<T> {
+    /// A value in the global domain.
+    pub fn new(value: T) -> Self
+    where
+        T: Weigh,
+    {
+        Self::new_in(value, Domain::global())
+    }
+
+    /// A value in the global domain, of a type that does not implement [`Weigh`]: `weight` gives the bytes of a value
+    /// and of all that it owns, which count against the domain's limit when the value is replaced; never less than
+    /// its size. When it is called, and what becomes of its panics, is said [there](Weigh#when-it-is-asked).
+    ///
+    /// ```
+    /// use quiescence::Rcu;
+    ///
+    /// mod foreign {
+    ///     pub struct Image(pub Vec<u8>);
+    /// }
+    ///
+    /// let image = Rcu::with_weight(foreign::Image(vec![0; 1 << 20]), |image| image.0.capacity());
+    /// image.store(foreign::Image(vec![1; 1 << 20])); // a megabyte waits
+    /// ```
+    pub fn with_weight(value: T, weight: fn(&T) -> usize) -> Self {
+        Self::with_weight_in(value, weight, Domain::global())
+    }
+}
+
+impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
+    /// A value in `domain`.
+    pub fn new_in(value: T, domain: Domain<K>) -> Self
+    where
+        T: Weigh,
+    {
+        Self { inner: RcuOption::new_in(Some(value), domain) }
+    }
+
+    /// As [`with_weight`](Rcu::with_weight), in `domain`.
+    pub fn with_weight_in(value: T, weight: fn(&T) -> usize, domain: Domain<K>) -> Self {
+        Self { inner: RcuOption::with_weight_in(Some(value), weight, domain) }
+    }
+
+    /// The value now. It stays valid as long as the section, whatever becomes of this place.
+    ///
+    /// Wait-free: one load.
+    ///
+    /// # Panics
+    /// If the section is one of another domain (checked when the program runs only for domains made
+    /// with [`Domain::new`]; the compiler refuses the others). In debug builds also if the value has been
+    /// retired, by unsafe code, while it is still in its place.
+    #[inline]
+    pub fn load<'s, S: Section<K>>(&'s self, section: &'s S) -> &'s T {
+        // SAFETY: loaded under the section; not null, since `inner` is never empty.
+        unsafe { &*self.inner.load_pointer(section) }
+    }
+
+    /// Replaces the value; the old one is dropped after a grace period. Lock-free but for the domain's limit;
+    /// allocates the new value, or uses the memory of one that this thread has replaced earlier. May wait where
+    /// [`Domain::retire`] may, and may drop values that were replaced earlier: see there about locks.
+    ///
+    /// # Panics
+    /// In a section, at the domain's limit, if this thread has replaced a value over the limit in it before:
+    /// there it can neither wait nor add to what waits. Nothing has changed then. See
+    /// [`try_store`](Self::try_store).
+    ///
+    /// In a [sleepable domain](crate::Srcu#at-the-limit) the caller's section is not known: there it waits for 10 ms at
+    /// most, and then goes over the limit. It never panics there.
+    #[track_caller]
+    pub fn store(&self, value: T) {
+        self.inner.store(Some(value));
+    }
+
+    /// As [`store`](Self::store), but gives the value back where that would panic; and in a sleepable domain where that
+    /// would wait.
+    ///
+    /// # Errors
+    /// `value`, in a section, at the domain's limit, if this thread has gone over it already; in a sleepable domain
+    /// at its limit.
+    pub fn try_store(&self, value: T) -> Result<(), T> {
+        self.inner.try_store(Some(value)).map_err(|value| value.expect("given above"))
+    }
+
+    /// Replaces the value and gives the old one, which may still be read. Lock-free: one atomic
+    /// swap. Allocates the new value.
+    pub fn swap(&self, value: T) -> Unlinked<T, K> {
+        self.inner.replace(into_raw(Some(value))).expect("never empty")
+    }
+
+    /// Replaces the value by `f` of it. If another update comes in between, `f` is called again with
+    /// the newer value. Lock-free, but that the old value is retired afterwards: that may wait, as in
+    /// [`store`](Self::store). If `f` panics, nothing has changed.
+    ///
+    /// `f` runs inside a section: to wait for a grace period there panics. (In a [sleepable domain](crate::Srcu) it
+    /// waits for itself for ever.)
+    ///
+    /// # Panics
+    /// As [`store`](Self::store), before `f` is called: in another section (an online QSBR reader is always in
+    /// one), at the domain's limit, if this thread has gone over it already.
+    #[track_caller]
+    pub fn update(&self, mut f: impl FnMut(&T) -> T) {
+        let kind = self.inner.domain.kind();
+        if !defer::may_replace(kind, self.inner.scale.constant()) {
+            refuse_to_replace("update");
+        }
+        let guard = kind.enter(Location::caller());
+        let old = self.update_in(&guard, &mut f);
+        // Retire after the section: a reader never waits and never frees.
+        drop(guard);
+        drop(old);
+    }
+
+    /// As [`update`](Self::update), under a section that the caller has, and gives the old value.
+    ///
+    /// Drop the old value after the section, not in it: see [`Domain::retire`] about sections.
+    pub fn update_in<S: Section<K>>(
+        &self,
+        section: &S,
+        mut f: impl FnMut(&T) -> T,
+    ) -> Unlinked<T, K> {
+        let mut current = self.load(section);
+        let mut new = cache::boxed(f(current));
+        loop {
+            match self.compare_exchange(section, current, new) {
+                Ok(old) => return old,
+                Err(refused) => {
+                    current = self.load(section);
+                    new = refused;
+                    *new = f(current);
+                }
+            }
+        }
+    }
+
+    /// Replaces the value if it still is `current`, the very object; else gives `new` back.
+    ///
+    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address from
+    /// being used again: no ABA. (Another reference does no harm: objects are told apart by address.)
+    /// Lock-free: one atomic instruction, and no allocation.
+    ///
+    /// A box cannot be put back while somebody may read it, so the nodes of a linked structure are
+    /// shared by [`Arc`](std::sync::Arc), which only updaters count:
+    /// ```
+    /// use quiescence::Rcu;
+    /// use std::sync::Arc;
+    ///
+    /// struct Node {
+    ///     value: u32,
+    ///     next: Option<Arc<Node>>,
+    /// }
+    ///
+    /// // The next node is a value of its own, and counts when it is retired itself.
+    /// impl quiescence::Weigh for Node {}
+    ///
+    /// fn push(head: &Rcu<Option<Arc<Node>>>, value: u32) {
+    ///     let guard = quiescence::read();
+    ///     let mut seen = head.load(&guard);
+    ///     let replaced = loop {
+    ///         let node = Node { value, next: seen.clone() };
+    ///         match head.compare_exchange(&guard, seen, Box::new(Some(Arc::new(node)))) {
+    ///             Ok(replaced) => break replaced,
+    ///             Err(_) => seen = head.load(&guard), // another push came first
+    ///         }
+    ///     };
+    ///     drop(guard);
+    ///     drop(replaced); // retired outside of the section
+    /// }
+    ///
+    /// let head = Rcu::new(None);
+    /// (1..=3).for_each(|value| push(&head, value));
+    ///
+    /// let guard = quiescence::read();
+    /// let mut values = Vec::new();
+    /// let mut at = head.load(&guard);
+    /// while let Some(node) = at {
+    ///     values.push(node.value);
+    ///     at = &node.next;
+    /// }
+    /// assert_eq!(values, [3, 2, 1]);
+    /// ```
+    ///
+    /// # Errors
+    /// `new`, if the value is another one by now.
+    ///
+    /// # Panics
+    /// If the section is one of another domain, as [`load`](Self::load) does.
+    pub fn compare_exchange<S: Section<K>>(
+        &self,
+        section: &S,
+        current: &T,
+        new: Box<T>,
+    ) -> Result<Unlinked<T, K>, Box<T>> {
+        match self.inner.compare_exchange(section, Some(current), Some(new)) {
+            Ok(old) => Ok(old.expect("never empty")),
+            Err(new) => Err(new.expect("given above")),
+        }
+    }
+
+    /// The value, which nobody else can read: the place is borrowed exclusively.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.inner.get_mut().expect("never empty")
+    }
+
+    /// The value, out of its place. Waits for nothing: nobody else can read it.
+    pub fn into_inner(self) -> T {
+        self.inner.into_inner().expect("never empty")
+    }
+
+    /// The domain whose sections protect the value.
+    pub fn domain(&self) -> &Domain<K> {
+        &self.inner.domain
+    }
+}
+
+impl<T: Send + Sync + 'static> RcuOption<T> {
+    /// An empty place in the global domain; may be a static.
+    ///
+    /// ```
+    /// static CONFIG: quiescence::RcuOption<String> = quiescence::RcuOption::empty();
+    /// CONFIG.store(Some("ready".into()));
+    /// assert_eq!(CONFIG.load(&quiescence::read()).unwrap(), "ready");
+    /// ```
+    pub const fn empty() -> Self
+    where
+        T: Weigh,
+    {
+        Self::empty_on(Scale::new())
+    }
+
+    /// An empty place in the global domain, for values of a type that does not implement [`Weigh`]; may be a
+    /// static. See [`Rcu::with_weight`].
+    pub const fn empty_with_weight(weight: fn(&T) -> usize) -> Self {
+        Self::empty_on(Scale::by(weight))
+    }
+
+    const fn empty_on(scale: Scale<T>) -> Self {
+        Self { pointer: AtomicPtr::new(ptr::null_mut()), scale, domain: Domain::global() }
+    }
+
+    /// A value in the global domain.
+    pub fn new(value: T) -> Self
+    where
+        T: Weigh,
+    {
+        Self::new_in(Some(value), Domain::global())
+    }
+}
+
+impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
+    /// A value, or none, in `domain`.
+    pub fn new_in(value: Option<T>, domain: Domain<K>) -> Self
+    where
+        T: Weigh,
+    {
+        Self { pointer: AtomicPtr::new(into_raw(value)), scale: Scale::new(), domain }
+    }
+
+    /// The same for a type that does not implement [`Weigh`]. See [`Rcu::with_weight`].
+    pub fn with_weight_in(value: Option<T>, weight: fn(&T) -> usize, domain: Domain<K>) -> Self {
+        Self { pointer: AtomicPtr::new(into_raw(value)), scale: Scale::by(weight), domain }
+    }
+
+    /// The value now, if there is one. See [`Rcu::load`].
+    #[inline]
+    pub fn load<'s, S: Section<K>>(&'s self, section: &'s S) -> Option<&'s T> {
+        // SAFETY: loaded under the section; null is none.
+        unsafe { self.load_pointer(section).as_ref() }
+    }
+
+    /// Replaces the value; the old one is dropped after a grace period. See [`Rcu::store`].
+    ///
+    /// # Panics
+    /// As [`Rcu::store`].
+    #[inline]
+    #[track_caller]
+    pub fn store(&self, value: Option<T>) {
+        match self.try_store(value) {
+            Ok(()) => {}
+            // As `retire` there.
+            Err(value) if self.domain.core().is_sleepable() => drop(self.swap(value)),
+            Err(_) => refuse_to_replace("store"),
+        }
+    }
+
+    /// As [`store`](Self::store), but gives the value back where that would panic. See [`Rcu::try_store`].
+    ///
+    /// # Errors
+    /// `value`, in a section, at the domain's limit, if this thread has gone over it already.
+    #[inline]
+    #[track_caller]
+    pub fn try_store(&self, value: Option<T>) -> Result<(), Option<T>> {
+        if chaos::mutant(Mutant::RetireBeforeUnlink) {
+            drop(self.swap(value));
+            return Ok(());
+        }
+        let kind = self.domain.kind();
+        let constant = self.scale.constant();
+        if kind.core().is_sleepable() {
+            // Whether this is a section is not known, so nothing is waited for.
+            return self.store_if_room(value);
+        }
+        let room = constant.and_then(|bytes| defer::reserve(kind, bytes));
+        if room.is_none() && !defer::may_replace(kind, constant) {
+            return Err(value);
+        }
+        // SAFETY: as above.
+        unsafe { self.retire_old(self.exchange(into_raw(value)), room) };
+        Ok(())
+    }
+
+    /// What the value that is in the place now would be charged; an estimate, for it may be replaced.
+    #[cold]
+    #[track_caller]
+    fn charge_now(&self) -> usize {
+        let kind = self.domain.kind();
+        let section = kind.enter(Location::caller());
+        self.load(&section).map_or(0, |value| self.scale.charge(kind.core(), value))
+    }
+
+    /// Retires what was in the place, with the room that was reserved for it.
+    ///
+    /// # Safety
+    /// `old` is null, or was in this place, out of which the caller has taken it.
+    #[inline]
+    #[track_caller]
+    unsafe fn retire_old(&self, old: *mut T, room: Option<defer::Reserved<'_>>) {
+        let kind = self.domain.kind();
+        // SAFETY: it came from a box or is null; others may read it, and T is Sync.
+        let bytes = match unsafe { old.as_ref() } {
+            Some(value) => self.scale.charge(kind.core(), value),
+            None => 0,
+        };
+        match room {
+            // SAFETY: as above; it is out of reach, by the contract.
+            Some(room) => unsafe { room.retire(kind, old, bytes) },
+            None if old.is_null() => {}
+            // SAFETY: as above.
+            None => unsafe { defer::retire_raw(kind, old, bytes) },
+        }
+    }
+
+    /// Replaces the value and gives the old one, which may still be read.
+    pub fn swap(&self, value: Option<T>) -> Option<Unlinked<T, K>> {
+        self.replace(into_raw(value))
+    }
+
+    /// Takes the value out; it may still be read.
+    pub fn take(&self) -> Option<Unlinked<T, K>> {
+        self.swap(None)
+    }
+
+    /// Replaces the value if it still is `current`, the very object (or none); else gives `new` back.
+    ///
+    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address from
+    /// being used again: no ABA.
+    ///
+    /// # Errors
+    /// `new`, if the value is another one by now.
+    ///
+    /// # Panics
+    /// If the section is one of another domain, as in [`Rcu::load`].
+    ///
+    /// ```
+    /// use quiescence::RcuOption;
+    ///
+    /// let first_wins = RcuOption::empty();
+    /// let guard = quiescence::read();
+    /// for candidate in ["a", "b"] {
+    ///     let _ = first_wins.compare_exchange(&guard, None, Some(Box::new(candidate)));
+    /// }
+    /// assert_eq!(first_wins.load(&guard), Some(&"a"));
+    /// ```
+    pub fn compare_exchange<S: Section<K>>(
+        &self,
+        section: &S,
+        current: Option<&T>,
+        new: Option<Box<T>>,
+    ) -> Result<Option<Unlinked<T, K>>, Option<Box<T>>> {
+        self.check(section);
+        let current = current.map_or(ptr::null_mut(), |current| ptr::from_ref(current).cast_mut());
+        let new = new.map_or(ptr::null_mut(), Box::into_raw);
+        // AcqRel: the Release pairs with the Acquire in `load_pointer` [GP-10]; the Acquire lets the
+        // owner of the old value see how it was made.
+        match self.pointer.compare_exchange(current, new, AcqRel, Acquire) {
+            // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
+            Ok(old) => Ok(unsafe { Unlinked::new(old, self.scale, &self.domain) }),
+            // SAFETY: made by `into_raw` above and not published; or null.
+            Err(_) => Err((!new.is_null()).then(|| unsafe { Box::from_raw(new) })),
+        }
+    }
+
+    /// The value, which nobody else can read: the place is borrowed exclusively.
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        // SAFETY: from a box, or null; references that were loaded from here borrow `self`.
+        unsafe { self.pointer.get_mut().as_mut() }
+    }
+
+    /// The value, out of its place. Waits for nothing: nobody else can read it.
+    pub fn into_inner(mut self) -> Option<T> {
+        let pointer = std::mem::replace(self.pointer.get_mut(), ptr::null_mut());
+        // SAFETY: as in `get_mut`; `drop` finds the place empty.
+        (!pointer.is_null()).then(|| *unsafe { Box::from_raw(pointer) })
+    }
+
+    /// The domain whose sections protect the value.
+    pub fn domain(&self) -> &Domain<K> {
+        &self.domain
+    }
+
+    #[inline]
+    fn load_pointer<S: Section<K>>(&self, section: &S) -> *const T {
+        self.check(section);
+        // Acquire: pairs with the Release in `replace` and `compare_exchange` [GP-10]; the value was
+        // made before it was published. The section's begin comes before this load [GP-1].
+        let pointer = self.pointer.load(Acquire);
+        debug_objects::check_reachable(pointer.cast_const().cast(), || {
+            ptr::eq(self.pointer.load(Acquire), pointer)
+        });
+        pointer
+    }
+
+    fn replace(&self, new: *mut T) -> Option<Unlinked<T, K>> {
+        if chaos::mutant(Mutant::RetireBeforeUnlink) {
+            domain::synchronize(self.domain.kind(), Urgency::Normal, Location::caller());
+        }
+        // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
+        unsafe { Unlinked::new(self.exchange(new), self.scale, &self.domain) }
+    }
+
+    /// Puts another pointer in the place; nobody finds the old one from now on.
+    #[inline]
+    fn exchange(&self, new: *mut T) -> *mut T {
+        // AcqRel: as in `compare_exchange` [GP-10].
+        let old = self.pointer.swap(new, AcqRel);
+        chaos::point(Point::Unlinked);
+        old
+    }
+
+    /// Refuses a section of another domain, where the types do not.
+    #[inline(always)]
+    fn check<S: Section<K>>(&self, section: &S) {
+        if !K::STATIC {
+            assert!(
+                ptr::eq(section.core(), self.domain.core()),
+                "quiescence: the guard is of another domain than the value"
+            );
+        }
+    }
+}
+
+#[cold]
+#[track_caller]
+fn refuse_to_replace(what: &str) -> ! {
+    panic!(
+        "quiescence: {what}() in a section, at the limit of what may wait, and this thread is over it already: \
+         replace values outside of sections, use try_store(), or raise the limit in the domain's Tuning"
+    );
+}
+
+/// A value in a box of its own, or null.
+#[inline]
+fn into_raw<T>(value: Option<T>) -> *mut T {
+    value.map_or(ptr::null_mut(), |value| Box::into_raw(cache::boxed(value)))
+}
+
+impl<T: Send + Sync + 'static, K: AnyKind> Drop for RcuOption<T, K> {
+    fn drop(&mut self) {
+        let pointer = *self.pointer.get_mut();
+        if !pointer.is_null() {
+            // SAFETY: from a box; nobody can hold a reference that was loaded from here, since such a
+            // reference borrows `self`.
+            drop(unsafe { Box::from_raw(pointer) });
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
+    /// # Safety
+    /// `pointer` is null or came from a box, was reachable under sections of `domain` only, and is
+    /// no more, by an atomic exchange that was the last thing the calling thread did.
+    unsafe fn new(pointer: *mut T, scale: Scale<T>, domain: &Domain<K>) -> Option<Self> {
+        let pointer = NonNull::new(pointer)?;
+        // The caller's last step was the exchange, as is asked for [UL-1].
+        let unread_after = domain.core().snapshot_after_unlinking();
+        Some(Self { pointer, scale, domain: domain.clone(), unread_after })
+    }
+
+    /// Waits until nobody reads the value any more, and gives it back.
+    ///
+    /// Waits for nothing if a full grace period of the domain has ended since the value was taken out, whoever
+    /// asked for it: [`Domain::synchronize`], a future, callbacks. Else it waits for that one, blocking, as
+    /// [`Domain::synchronize`] does. **In a task, use [`into_box_async`](Self::into_box_async)**: where the sections
+    /// that are waited for belong to tasks of the same thread, this would wait for ever.
+    ///
+    /// # Panics
+    /// If it has to wait, and the calling thread is in a section of the domain, or is an online QSBR reader of it:
+    /// use [`Qsbr::while_offline`](crate::Qsbr::while_offline). The value is retired then.
+    #[track_caller]
+    pub fn into_box(self) -> Box<T> {
+        if !chaos::mutant(Mutant::RetireBeforeUnlink) {
+            domain::wait_unless_done(self.domain.kind(), self.unread_after, Location::caller());
+        }
+        self.into_box_unread()
+    }
+
+    /// The value, which nobody reads any more.
+    fn into_box_unread(self) -> Box<T> {
+        let mut this = ManuallyDrop::new(self);
+        let pointer = this.pointer.as_ptr();
+        // SAFETY: `this` is not used or dropped as a whole any more; the domain is dropped once.
+        unsafe { ptr::drop_in_place(&raw mut this.domain) };
+        // SAFETY: from a box, unreachable, and after a grace period that began after that.
+        unsafe { Box::from_raw(pointer) }
+    }
+
+    /// As [`into_box`](Self::into_box), without the box.
+    #[track_caller]
+    pub fn into_inner(self) -> T {
+        *self.into_box()
+    }
+}
+
+impl<T: Send + Sync + 'static, K: AnyKind> Deref for Unlinked<T, K> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: valid until retired, which takes `self`; others only read it, and T is Sync.
+        unsafe { self.pointer.as_ref() }
+    }
+}
+
+impl<T: Send + Sync + 'static, K: AnyKind> Drop for Unlinked<T, K> {
+    fn drop(&mut self) {
+        let kind = self.domain.kind();
+        let bytes = self.scale.charge(kind.core(), self);
+        // SAFETY: from a box and unreachable, see `new`; nobody uses `self` after this.
+        unsafe { defer::retire_raw(kind, self.pointer.as_ptr(), bytes) };
+    }
+}
+
+impl<T: Weigh + Send + Sync + 'static> From<T> for Rcu<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: Weigh + Send + Sync + Default + 'static> Default for Rcu<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: Weigh + Send + Sync + 'static> Default for RcuOption<T> {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for Rcu<T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Rcu")
+            .field(self.load(&self.inner.domain.kind().enter(Location::caller())))
+            .finish()
+    }
+}
+
+impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for RcuOption<T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RcuOption")
+            .field(&self.load(&self.domain.kind().enter(Location::caller())))
+            .finish()
+    }
+}
+
+impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for Unlinked<T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Unlinked").field(&**self).finish()
+    }
+}

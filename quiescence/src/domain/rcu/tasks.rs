@@ -1,0 +1,208 @@
+//! Updates by tasks: what waits at the limit, or for the old value, leaves the thread to other
+//! tasks.
+
+use std::future::{Future, poll_fn};
+use std::mem::ManuallyDrop;
+use std::panic::Location;
+use std::ptr;
+
+use super::{Rcu, RcuOption, Unlinked, into_raw};
+use crate::domain::kind::AnyKind;
+use crate::domain::tasks::{AtLimit, GracePeriod};
+use crate::reclaim::defer::{self, Reserved};
+
+/// # For tasks
+/// Futures that need no runtime, and never block the thread that polls them.
+impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
+    /// As [`store`](Self::store), for tasks: at the domain's limit it waits for room, and stores
+    /// then.
+    ///
+    /// It waits for one grace period at most. If others have taken all room by then, it stores and
+    /// goes over the limit, which [`Statistics::limit_overruns`](crate::Statistics::limit_overruns)
+    /// counts: so each task that waits adds one value a grace period at most, and where no grace
+    /// period ends, none.
+    ///
+    /// **If the future is dropped** before it is ready, nothing has been stored, and `value` is
+    /// dropped with it.
+    ///
+    /// Tasks that wait are woken in the order in which they came; one that has just come may be
+    /// ahead of them.
+    ///
+    /// ```
+    /// # use quiescence::{Rcu, Sleepable};
+    /// async fn publish(config: &Rcu<String, Sleepable>) {
+    ///     config.store_async(String::from("new")).await;
+    /// }
+    /// ```
+    pub fn store_async(&self, value: T) -> impl Future<Output = ()> + Send {
+        self.inner.store_async(Some(value))
+    }
+
+    /// As [`update`](Self::update), for tasks: at the domain's limit it waits for room, as
+    /// [`store_async`](Self::store_async), and calls `f` then.
+    ///
+    /// `f` runs inside a section, in the poll that makes the update. If the future is dropped
+    /// before it is ready, nothing has changed.
+    ///
+    /// ```
+    /// # use quiescence::{Rcu, Sleepable};
+    /// async fn count(requests: &Rcu<u64, Sleepable>) {
+    ///     requests.update_async(|count| count + 1).await;
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn update_async<F>(&self, mut f: F) -> impl Future<Output = ()> + Send
+    where
+        F: FnMut(&T) -> T + Send,
+    {
+        let place = Location::caller();
+        async move {
+            let mut limit = AtLimit::new(self.domain().clone());
+            let attempt = |f: &mut F| self.update_if_room(place, f);
+            let updated = poll_fn(|context| limit.poll_object(context, || attempt(&mut f)));
+            if !updated.await {
+                let guard = self.domain().kind().enter(place);
+                let old = self.update_in(&guard, &mut f);
+                drop(guard);
+                old.retire_over();
+            }
+        }
+    }
+
+    /// Updates, if there is room for the value that is replaced.
+    fn update_if_room(&self, place: &'static Location<'static>, f: impl FnMut(&T) -> T) -> bool {
+        let kind = self.domain().kind();
+        let bytes = self.inner.scale.constant().unwrap_or_else(|| self.inner.charge_now());
+        let Some(room) = Room::any(kind, bytes) else { return false };
+        let guard = kind.enter(place);
+        let old = self.update_in(&guard, f);
+        drop(guard);
+        old.retire_in(room);
+        true
+    }
+}
+
+impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
+    /// As [`store`](Self::store), for tasks. See [`Rcu::store_async`].
+    pub async fn store_async(&self, value: Option<T>) {
+        let (mut value, mut limit) = (Some(value), AtLimit::new(self.domain.clone()));
+        let stored = poll_fn(|context| {
+            limit.poll_object(context, || {
+                let refused = value.take().and_then(|value| self.store_if_room(value).err());
+                value = refused;
+                value.is_none()
+            })
+        });
+        if !stored.await
+            && let Some(value) = value
+            && let Some(old) = self.swap(value)
+        {
+            old.retire_over();
+        }
+    }
+
+    /// Stores, if there is room for the value that is replaced.
+    pub(super) fn store_if_room(&self, value: Option<T>) -> Result<(), Option<T>> {
+        let bytes = self.scale.constant().unwrap_or_else(|| self.charge_now());
+        let Some(room) = defer::reserve_any(self.domain.kind(), bytes) else { return Err(value) };
+        // SAFETY: what was in the place, and is out of reach now.
+        unsafe { self.retire_old(self.exchange(into_raw(value)), Some(room)) };
+        Ok(())
+    }
+}
+
+/// Room for a value that is about to be replaced; given back, if it is not.
+struct Room<'q>(Option<Reserved<'q>>);
+
+impl<'q> Room<'q> {
+    fn any<K: AnyKind>(kind: &'q K, bytes: usize) -> Option<Self> {
+        Some(Self(Some(defer::reserve_any(kind, bytes)?)))
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        if let Some(room) = self.0.take() {
+            room.put_back();
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
+    /// As [`into_box`](Self::into_box), for tasks: does not block the thread.
+    ///
+    /// If the future is dropped before it is ready, the value is retired, over the domain's limit
+    /// if need be: nothing is waited for.
+    ///
+    /// ```
+    /// # use quiescence::{Rcu, Sleepable};
+    /// async fn replace(name: &Rcu<String, Sleepable>) -> String {
+    ///     let old = name.swap(String::from("new"));
+    ///     old.into_inner_async().await // after its last reader
+    /// }
+    /// ```
+    pub fn into_box_async(self) -> impl Future<Output = Box<T>> + Send + use<T, K> {
+        let kept = Kept(Some(self));
+        async move {
+            if let Some(old) = kept.0.as_ref().filter(|old| !old.is_unread()) {
+                GracePeriod::of(old.domain.clone(), old.unread_after).await;
+            }
+            kept.taken().into_box_unread()
+        }
+    }
+
+    /// As [`into_box_async`](Self::into_box_async), without the box.
+    pub fn into_inner_async(self) -> impl Future<Output = T> + Send + use<T, K> {
+        let boxed = self.into_box_async();
+        async move { *boxed.await }
+    }
+
+    /// Whether its grace period is over.
+    fn is_unread(&self) -> bool {
+        self.domain.core().sequence().is_done(self.unread_after)
+    }
+
+    /// Retires it without waiting, over the limit if need be.
+    fn retire_over(self) {
+        let is_unread = self.is_unread();
+        self.retire_by(|kind, pointer, bytes| {
+            // SAFETY: from a box and unreachable, see `new`; used once. For `is_unread` see
+            // `unread_after`.
+            unsafe { defer::retire_raw_over(kind, pointer, bytes, is_unread) };
+        });
+    }
+
+    /// Retires it in room that it has.
+    fn retire_in(self, mut room: Room<'_>) {
+        let room = room.0.take().expect("until it is used");
+        self.retire_by(|kind, pointer, bytes| {
+            // SAFETY: from a box and unreachable, see `new`; used once. Room in the same domain.
+            unsafe { room.retire(kind, pointer, bytes) };
+        });
+    }
+
+    fn retire_by(self, retire: impl FnOnce(&K, *mut T, usize)) {
+        let bytes = self.scale.charge(self.domain.core(), &self);
+        let mut this = ManuallyDrop::new(self);
+        retire(this.domain.kind(), this.pointer.as_ptr(), bytes);
+        // SAFETY: `this` is not used or dropped as a whole any more; the domain is dropped once.
+        unsafe { ptr::drop_in_place(&raw mut this.domain) };
+    }
+}
+
+/// A value that is retired without waiting, if its task ends before it has it back.
+struct Kept<T: Send + Sync + 'static, K: AnyKind>(Option<Unlinked<T, K>>);
+
+impl<T: Send + Sync + 'static, K: AnyKind> Kept<T, K> {
+    fn taken(mut self) -> Unlinked<T, K> {
+        self.0.take().expect("taken once")
+    }
+}
+
+impl<T: Send + Sync + 'static, K: AnyKind> Drop for Kept<T, K> {
+    fn drop(&mut self) {
+        if let Some(old) = self.0.take() {
+            old.retire_over();
+        }
+    }
+}

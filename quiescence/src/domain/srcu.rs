@@ -1,0 +1,555 @@
+//! Sleepable domains (SRCU): [`Srcu`], whose sections may last, move to other threads, and be held across `.await`.
+//!
+//! Readers are counted, not registered: [`banks`] says how, `grace::two_bank` how a grace period is made of that,
+//! `gp/core/banks.rs` who drives it. Everything else (callbacks, limits, statistics, reports) is a domain's like any
+//! other, so [`Srcu`] is a place for the banks and, from the first grace period on, a [`Domain<Sleepable>`].
+//!
+//! **Invariant [SR-2]: banks stay where they are as long as their `Srcu`, its domain or a guard exist,** though the
+//! `Srcu` may be moved. The domain's core gives them back, or the `Srcu` if it never had one.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::panic::Location;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+use grace::two_bank::Adaptive;
+
+use crate::domain::domain::{Cookie, Domain};
+use crate::domain::guard::Section;
+use crate::domain::kind::AnyKind;
+use crate::event::statistics::Statistics;
+use crate::gp::core::Core;
+use crate::gp::handle::Handle;
+use crate::gp::tuning::Tuning;
+use crate::reclaim::retire::{Refused, Retire, WithSize};
+use crate::srcu::{Banks, Entry, track};
+
+mod tasks;
+
+pub use tasks::Synchronize;
+
+/// What a driver waits before it looks again: one look, and one more within 5 us; then naps from 50 us to 10 ms,
+/// each half as long again as the one before. Callers are in no section of their own domain, so the first look is
+/// at once.
+const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_000) };
+
+/// A sleepable domain: its sections may block for as long as they like, begin on one thread and end on another, and be
+/// held across an `.await`.
+///
+/// No thread registers. A reader counts itself in and out on the processor that it is on, in two banks of which one
+/// is current; a grace period waits for the sections of this domain only, and of no other. So a domain for
+/// each subsystem, or each object, is the rule here, not the exception: the sections of one may last for
+/// minutes without anybody else's updaters noticing.
+///
+/// ```
+/// use quiescence::{Rcu, Srcu};
+///
+/// static ZONES: Srcu = Srcu::new();
+///
+/// let serial = Rcu::new_in(1, ZONES.domain());
+/// let guard = ZONES.read();
+/// let seen = serial.load(&guard);
+/// let also_here = std::thread::spawn(move || drop(guard)); // ends on another thread
+/// also_here.join().unwrap();
+/// serial.store(2); // the 1 is dropped after a grace period
+/// ZONES.synchronize();
+/// ```
+///
+/// A guard in a task, across an `.await`, and a grace period that is awaited:
+/// ```
+/// # use quiescence::Srcu;
+/// static CONFIG: Srcu = Srcu::new();
+///
+/// async fn serve() {
+///     let guard = CONFIG.read();
+///     std::future::ready(()).await; // whatever takes long
+///     drop(guard);
+/// }
+///
+/// async fn replace() {
+///     CONFIG.synchronize_async().await; // every section that had begun has ended
+///     CONFIG.retire_async(Box::new([0; 1000])).await; // waits for room, if so much waits already
+/// }
+/// # fn is_send<T: Send>(task: T) -> T { task }
+/// # let mut task = Box::pin(is_send(async { serve().await; replace().await }));
+/// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+/// # while task.as_mut().poll(&mut context).is_pending() {}
+/// ```
+///
+/// # Cost
+/// To begin and to end a section is an increment each, in a restartable sequence, of a word of this processor's:
+/// no locked instruction, no fence
+/// ([`PerCpuPath::Restartable`](crate::PerCpuPath)); an atomic addition each on the portable path.
+/// Wait-free, but for the first ones in a domain and in the process, which get memory and choose how to count
+/// ([`per_cpu_path`](crate::per_cpu_path)); and safe in a signal handler, but where guards are
+/// [tracked](Self::track_guards).
+///
+/// A grace period is two looks at the counts of all processors, each with a heavy fence.
+///
+/// Memory: an unused domain takes 32 bytes; one that has been read in takes a cache line besides; one that is used much
+/// 32 bytes for each processor; one that has had a grace period or a callback some 2 KiB, and what waits in it.
+///
+/// # At the limit
+/// Where so much waits already as the domain's [tuning](Self::tune) allows, an update waits for a grace period, in
+/// every domain. In this one the section that it waits for may be the calling thread's own, or that of a task which
+/// only the calling thread would poll; guards move between threads and tasks, so that is not known. Therefore
+/// [`retire`](Self::retire), [`call`](Self::call), [`Rcu`](crate::Rcu)'s `store` and `update`, and a dropped
+/// [`Unlinked`](crate::Unlinked) **wait for 10 ms at most, and then go over the limit**: nothing is lost, nothing
+/// hangs, and [`Statistics::limit_overruns`] counts it. A section that does not end lets each thread add a hundred
+/// objects a second in this way.
+///
+/// Where the limit is to hold, use the forms that do not go over it so: [`try_retire`](Self::try_retire),
+/// [`try_call`](Self::try_call) and [`Rcu::try_store`](crate::Rcu::try_store) give back what they were given;
+/// [`retire_async`](Self::retire_async), [`call_async`](Self::call_async),
+/// [`Rcu::store_async`](crate::Rcu::store_async) and [`Rcu::update_async`](crate::Rcu::update_async) wait for room as
+/// futures, for as long as it takes, and leave the thread to other tasks. **Tasks should await these**, and
+/// [`synchronize_async`](Self::synchronize_async), [`barrier_async`](Self::barrier_async) and
+/// [`Unlinked::into_inner_async`](crate::Unlinked::into_inner_async), rather than call what blocks.
+///
+/// # What to beware of
+/// - **Whoever waits for a grace period in a section of the same domain waits for ever**: in
+///   [`synchronize`](Self::synchronize), [`wait`](Self::wait), [`barrier`](Self::barrier), and
+///   [`Unlinked::into_inner`](crate::Unlinked::into_inner) before the value's grace period is over. So does a task's
+///   thread, for sections of tasks that only it would poll: await instead. Nothing panics here; a report of the stall
+///   comes ([`set_stall_hook`](crate::set_stall_hook)).
+/// - **Wakers of tasks run on the thread that drives the grace period or runs callbacks**, which may be any that waits,
+///   polls or retires here: do not hold a lock there that a waker takes.
+/// - Other domains do not know of these sections: what is retired there may drop earlier objects in one, or wait.
+/// - A guard that is leaked, or held by a task that never ends, is a section that never ends.
+/// - In a child process made by `fork`, the sections of threads that do not exist there never end. See
+///   [`forget_sections`](Self::forget_sections).
+///
+/// # Source
+/// Sleepable RCU (McKenney 2006; Linux, `kernel/rcu/srcutree.c`), with counts by restartable sequences (Turner,
+/// Hunter, Desnoyers) in place of disabled preemption, and `membarrier(2)` in place of readers' fences.
+pub struct Srcu {
+    /// Null until somebody reads or waits. What they know of a core is made by whoever needs a grace period, and then
+    /// a reference of ours to it. Neither is made under a lock or a `Once`, which a fork could leave half done.
+    banks: AtomicPtr<Banks>,
+    name: Option<&'static str>,
+    delay: &'static Adaptive,
+}
+
+impl Srcu {
+    /// A domain without readers; may be a static.
+    pub const fn new() -> Self {
+        Self::with_delay(&DELAY)
+    }
+
+    /// The same, with a name for reports of stalls and statistics.
+    pub const fn named(name: &'static str) -> Self {
+        let mut domain = Self::new();
+        domain.name = Some(name);
+        domain
+    }
+
+    /// With other waits between looks: for benchmarks.
+    #[doc(hidden)]
+    pub const fn with_delay(delay: &'static Adaptive) -> Self {
+        let banks = AtomicPtr::new(ptr::null_mut());
+        Self { banks, name: None, delay }
+    }
+
+    /// Begins a section.
+    ///
+    /// Wait-free. The first one in a domain takes a cache line from the system.
+    ///
+    /// # Panics
+    /// If the system has no memory for the domain's first section.
+    #[inline]
+    #[track_caller]
+    pub fn read(&self) -> SrcuGuard<'_> {
+        SrcuGuard::begin(self.banks(), Location::caller())
+    }
+
+    /// Begins a section whose guard keeps the domain alive: for domains made at run time, in tasks and threads that are
+    /// `'static`.
+    ///
+    /// ```
+    /// use quiescence::Srcu;
+    /// use std::sync::Arc;
+    ///
+    /// let domain = Arc::new(Srcu::new());
+    /// let guard = domain.read_owned();
+    /// std::thread::spawn(move || drop(guard)).join().unwrap();
+    /// domain.synchronize();
+    /// ```
+    ///
+    /// # Panics
+    /// As [`read`](Self::read).
+    #[inline]
+    #[track_caller]
+    pub fn read_owned(self: &Arc<Self>) -> SrcuOwnedGuard {
+        let entry = self.banks().enter(Location::caller());
+        SrcuOwnedGuard { srcu: Arc::clone(self), entry }
+    }
+
+    /// Waits until every section of this domain that had begun when this was called has ended.
+    ///
+    /// What the caller did before is visible to every section that begins during the call or later; what those sections
+    /// that were waited for did is visible to the caller afterwards.
+    ///
+    /// # Progress and cost
+    /// Blocking: as long as the longest of those sections lasts, and half as long again. Looks at once; while there are
+    /// hold-outs it naps, 50 us at first and 10 ms at last. Concurrent callers share grace periods.
+    ///
+    /// **Never call it in a section of this domain**: see [`Srcu`].
+    #[track_caller]
+    pub fn synchronize(&self) {
+        self.sleepable().synchronize();
+    }
+
+    /// As [`synchronize`](Self::synchronize), which looks at once as well; what differs is that it is counted in
+    /// [`Statistics::grace_periods_expedited`].
+    #[track_caller]
+    pub fn synchronize_expedited(&self) {
+        self.sleepable().synchronize_expedited();
+    }
+
+    /// Asks for a grace period without waiting. See [`Domain::start`].
+    pub fn start(&self) -> Cookie {
+        self.sleepable().start()
+    }
+
+    /// The cookie of a grace period from now on, without asking for one. See [`Domain::get`].
+    pub fn get(&self) -> Cookie {
+        self.sleepable().get()
+    }
+
+    /// Whether the grace period of `cookie` is over. See [`Domain::poll`].
+    ///
+    /// # Panics
+    /// If the cookie is another domain's.
+    pub fn poll(&self, cookie: Cookie) -> bool {
+        self.sleepable().poll(cookie)
+    }
+
+    /// Waits until the grace period of `cookie` is over. See [`Domain::wait`].
+    ///
+    /// # Panics
+    /// If the cookie is another domain's.
+    #[track_caller]
+    pub fn wait(&self, cookie: Cookie) {
+        self.sleepable().wait(cookie);
+    }
+
+    /// Calls `f` after a grace period, on the worker. See [`Domain::call`].
+    ///
+    /// # Errors
+    /// As [`Domain::call`].
+    pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        self.sleepable().call(f)
+    }
+
+    /// The same, without waiting for company. See [`Domain::call_hurried`].
+    ///
+    /// # Errors
+    /// As [`Domain::call`].
+    pub fn call_hurried<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        self.sleepable().call_hurried(f)
+    }
+
+    /// The same, without ever waiting. See [`Domain::try_call`].
+    ///
+    /// # Errors
+    /// At the limit.
+    pub fn try_call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        self.sleepable().try_call(f)
+    }
+
+    /// Drops `object` after a grace period. See [`Domain::retire`].
+    ///
+    /// At the limit it waits for 10 ms at most: see [above](Srcu#at-the-limit).
+    ///
+    /// # Errors
+    /// As [`Domain::retire`].
+    #[track_caller]
+    pub fn retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
+        self.sleepable().retire(object)
+    }
+
+    /// The same, for an owner of so many bytes. See [`Domain::retire_sized`].
+    ///
+    /// # Errors
+    /// As [`Domain::retire`].
+    #[track_caller]
+    pub fn retire_sized<P: Send + 'static>(
+        &self,
+        object: P,
+        bytes: usize,
+    ) -> Result<(), Refused<WithSize<P>>> {
+        self.sleepable().retire_sized(object, bytes)
+    }
+
+    /// The same, without ever waiting: may be called in a section of this domain. See [`Domain::try_retire`].
+    ///
+    /// # Errors
+    /// At the limit.
+    #[track_caller]
+    pub fn try_retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
+        self.sleepable().try_retire(object)
+    }
+
+    /// Waits until everything that was queued before has run. See [`Domain::barrier`].
+    ///
+    /// # Panics
+    /// In a callback.
+    #[track_caller]
+    pub fn barrier(&self) {
+        self.sleepable().barrier();
+    }
+
+    /// What deferral may take here. See [`Domain::tuning`].
+    pub fn tuning(&self) -> Tuning {
+        self.sleepable().tuning()
+    }
+
+    /// Sets what deferral may take here. See [`Domain::tune`].
+    pub fn tune(&self, tuning: Tuning) {
+        self.sleepable().tune(tuning);
+    }
+
+    /// Counts of what has happened here. [`Statistics::readers`] are the sections that are in progress.
+    pub fn statistics(&self) -> Statistics {
+        self.sleepable().statistics()
+    }
+
+    /// The domain, for [`Rcu::new_in`](crate::Rcu::new_in) and code that is generic over domains. It is the same
+    /// domain: its grace periods are waited for here as well.
+    pub fn domain(&self) -> Domain<Sleepable> {
+        Domain::clone(&self.sleepable())
+    }
+
+    /// Has guards that are taken from now on listed, with the place and the thread, or not any more.
+    ///
+    /// Reports of stalls name the oldest of them then ([`StallReport::oldest_guard`](crate::StallReport::oldest_guard)).
+    /// A section costs a lock and an entry in a table then, and must not be begun in a signal handler. Guards
+    /// that were taken before are not listed.
+    pub fn track_guards(&self, on: bool) {
+        self.banks().track(on);
+    }
+
+    /// Takes every section of this domain as ended: for a child process, in which the threads that were in them do not
+    /// exist.
+    ///
+    /// # Safety
+    /// No guard of this domain is alive in this process but such that were lost with their threads in a `fork`, and no
+    /// such guard is dropped.
+    pub unsafe fn forget_sections(&self) {
+        self.banks().forget_sections();
+        track::forget_all(self.banks());
+    }
+
+    #[inline(always)]
+    pub(crate) fn banks(&self) -> &Banks {
+        match self.banks_if_any() {
+            Some(banks) => banks,
+            None => self.make_banks(),
+        }
+    }
+
+    /// The banks, if anybody has used them.
+    #[inline(always)]
+    pub(crate) fn banks_if_any(&self) -> Option<&Banks> {
+        // Acquire: pairs with the exchange in `make_banks`.
+        let banks = NonNull::new(self.banks.load(Acquire));
+        // SAFETY: they stay as long as `self` [SR-2].
+        banks.map(|banks| unsafe { banks.as_ref() })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_banks(&self) -> &Banks {
+        let made = Banks::take().expect("quiescence: no memory for the first section of a domain");
+        let (empty, mine) = (ptr::null_mut(), made.as_ptr());
+        // AcqRel: whoever finds them finds them whole.
+        match self.banks.compare_exchange(empty, mine, AcqRel, Acquire) {
+            // SAFETY: they stay as long as `self` [SR-2].
+            Ok(_) => unsafe { &*mine },
+            Err(first) => {
+                // SAFETY: nobody has seen them.
+                unsafe { Banks::give_back(made) };
+                // SAFETY: they stay as long as `self` [SR-2].
+                unsafe { &*first }
+            }
+        }
+    }
+
+    /// The domain, which borrows our reference to its core.
+    fn sleepable(&self) -> ManuallyDrop<Domain<Sleepable>> {
+        let core = self.core_if_any().unwrap_or_else(|| self.make_core());
+        // SAFETY: ours, and not given away.
+        ManuallyDrop::new(Domain::of(Sleepable(unsafe { Arc::from_raw(core.as_ptr()) })))
+    }
+
+    fn core_if_any(&self) -> Option<NonNull<Core>> {
+        // Acquire: pairs with the exchange in `make_core`.
+        NonNull::new(self.banks_if_any()?.core.load(Acquire))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_core(&self) -> NonNull<Core> {
+        let banks = self.banks();
+        // The pointer that they were made with, which may end them; a reference to them may not.
+        // Acquire: as in `banks_if_any`.
+        let whole = NonNull::new(self.banks.load(Acquire)).expect("made above");
+        // SAFETY: ours to give if this core stays: then `drop` leaves them alone. Else it lets go of them.
+        let core = unsafe { Core::sleepable(self.name, *self.delay).with_banks(whole) };
+        let mine = Arc::into_raw(Arc::new(core)).cast_mut();
+        // AcqRel: whoever finds it finds it whole.
+        let first = match banks.core.compare_exchange(ptr::null_mut(), mine, AcqRel, Acquire) {
+            Ok(_) => mine,
+            Err(first) => {
+                // SAFETY: from `into_raw`, and nobody else has it.
+                let mut core = unsafe { Arc::from_raw(mine) };
+                Arc::get_mut(&mut core).expect("nobody else has it").let_banks_go();
+                first
+            }
+        };
+        NonNull::new(first).expect("a core, once there is one")
+    }
+}
+
+impl Default for Srcu {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Srcu {
+    fn drop(&mut self) {
+        let Some(banks) = NonNull::new(*self.banks.get_mut()) else { return };
+        match self.core_if_any() {
+            // SAFETY: our reference. The core gives the banks back.
+            Some(core) => drop(unsafe { Arc::from_raw(core.as_ptr()) }),
+            // SAFETY: guards borrow the domain, so there are none, and there is no core.
+            None => unsafe { Banks::give_back(banks) },
+        }
+    }
+}
+
+impl fmt::Debug for Srcu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sections = self.banks_if_any().map_or(0, Banks::sections);
+        let ended = |_| self.sleepable().core().sequence().ended();
+        let grace_periods = self.core_if_any().map_or(0, ended);
+        f.debug_struct("Srcu")
+            .field("name", &self.name)
+            .field("sections", &sections)
+            .field("grace_periods", &grace_periods)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The kind of the domain that an [`Srcu`] is: see [`Srcu::domain`].
+#[derive(Clone)]
+pub struct Sleepable(Arc<Core>);
+
+// SAFETY: clones of an `Arc` lead to the same place.
+unsafe impl AnyKind for Sleepable {
+    const STATIC: bool = false;
+
+    type Section<'k> = SrcuGuard<'k>;
+
+    #[inline]
+    fn enter(&self, place: &'static Location<'static>) -> SrcuGuard<'_> {
+        SrcuGuard::begin(self.0.banks(), place)
+    }
+
+    fn core(&self) -> &Core {
+        &self.0
+    }
+
+    fn handle(&self) -> Handle {
+        Handle::Shared(Arc::clone(&self.0))
+    }
+}
+
+impl fmt::Debug for Sleepable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Sleepable").field(&self.0.label()).finish()
+    }
+}
+
+/// A section of a sleepable domain; it ends when the guard is dropped, on whatever thread.
+///
+/// What [`Rcu::load`](crate::Rcu::load) hands out under it stays valid as long as the guard lives.
+#[must_use = "the section ends when the guard is dropped"]
+pub struct SrcuGuard<'s> {
+    banks: &'s Banks,
+    entry: Entry,
+}
+
+impl<'s> SrcuGuard<'s> {
+    #[inline(always)]
+    fn begin(banks: &'s Banks, place: &'static Location<'static>) -> Self {
+        Self { banks, entry: banks.enter(place) }
+    }
+}
+
+// SAFETY: its lock count is not matched by an unlock count until it is dropped, so no grace period that begins
+// meanwhile ends (`grace::two_bank`, [TB-2] and [TB-3]).
+unsafe impl Section<Sleepable> for SrcuGuard<'_> {
+    #[inline(always)]
+    fn core(&self) -> *const Core {
+        self.banks.core.load(Relaxed) // compared only
+    }
+}
+
+impl Drop for SrcuGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.banks.leave(&self.entry);
+    }
+}
+
+impl fmt::Debug for SrcuGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SrcuGuard").finish_non_exhaustive()
+    }
+}
+
+/// As [`SrcuGuard`], and keeps the domain alive. See [`Srcu::read_owned`].
+#[must_use = "the section ends when the guard is dropped"]
+pub struct SrcuOwnedGuard {
+    srcu: Arc<Srcu>,
+    entry: Entry,
+}
+
+// SAFETY: as for `SrcuGuard`.
+unsafe impl Section<Sleepable> for SrcuOwnedGuard {
+    #[inline(always)]
+    fn core(&self) -> *const Core {
+        self.srcu.banks().core.load(Relaxed) // compared only
+    }
+}
+
+impl Drop for SrcuOwnedGuard {
+    #[inline]
+    fn drop(&mut self) {
+        self.srcu.banks().leave(&self.entry);
+    }
+}
+
+impl fmt::Debug for SrcuOwnedGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SrcuOwnedGuard").field("srcu", &self.srcu).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the documentation of [`Srcu`] says a domain takes.
+    #[test]
+    fn domains_are_small() {
+        assert!(size_of::<Srcu>() <= 32);
+        assert!(size_of::<Banks>() <= 64);
+        assert!(size_of::<Core>() <= 2_048);
+    }
+}

@@ -1,0 +1,362 @@
+//! Counts of what has happened in a domain: where they are kept, and how they are shown.
+//!
+//! Counting costs less than what is counted: what happens under a lock is counted by a plain load and
+//! store, and a grace period that needs no heavy fence looks at the clock only if it has to wait.
+
+use std::fmt;
+// The standard library's, in loom's build too: counts order nothing, and loom need not explore them.
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use grace::Urgency;
+
+#[cfg(not(loom))]
+use crate::gp::core::Core;
+
+/// Counts of what has happened in a domain since it was made, as [`Domain::statistics`] found them.
+/// Each is exact; together they are not a snapshot of one moment.
+///
+/// [`Domain::statistics`]: crate::Domain::statistics
+///
+/// ```
+/// let before = quiescence::statistics();
+/// quiescence::synchronize();
+/// assert!(quiescence::statistics().grace_periods > before.grace_periods);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Grace periods that have ended.
+    pub grace_periods: u64,
+    /// Of these, the ones that somebody in a hurry wanted (or the next one), or that memory near its limit
+    /// made pressing.
+    pub grace_periods_expedited: u64,
+    /// How long grace periods took, in nanoseconds.
+    pub latency: Latency,
+    /// Heavy fences executed, for grace periods and before sleeping.
+    pub heavy_fences: u64,
+    /// Times that an updater went to sleep because of hold-outs.
+    pub sleeps: u64,
+    /// Processor time that the worker has spent on this domain's grace periods, in nanoseconds;
+    /// callbacks are not counted.
+    pub worker_ns: u64,
+    /// Processor time that the worker has spent on this domain's callbacks, in nanoseconds.
+    pub worker_callbacks_ns: u64,
+    /// Readers registered now.
+    pub readers: u64,
+    /// Threads that wait for a grace period now, or attend to one.
+    pub waiters: u64,
+    /// Callbacks queued (objects retired, closures given to `call`).
+    pub callbacks_queued: u64,
+    /// Callbacks that have run.
+    pub callbacks_run: u64,
+    /// Callbacks that panicked; they count as run.
+    pub callbacks_panicked: u64,
+    /// Bytes that wait now: of retired objects and closures.
+    pub bytes_waiting: u64,
+    /// Batches of callbacks that were closed: each waits for a grace period as one.
+    pub batches: u64,
+    /// Times that a thread came to the limit of what may wait, and waited.
+    pub limit_waits: u64,
+    /// Times that a thread came to the limit of what may wait, and did not wait: it got its object back, or
+    /// owes the wait until its section ends.
+    pub limit_refusals: u64,
+    /// Objects and closures that were admitted over the limit: in a sleepable domain after a wait in vain
+    /// ([`Srcu`](crate::Srcu) says why), in sections, where something that was refused is dropped, and where nothing
+    /// can be refused (a dropped [`Unlinked`](crate::Unlinked), [`raw`](crate::raw)).
+    pub limit_overruns: u64,
+    /// Reports of stalls that were due: one at each doubling of a grace period's age beyond the limit.
+    pub stalls: u64,
+    /// Times that the worker thread, the one of this process, has ended and been started anew; the same in all domains. It
+    /// survives panics of callbacks, drops, wakers and subscribers: more than 0 is a fault of this library.
+    pub worker_restarts: u64,
+}
+
+#[cfg(not(loom))]
+impl Statistics {
+    pub(crate) fn of(core: &Core) -> Self {
+        // What has run first: so it is never more than what was queued.
+        let callbacks = core.queues.counts().plus(core.lanes.counts());
+        let counters = &core.counters;
+        Self {
+            grace_periods: core.sequence().ended(),
+            // Relaxed: counts, and nothing is inferred from them.
+            grace_periods_expedited: counters.expedited.0.load(Relaxed),
+            latency: counters.latency.get(),
+            heavy_fences: core.fences.load(Relaxed),
+            sleeps: core.sleeps.load(Relaxed),
+            worker_ns: core.worker_ns.load(Relaxed),
+            worker_callbacks_ns: counters.worker_callbacks_ns.load(Relaxed),
+            readers: core.readers() as u64,
+            waiters: core.waiters() as u64,
+            callbacks_queued: callbacks.queued,
+            callbacks_run: callbacks.run,
+            callbacks_panicked: core.queues.panicked.load(Relaxed),
+            bytes_waiting: callbacks.bytes_waiting,
+            batches: counters.batches.load(Relaxed),
+            limit_waits: counters.limit_waits.load(Relaxed),
+            limit_refusals: counters.limit_refusals.load(Relaxed),
+            limit_overruns: counters.limit_overruns.load(Relaxed),
+            stalls: counters.stalls.load(Relaxed),
+            worker_restarts: crate::reclaim::worker::restarts(),
+        }
+    }
+
+    /// Callbacks that wait: for their grace period, or to be run. Those that are being run, up to a batch at a
+    /// time, are in it until they have been; their room is given back before, so it may be more than
+    /// [`Tuning::objects_max`](crate::Tuning::objects_max) for a moment.
+    pub const fn callbacks_waiting(&self) -> u64 {
+        self.callbacks_queued.saturating_sub(self.callbacks_run)
+    }
+}
+
+/// Powers of two that latencies are told apart by.
+const BUCKETS: usize = 48;
+
+/// How long grace periods took, by powers of two: a histogram.
+///
+/// A grace period's latency is the time from when it begins (before its heavy fence; a wait for the tick
+/// before that is not counted) to its end. **Not in it are grace periods that found no other reader registered,
+/// or QSBR readers only and none of them to wait for**: they take less time than looking at the clock twice
+/// would. Where all readers are QSBR, the latency counts from the first look that finds somebody to wait for.
+///
+/// ```
+/// let domain = quiescence::Domain::new();
+/// let (entered, leave) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| {
+///         let _reader = domain.reader(); // somebody is registered
+///         entered.wait();
+///         leave.wait();
+///     });
+///     entered.wait();
+///     domain.synchronize();
+///     leave.wait();
+/// });
+/// let latency = domain.statistics().latency;
+/// assert_eq!(latency.count(), 1);
+/// let median = latency.quantile(0.5).unwrap();
+/// println!("from {} to less than {} ns", median.start, median.end);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Latency {
+    counts: [u64; BUCKETS],
+}
+
+impl Latency {
+    /// How many grace periods are in it.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// The buckets in which something is, shortest first: a range in nanoseconds, and how many grace
+    /// periods took that long. The last bucket, from 2^46 ns (19 hours) on, has no end but `u64::MAX`.
+    pub fn buckets(&self) -> impl Iterator<Item = (std::ops::Range<u64>, u64)> + '_ {
+        let filled = self.counts.iter().enumerate().filter(|(_, count)| **count != 0);
+        filled.map(|(index, count)| (range_ns(index), *count))
+    }
+
+    /// The bucket, in nanoseconds, that the quantile `share` (taken as 0 to 1) falls into: `quantile(0.99)` gives
+    /// bounds of the latency that 99 of 100 grace periods did not exceed. `None` if there were none.
+    pub fn quantile(&self, share: f64) -> Option<std::ops::Range<u64>> {
+        let count = self.count();
+        let rank = ((share.clamp(0.0, 1.0) * count as f64).ceil() as u64).clamp(1, count.max(1));
+        let mut seen = 0u64;
+        self.buckets().find_map(|(range, count)| {
+            seen = seen.saturating_add(count);
+            (seen >= rank).then_some(range)
+        })
+    }
+
+    /// What has been added since `earlier`, a look at the same domain.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut counts = self.counts;
+        counts
+            .iter_mut()
+            .zip(&earlier.counts)
+            .for_each(|(new, old)| *new = new.saturating_sub(*old));
+        Self { counts }
+    }
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self { counts: [0; BUCKETS] }
+    }
+}
+
+impl fmt::Debug for Latency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.buckets()).finish()
+    }
+}
+
+/// The bucket of a latency: 0 for 0 ns, and then one for each power of two.
+fn bucket(ns: u64) -> usize {
+    ((u64::BITS - ns.leading_zeros()) as usize).min(BUCKETS - 1)
+}
+
+/// What falls into a bucket.
+fn range_ns(bucket: usize) -> std::ops::Range<u64> {
+    let start = if bucket == 0 { 0 } else { 1 << (bucket - 1) };
+    start..if bucket == BUCKETS - 1 { u64::MAX } else { 1 << bucket }
+}
+
+/// Where a domain's counts are kept, but for those that are kept where they are used.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    pub(crate) expedited: Count,
+    pub(crate) latency: Buckets,
+    pub(crate) batches: AtomicU64,
+    pub(crate) limit_waits: AtomicU64,
+    pub(crate) limit_refusals: AtomicU64,
+    pub(crate) limit_overruns: AtomicU64,
+    pub(crate) stalls: AtomicU64,
+    pub(crate) worker_callbacks_ns: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) const fn new() -> Self {
+        Self {
+            expedited: Count(AtomicU64::new(0)),
+            latency: Buckets([const { Count(AtomicU64::new(0)) }; BUCKETS]),
+            batches: AtomicU64::new(0),
+            limit_waits: AtomicU64::new(0),
+            limit_refusals: AtomicU64::new(0),
+            limit_overruns: AtomicU64::new(0),
+            stalls: AtomicU64::new(0),
+            worker_callbacks_ns: AtomicU64::new(0),
+        }
+    }
+}
+
+/// What the queues know of the callbacks of a domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Callbacks {
+    /// Ever queued.
+    pub(crate) queued: u64,
+    /// Ever run; never more than `queued`, if they are counted first.
+    pub(crate) run: u64,
+    /// What waits now.
+    pub(crate) bytes_waiting: u64,
+}
+
+#[cfg(not(loom))]
+impl Callbacks {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            queued: self.queued + other.queued,
+            run: self.run + other.run,
+            bytes_waiting: self.bytes_waiting + other.bytes_waiting,
+        }
+    }
+}
+
+/// A count that threads add to one at a time, and others look at.
+#[derive(Debug)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    /// Adds. The caller holds the lock that all who add hold: no locked instruction is needed.
+    pub(crate) fn add_alone(&self, count: u64) {
+        // Relaxed: a statistic.
+        self.0.store(self.0.load(Relaxed).wrapping_add(count), Relaxed);
+    }
+}
+
+/// A [`Latency`] that threads add to one at a time.
+#[derive(Debug)]
+pub(crate) struct Buckets([Count; BUCKETS]);
+
+impl Buckets {
+    /// Adds a latency. See [`Count::add_alone`].
+    pub(crate) fn record_alone(&self, ns: u64) {
+        self.0[bucket(ns)].add_alone(1);
+    }
+
+    #[cfg(not(loom))]
+    fn get(&self) -> Latency {
+        Latency { counts: std::array::from_fn(|index| self.0[index].0.load(Relaxed)) }
+    }
+}
+
+/// The grace period in progress, as far as its time goes. Under the machine's lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Current {
+    /// Since when it is timed.
+    began_ns: Option<u64>,
+    /// When it had to wait for the first time: whoever holds it up was in a section then.
+    pub(crate) waits_since_ns: Option<u64>,
+    /// Whether somebody in a hurry has wanted it so far.
+    pub(crate) expedited: bool,
+}
+
+impl Current {
+    /// No grace period.
+    pub(crate) const NONE: Self = Self { began_ns: None, waits_since_ns: None, expedited: false };
+
+    /// A grace period that begins now, and is timed from now on or from when it has to wait.
+    pub(crate) fn beginning(urgency: Urgency, is_timed: bool) -> Self {
+        let expedited = urgency == Urgency::Expedited;
+        Self { began_ns: is_timed.then(now_ns), waits_since_ns: None, expedited }
+    }
+
+    /// Hold-outs were found.
+    pub(crate) fn must_wait(&mut self, urgency: Urgency) {
+        self.expedited |= urgency == Urgency::Expedited;
+        if self.waits_since_ns.is_none() {
+            self.waits_since_ns = Some(now_ns());
+            self.began_ns = self.began_ns.or(self.waits_since_ns);
+        }
+    }
+
+    /// How long it has taken, if it is timed.
+    pub(crate) fn latency_ns(&self) -> Option<u64> {
+        self.began_ns.map(|began_ns| now_ns().saturating_sub(began_ns))
+    }
+}
+
+/// The time. Loom has none.
+fn now_ns() -> u64 {
+    #[cfg(not(loom))]
+    return crate::os::clock::monotonic_ns();
+    #[cfg(loom)]
+    0
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_latency_is_in_the_bucket_that_says_so() {
+        let powers = (0..64).map(|power| 1u64 << power);
+        let around = powers.flat_map(|power| [power - 1, power, power + 1]);
+        for ns in around.chain([0, u64::MAX - 1]) {
+            let range = range_ns(bucket(ns));
+            assert!(range.contains(&ns), "{ns} in {range:?}");
+        }
+        assert_eq!((0..BUCKETS).map(range_ns).filter(|range| range.is_empty()).count(), 0);
+    }
+
+    #[test]
+    fn quantiles_are_bounds_of_the_rank() {
+        let buckets = Counters::new().latency;
+        assert_eq!(buckets.get().quantile(0.5), None);
+        (0..98).for_each(|_| buckets.record_alone(1_000));
+        let earlier = buckets.get();
+        buckets.record_alone(5_000);
+        buckets.record_alone(3_000_000);
+        let latency = buckets.get();
+        assert_eq!(latency.count(), 100);
+        assert_eq!(latency.quantile(0.0), Some(512..1_024));
+        assert_eq!(latency.quantile(0.98), Some(512..1_024));
+        assert_eq!(latency.quantile(0.99), Some(4_096..8_192));
+        assert_eq!(latency.quantile(1.0), Some(2_097_152..4_194_304));
+        assert_eq!(latency.quantile(f64::NAN), Some(512..1_024));
+        let since = latency.since(&earlier);
+        assert_eq!(since.buckets().map(|(_, count)| count).collect::<Vec<_>>(), [1, 1]);
+        assert_eq!(earlier.since(&latency).count(), 0);
+    }
+}

@@ -1,0 +1,343 @@
+//! Tables with one entry for each domain: found, added and removed in constant time, however many domains there are.
+//!
+//! A thread has one of what it keeps in each domain ([`crate::reclaim::local`]), the worker one of the domains with something
+//! to do, `os::fork` one of all that live. A program may have a domain for each of its objects, so none of them is
+//! searched or copied as a whole for the sake of one domain.
+//!
+//! The entries stand densely in a list, in no order. Above them is an index: a hash table with open addressing and
+//! linear probing, whose slots are places in the list. Up to [`SMALL`] entries it is left out: to compare them all is
+//! faster, and a thread in one or two domains, as most are, pays for no index.
+//!
+//! **Invariant [BD-1]: from each entry's home slot on, up to the slot that has its place, no slot is empty.** An
+//! insertion takes the first empty slot; a removal moves the entries behind it up ([`ByDomain::close_gap`]).
+//!
+//! The key is the address of the domain's core. Whoever keeps an entry beyond the end of its domain keeps a weak
+//! handle in it, so that no other domain gets the address.
+
+use crate::gp::core::Core;
+
+/// Entries that are searched without an index.
+const SMALL: usize = 8;
+
+/// An empty slot of the index.
+const EMPTY: u32 = u32::MAX;
+
+/// Something that is kept for one domain.
+pub(crate) trait OfDomain {
+    /// The address of that domain's core; always the same.
+    fn domain(&self) -> *const Core;
+}
+
+/// A table of at most one entry for each domain.
+#[derive(Debug)]
+pub(crate) struct ByDomain<T> {
+    entries: Vec<T>,
+    /// Places in `entries`, or [`EMPTY`]: none while there are few entries, else a power of two of them, at most
+    /// half of them in use.
+    index: Vec<u32>,
+}
+
+impl<T> Default for ByDomain<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> ByDomain<T> {
+    pub(crate) const fn new() -> Self {
+        Self { entries: Vec::new(), index: Vec::new() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.entries.iter()
+    }
+
+    /// All entries. None is to become another domain's.
+    pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.entries.iter_mut()
+    }
+}
+
+impl<T: OfDomain> ByDomain<T> {
+    pub(crate) fn get(&self, domain: *const Core) -> Option<&T> {
+        self.place(domain).map(|place| &self.entries[place])
+    }
+
+    /// The entry, which is not to become another domain's.
+    pub(crate) fn get_mut(&mut self, domain: *const Core) -> Option<&mut T> {
+        self.place(domain).map(|place| &mut self.entries[place])
+    }
+
+    /// The entry at a place that [`place`](Self::place) or [`insert`](Self::insert) has just named.
+    pub(crate) fn at_mut(&mut self, place: usize) -> &mut T {
+        &mut self.entries[place]
+    }
+
+    /// Adds an entry for a domain that has none. Returns its place.
+    pub(crate) fn insert(&mut self, entry: T) -> usize {
+        debug_assert!(self.place(entry.domain()).is_none());
+        let place = self.entries.len();
+        self.entries.push(entry);
+        if 2 * self.entries.len() > self.index.len() && self.entries.len() > SMALL {
+            self.rebuild();
+        } else if !self.index.is_empty() {
+            self.enter(place);
+        }
+        place
+    }
+
+    /// Takes an entry out; the last one takes its place.
+    pub(crate) fn remove(&mut self, domain: *const Core) -> Option<T> {
+        let place = self.place(domain)?;
+        let last = self.entries.len() - 1;
+        if !self.index.is_empty() {
+            self.close_gap(self.slot_of(place));
+            if place != last {
+                let slot = self.slot_of(last);
+                self.index[slot] = to_slot(place);
+            }
+        }
+        let removed = self.entries.swap_remove(place);
+        // Memory goes back by halves, so that a removal costs a constant number of steps on average.
+        if 8 * self.entries.len() < self.index.len() {
+            self.shrink();
+        }
+        Some(removed)
+    }
+
+    /// Takes out what `keep` says no to. Goes through the whole table.
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
+        let before = self.entries.len();
+        self.entries.retain(keep);
+        if self.entries.len() != before {
+            self.shrink();
+        }
+    }
+
+    /// Takes out everything.
+    pub(crate) fn take_all(&mut self) -> Vec<T> {
+        self.index = Vec::new();
+        std::mem::take(&mut self.entries)
+    }
+
+    /// Gives back memory that is not needed any more, and makes the index anew.
+    fn shrink(&mut self) {
+        self.entries.shrink_to(2 * self.entries.len());
+        self.rebuild();
+    }
+
+    /// Makes the index anew, as large as is wanted.
+    fn rebuild(&mut self) {
+        let len = self.entries.len();
+        let slots = if len > SMALL { (3 * len).next_power_of_two() } else { 0 };
+        self.index = vec![EMPTY; slots];
+        if slots != 0 {
+            (0..len).for_each(|place| self.enter(place));
+        }
+    }
+
+    /// Notes the place of an entry in the first empty slot from its home on [BD-1].
+    fn enter(&mut self, place: usize) {
+        let slot = self.probe(self.home(self.entries[place].domain()), |slot| slot == EMPTY);
+        self.index[slot] = to_slot(place);
+    }
+
+    /// Empties a slot, and moves up those behind it that would not be found any more [BD-1].
+    fn close_gap(&mut self, mut gap: usize) {
+        let mask = self.index.len() - 1;
+        let mut slot = gap;
+        loop {
+            slot = (slot + 1) & mask;
+            let place = self.index[slot];
+            if place == EMPTY {
+                break;
+            }
+            let home = self.home(self.entries[place as usize].domain());
+            // It may stay if its home lies behind the gap: then nobody who looks for it comes by the gap.
+            if slot.wrapping_sub(home) & mask >= slot.wrapping_sub(gap) & mask {
+                self.index[gap] = place;
+                gap = slot;
+            }
+        }
+        self.index[gap] = EMPTY;
+    }
+
+    /// Where the domain's entry stands, until an entry is removed.
+    pub(crate) fn place(&self, domain: *const Core) -> Option<usize> {
+        if self.index.is_empty() {
+            return self.entries.iter().position(|entry| std::ptr::eq(entry.domain(), domain));
+        }
+        let is_it = |place: u32| std::ptr::eq(self.entries[place as usize].domain(), domain);
+        let slot = self.probe(self.home(domain), |place| place == EMPTY || is_it(place));
+        let place = self.index[slot];
+        (place != EMPTY).then_some(place as usize)
+    }
+
+    /// The slot that has the place of an entry.
+    fn slot_of(&self, place: usize) -> usize {
+        let home = self.home(self.entries[place].domain());
+        self.probe(home, |slot| slot == to_slot(place))
+    }
+
+    /// The first slot from `home` on whose content is wanted. There is one: half of them are empty.
+    fn probe(&self, home: usize, is_wanted: impl Fn(u32) -> bool) -> usize {
+        let mask = self.index.len() - 1;
+        let mut slot = home;
+        while !is_wanted(self.index[slot]) {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    /// Where a domain is looked for first.
+    fn home(&self, domain: *const Core) -> usize {
+        // The golden ratio spreads neighbours (Knuth, 6.4); its topmost bits are the best ones.
+        let spread = (domain.addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (spread >> (64 - self.index.len().ilog2())) as usize
+    }
+
+    /// How many entries are compared until a domain's is found, or is known not to be there.
+    #[cfg(test)]
+    pub(crate) fn steps_to(&self, domain: *const Core) -> usize {
+        if self.index.is_empty() {
+            return self.place(domain).unwrap_or(self.entries.len());
+        }
+        let steps = std::cell::Cell::new(0);
+        self.probe(self.home(domain), |place| {
+            steps.set(steps.get() + 1);
+            place == EMPTY || std::ptr::eq(self.entries[place as usize].domain(), domain)
+        });
+        steps.get()
+    }
+
+    /// Bytes that it has from the allocator.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<T>() + self.index.capacity() * size_of::<u32>()
+    }
+}
+
+/// A place in the list, as the index has it.
+fn to_slot(place: usize) -> u32 {
+    // 2^32 domains take more memory than a process has.
+    debug_assert!(place < EMPTY as usize);
+    place as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    struct Entry(usize, u64);
+
+    impl OfDomain for Entry {
+        fn domain(&self) -> *const Core {
+            std::ptr::without_provenance(self.0)
+        }
+    }
+
+    /// What stands for the domain number `n`, as an allocator might place it.
+    fn address(n: usize) -> *const Core {
+        std::ptr::without_provenance(0x5555_0000_0080 + n * 2_176)
+    }
+
+    fn filled(domains: usize) -> ByDomain<Entry> {
+        let mut table = ByDomain::new();
+        for n in 0..domains {
+            table.insert(Entry(address(n).addr(), n as u64));
+        }
+        table
+    }
+
+    /// The same operations on a map of std's: insertions, removals and look-ups in a random order, with a table that
+    /// grows and shrinks. Addresses are few, so that runs in the index meet, and wrap around its end.
+    #[test]
+    fn it_does_what_a_map_does() {
+        let mut random = 1_u64;
+        let mut next = |below: usize| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as usize % below
+        };
+        for most in [4, 9, 40, 700] {
+            let mut table = ByDomain::new();
+            let mut map = BTreeMap::new();
+            for step in 0..if cfg!(miri) { 300 } else { 20_000_u64 } {
+                let domain = address(next(most));
+                // Mostly growing, then mostly shrinking.
+                if next(10) < if step / 2_000 % 2 == 0 { 6 } else { 3 } {
+                    map.entry(domain.addr()).or_insert_with(|| {
+                        table.insert(Entry(domain.addr(), step));
+                        step
+                    });
+                } else {
+                    let removed = table.remove(domain).map(|entry| entry.1);
+                    assert_eq!(removed, map.remove(&domain.addr()));
+                }
+                if step % 64 == 0 {
+                    table.retain(|entry| entry.0 % 13 != 0);
+                    map.retain(|address, _| address % 13 != 0);
+                }
+                assert_eq!(table.len(), map.len());
+                assert_eq!(table.is_empty(), map.is_empty());
+                let probe = address(next(most));
+                assert_eq!(table.get(probe).map(|entry| entry.1), map.get(&probe.addr()).copied());
+            }
+            for (address, value) in &map {
+                let domain = std::ptr::without_provenance(*address);
+                assert_eq!(table.get_mut(domain).map(|entry| entry.1), Some(*value));
+            }
+            assert_eq!(table.iter().count(), map.len());
+            assert_eq!(table.take_all().len(), map.len());
+            assert!(table.get(address(0)).is_none() && table.bytes() == 0);
+        }
+    }
+
+    /// However many there are, a look-up compares a few entries: of those that are there, and of those that are not.
+    #[test]
+    #[cfg_attr(miri, ignore = "tens of thousands of entries")]
+    fn a_look_up_among_twenty_thousand_takes_a_few_steps() {
+        let table = filled(20_000);
+        let steps = |range: std::ops::Range<usize>| -> (usize, usize) {
+            let all = range.map(|n| table.steps_to(address(n)));
+            all.fold((0, 0), |(sum, max), one| (sum + one, max.max(one)))
+        };
+        let (sum, max) = steps(0..20_000);
+        assert!(sum < 2 * 20_000 && max <= 32, "found: {sum} in all, {max} at most");
+        let (sum, max) = steps(20_000..40_000);
+        assert!(sum < 3 * 20_000 && max <= 64, "not there: {sum} in all, {max} at most");
+    }
+
+    /// One entry is removed without a walk: the entries that are touched are those in its run of the index. Memory
+    /// comes back as the table empties, and what is left is still found.
+    #[test]
+    #[cfg_attr(miri, ignore = "tens of thousands of entries")]
+    fn memory_goes_back_as_entries_do() {
+        let mut table = filled(20_000);
+        let most = table.bytes();
+        assert!(most <= 20_000 * 2 * size_of::<Entry>() + 16 * 20_000, "{most}");
+        for n in (0..20_000).rev().filter(|n| n % 100 != 0) {
+            assert!(table.remove(address(n)).is_some());
+        }
+        assert_eq!(table.len(), 200);
+        assert!(table.bytes() <= most / 40, "{} of {most}", table.bytes());
+        (0..20_000).for_each(|n| assert_eq!(table.get(address(n)).is_some(), n % 100 == 0));
+        (0..20_000).for_each(|n| assert_eq!(table.remove(address(n)).is_some(), n % 100 == 0));
+        assert!(
+            table.is_empty() && table.bytes() <= 2 * SMALL * size_of::<Entry>(),
+            "{}",
+            table.bytes()
+        );
+    }
+}

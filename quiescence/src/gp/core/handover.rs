@@ -1,0 +1,475 @@
+//! The hand-over: a waiter takes the place of a driver that makes no progress.
+//!
+//! A driver that loses its CPU between two steps (a `SCHED_IDLE` thread beside busy ones, a thread that a
+//! debugger or a signal handler stops) would hold up every other updater. What the next driver needs is in the
+//! machine, under its lock: so a waiter that has seen no progress for its [`Patience`] begins a new *term* and carries
+//! out the pending action itself. The fence and the scan may be done twice; a wait is over when somebody says so.
+//!
+//! **Invariant [HO-1]: only the driver of the current term changes the machine, the registry's list of holdouts,
+//! their marks and the word it sleeps on.** Terms are numbered. A term begins under the machine's lock; where it ends
+//! another one's, under the registry's as well. A driver compares its number with the current one each time it
+//! takes one of the two locks, before it changes anything. A superseded driver that finds another number there throws its
+//! result away, and is a waiter from then on.
+//!
+//! **Invariant [HO-2]: where a term begins no mark stands.** Whoever takes over takes the marks of the superseded driver
+//! away, and ends its sleep. A reader that has taken its mark away and has not counted it down yet is still in
+//! `wake`, which the next sleep adds to. So `wake` is at any time the number of marks that stand or are still to
+//! be counted down.
+//!
+//! # When a driver counts as stalled
+//!
+//! A waiter sleeps on `turn`, for 50 us the first of them, for twice as long each further one, so that few of many wake
+//! up. It doubles its patience each time until a grace period ends: a driver that stalls after a long wait for readers
+//! delays the others by as much again at most, and a grace period that takes a second costs a waiter fifteen looks.
+//! A driver that naps for a known time is given that time. A driver that sleeps until the last holdout wakes it is
+//! stalled when it has been woken and does not come: so the waiter sleeps on the same word, and which of
+//! the two comes first carries on. (Readers compiled against liburcu wake one sleeper only. There the waiter looks at the
+//! word when its patience has run out.)
+//!
+//! # What remains
+//!
+//! A driver that loses its CPU while it holds the machine's lock or the registry's holds up everybody until it runs
+//! again. The locks are held for some ten nanoseconds a step, and for a scan. A futex with priority inheritance
+//! would not help: the kernel does not lend the weight of one ordinary thread to another. Raising the driver's own
+//! scheduling class takes privileges (`RLIMIT_NICE`).
+
+use std::time::Duration;
+
+use super::{Core, Driver, Me, State, Until};
+use crate::chaos::{self, Mutant};
+use crate::gp::core::foreign;
+use crate::gp::registry::Registry;
+use crate::os::futex;
+use crate::os::sync::{self, MutexGuard};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+/// How long the first waiter sees no progress before it takes over: more than a grace period without holdouts takes,
+/// and no more than the kernel's timers are late by default.
+#[cfg(not(loom))]
+const PATIENCE: Duration = Duration::from_micros(50);
+
+/// How many waiters differ in their patience: the others are as patient as the last of them.
+#[cfg(not(loom))]
+const RANKS: u32 = 7;
+
+/// The longest patience is 0.8 s.
+#[cfg(not(loom))]
+const DOUBLINGS: u32 = 14;
+
+/// By how much more patience a waiter has that sleeps on the driver's own word: it looks whether a reader that has left
+/// its section has stalled before it counted down.
+#[cfg(not(loom))]
+const BESIDE: u32 = 32;
+
+/// What the driver does without the machine's lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Away {
+    /// How long it takes at least.
+    pub(super) least: Duration,
+    /// Whether it then sleeps until readers leave.
+    sleeps: bool,
+}
+
+impl Away {
+    /// It fences, scans, or has the CPU to itself.
+    pub(super) const WORKS: Self = Self { least: Duration::ZERO, sleeps: false };
+
+    /// It naps for so long.
+    pub(super) const fn naps(least: Duration) -> Self {
+        Self { least, sleeps: false }
+    }
+
+    /// It sleeps until readers leave, after a nap.
+    pub(super) const fn sleeps(nap: Duration) -> Self {
+        Self { least: nap, sleeps: true }
+    }
+}
+
+/// How far the current driver has come. Under the machine's lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Progress {
+    term: u64,
+    steps: u64,
+}
+
+/// What is known of the current driver, under the machine's lock.
+#[derive(Debug)]
+pub(super) struct Conduct {
+    pub(super) away: Away,
+    /// Steps that drivers have reported.
+    pub(super) steps: u64,
+    /// Superseded drivers that have not come back.
+    pub(super) superseded: u32,
+    /// What callers of `advance` have seen that found a driver at work.
+    #[cfg(not(loom))]
+    passing: Passing,
+}
+
+/// What callers that do not wait have seen of a driver at work.
+#[cfg(not(loom))]
+#[derive(Clone, Copy, Debug)]
+struct Passing {
+    progress: Progress,
+    /// Since when, as `clock::monotonic_ns`.
+    since_ns: u64,
+    /// How many of them have taken over in this grace period, up to [`DOUBLINGS`].
+    doublings: u32,
+    /// Grace periods that had ended then.
+    ended: u64,
+}
+
+impl Conduct {
+    pub(super) const NEW: Self = Self {
+        away: Away::WORKS,
+        steps: 0,
+        superseded: 0,
+        #[cfg(not(loom))]
+        passing: Passing {
+            progress: Progress { term: 0, steps: 0 },
+            since_ns: 0,
+            doublings: 0,
+            ended: 0,
+        },
+    };
+}
+
+/// How long a waiter looks on.
+#[derive(Debug)]
+pub(super) struct Patience {
+    /// What it saw last; `None` at first.
+    seen: Option<Progress>,
+    #[cfg(not(loom))]
+    ended: u64,
+    #[cfg(not(loom))]
+    doublings: u32,
+    /// For how long it has seen nothing else.
+    #[cfg(not(loom))]
+    waited: Duration,
+    /// Loom has no clock: how many times it takes over wherever it finds a driver at work.
+    #[cfg(loom)]
+    pub(super) take_overs: u32,
+}
+
+impl Patience {
+    pub(super) const NEW: Self = Self {
+        seen: None,
+        #[cfg(not(loom))]
+        ended: 0,
+        #[cfg(not(loom))]
+        doublings: 0,
+        #[cfg(not(loom))]
+        waited: Duration::ZERO,
+        #[cfg(loom)]
+        take_overs: 0,
+    };
+
+    /// None, until it has taken over so many times.
+    #[cfg(loom)]
+    pub(super) const fn none(take_overs: u32) -> Self {
+        Self { take_overs, ..Self::NEW }
+    }
+
+    /// How long it is still to sleep before it looks at the driver, which is `away`.
+    #[cfg(not(loom))]
+    pub(super) fn left(&mut self, core: &Core, state: &State) -> Duration {
+        let (progress, ended) = (core.progress(state), state.protocol.sequence().ended());
+        if self.seen.is_none() || self.ended != ended {
+            self.doublings = RANKS.min(u32::try_from(state.sleepers).unwrap_or(RANKS));
+            self.ended = ended;
+        }
+        if self.seen != Some(progress) {
+            self.seen = Some(progress);
+            self.waited = Duration::ZERO;
+        }
+        self.longest(state).saturating_sub(self.waited)
+    }
+
+    #[cfg(not(loom))]
+    fn longest(&self, state: &State) -> Duration {
+        state.conduct.away.least.saturating_add(PATIENCE * (1 << self.doublings))
+    }
+
+    /// It has slept for so long, and nobody has notified it. Returns whether its patience has run out.
+    #[cfg(not(loom))]
+    pub(super) fn slept(&mut self, core: &Core, state: &State, time: Duration) -> bool {
+        self.waited = self.waited.saturating_add(time);
+        if self.waited < self.longest(state) {
+            return false;
+        }
+        self.waited = Duration::ZERO;
+        self.doublings = DOUBLINGS.min(self.doublings + 1);
+        state.driven && self.seen == Some(core.progress(state))
+    }
+
+    /// For how long it sleeps on the driver's own word.
+    fn beside(&self) -> Option<Duration> {
+        #[cfg(not(loom))]
+        return Some(PATIENCE * (BESIDE << self.doublings));
+        #[cfg(loom)]
+        None
+    }
+}
+
+/// What a waiter finds when it looks at a driver without progress.
+enum Found {
+    /// It is where it should be, or somebody holds the registry's lock.
+    Fine,
+    /// It sleeps on `wake`, which is this.
+    Asleep(u32),
+    Stalled,
+}
+
+impl Core {
+    pub(super) fn progress(&self, state: &State) -> Progress {
+        // Relaxed: written under the machine's lock, which the caller holds.
+        Progress { term: self.term.load(Relaxed), steps: state.conduct.steps }
+    }
+
+    // ---- the driver's side --------------------------------------------------------------------
+
+    /// A driver where there is none. Under the machine's lock.
+    pub(super) fn begin_term(&self, until: Until, me: Me) -> Driver {
+        Driver { term: self.next_term(), took_over: false, until, me }
+    }
+
+    /// Relaxed: terms begin under the machine's lock, and are compared under that or the registry's [HO-1].
+    fn next_term(&self) -> u64 {
+        let term = self.term.load(Relaxed).wrapping_add(1);
+        self.term.store(term, Relaxed);
+        term
+    }
+
+    /// In a child process: whoever was the driver has another one's result, if it is the forking thread that a handler
+    /// interrupted.
+    #[cfg(not(loom))]
+    pub(super) fn end_term(&self, state: &mut State) {
+        self.next_term();
+        state.conduct.superseded = 0;
+    }
+
+    /// Whether another driver has taken its place. Under the machine's lock or the registry's.
+    pub(super) fn is_superseded(&self, driver: &Driver) -> bool {
+        self.term.load(Relaxed) != driver.term // see `next_term`
+    }
+
+    /// Does something that takes time without the machine's lock. The mark `driven` keeps others from driving meanwhile,
+    /// as long as they believe in its progress; their requests come through. `Err` if one has taken over: there is
+    /// nothing left to do.
+    pub(super) fn away<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        driver: &Driver,
+        away: Away,
+        f: impl FnOnce(),
+    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
+        state.conduct.away = away;
+        self.still_drives(self.unlocked(state, f), driver)
+    }
+
+    /// `Err` if another driver has taken its place.
+    pub(super) fn still_drives<'a>(
+        &self,
+        mut state: MutexGuard<'a, State>,
+        driver: &Driver,
+    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
+        if self.is_superseded(driver) && !chaos::mutant(Mutant::SupersededReports) {
+            return Err(state);
+        }
+        state.conduct.steps = state.conduct.steps.wrapping_add(1);
+        Ok(state)
+    }
+
+    /// The registry, for a driver that is to change what belongs to grace periods in it; `None` if another one has taken
+    /// its place [HO-1].
+    pub(super) fn registry_as(&self, driver: &Driver) -> Option<MutexGuard<'_, Registry>> {
+        let registry = sync::lock(&self.registry);
+        let may = !self.is_superseded(driver) || chaos::mutant(Mutant::SupersededMarks);
+        may.then_some(registry)
+    }
+
+    // ---- the waiter's side --------------------------------------------------------------------
+
+    /// A driver in the place of one that has made no progress for as long as the caller has patience; `None` if that is
+    /// no reason, after a sleep beside it perhaps.
+    pub(super) fn take_over_stalled<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        patience: &Patience,
+        (until, me): (Until, Me),
+    ) -> (MutexGuard<'a, State>, Option<Driver>) {
+        let progress = self.progress(&state);
+        loop {
+            match self.look_at_driver(&state) {
+                Found::Fine => return (state, None),
+                Found::Stalled => break,
+                Found::Asleep(left) => {
+                    state.sleepers += 1;
+                    let longest = patience.beside();
+                    let mut late = false;
+                    state = self.unlocked(state, || {
+                        late = futex::wait(&self.wake.0, left, longest);
+                    });
+                    state.sleepers = state.sleepers.saturating_sub(1); // a fork forgets sleepers
+                    if !state.driven || progress != self.progress(&state) {
+                        return (state, None);
+                    }
+                    if late {
+                        break;
+                    }
+                }
+            }
+        }
+        let driver = self.take_over(&mut state, until, me);
+        (state, driver)
+    }
+
+    /// Looks what a driver is at that has not come back.
+    fn look_at_driver(&self, state: &State) -> Found {
+        // Where a wake-up is lost on purpose, the hand-over would make up for it, and hide that.
+        let without = [Mutant::NoTakeOver, Mutant::NoSecondLook, Mutant::LostMark];
+        if without.into_iter().any(chaos::mutant) {
+            return Found::Fine;
+        }
+        if !state.conduct.away.sleeps {
+            return Found::Stalled;
+        }
+        match sync::try_lock(&self.registry) {
+            None => return Found::Fine,
+            Some(registry) if !registry.is_marked() => return Found::Stalled,
+            Some(_) => {}
+        }
+        match self.foreign_words() {
+            // Relaxed: who takes over looks at the readers' own words.
+            Some(words) if words.futex.load(Relaxed) == foreign::ASLEEP => Found::Fine,
+            Some(_) => Found::Stalled,
+            // Acquire: as the driver's own load [GP-7].
+            None => match self.wake.0.load(Acquire) {
+                0 => Found::Stalled,
+                left => Found::Asleep(left),
+            },
+        }
+    }
+
+    /// Ends the term of the driver at work, and its sleep. `None` if somebody holds the registry's lock: the driver
+    /// itself, perhaps, and then nothing is gained.
+    fn take_over(&self, state: &mut State, until: Until, me: Me) -> Option<Driver> {
+        let registry = sync::try_lock(&self.registry)?;
+        let driver = Driver { term: self.next_term(), took_over: true, until, me };
+        if state.conduct.away.sleeps && !chaos::mutant(Mutant::MarksLeft) {
+            self.withdraw_marks(registry); // [HO-2]
+        }
+        state.conduct.superseded = state.conduct.superseded.saturating_add(1);
+        Some(driver)
+    }
+
+    fn withdraw_marks(&self, mut registry: MutexGuard<'_, Registry>) {
+        let withdrawn = registry.withdraw_marks();
+        drop(registry);
+        match self.foreign_words() {
+            Some(words) => words.wake(),
+            None => {
+                // AcqRel: one of the chain of decrements [GP-7].
+                self.wake.0.fetch_sub(withdrawn, AcqRel);
+                futex::wake_all(&self.wake.0);
+            }
+        }
+    }
+
+    /// For a caller that does not wait: a driver in the place of one that has made no progress since another such caller
+    /// looked, and is not asleep. `None` if there is no reason.
+    ///
+    /// The first of them takes over 50 us after that look, each further one in the same grace period after twice as
+    /// long: else a few that come by again and again would supersede each other for as long as a fence takes longer
+    /// than that.
+    #[cfg(not(loom))]
+    pub(super) fn take_over_in_passing(
+        &self,
+        state: &mut State,
+        (until, me): (Until, Me),
+    ) -> Option<Driver> {
+        self.take_over_in_passing_at(crate::os::clock::monotonic_ns(), state, (until, me))
+    }
+
+    #[cfg(not(loom))]
+    fn take_over_in_passing_at(
+        &self,
+        now_ns: u64,
+        state: &mut State,
+        (until, me): (Until, Me),
+    ) -> Option<Driver> {
+        let (progress, ended) = (self.progress(state), state.protocol.sequence().ended());
+        let passing = &mut state.conduct.passing;
+        if passing.ended != ended {
+            (passing.ended, passing.doublings) = (ended, 0);
+        }
+        if passing.progress != progress {
+            (passing.progress, passing.since_ns) = (progress, now_ns);
+            return None;
+        }
+        let patience = PATIENCE * (1 << passing.doublings);
+        let waited = Duration::from_nanos(now_ns.saturating_sub(passing.since_ns));
+        if waited < state.conduct.away.least.saturating_add(patience)
+            || !matches!(self.look_at_driver(state), Found::Stalled)
+        {
+            return None;
+        }
+        let driver = self.take_over(state, until, me)?;
+        let doublings = &mut state.conduct.passing.doublings;
+        *doublings = DOUBLINGS.min(*doublings + 1);
+        Some(driver)
+    }
+
+    /// Loom has no clock: nothing takes long.
+    #[cfg(loom)]
+    pub(super) fn take_over_in_passing(
+        &self,
+        _state: &mut State,
+        _aim: (Until, Me),
+    ) -> Option<Driver> {
+        None
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::Domain;
+    use crate::domain::kind::AnyKind;
+    use grace::Urgency;
+
+    /// How long after a look at a driver without progress the next caller takes its place, one after the other in one grace
+    /// period; none of them does its step.
+    fn patience_of_those_who_pass(core: &Core, callers: usize) -> Vec<Duration> {
+        let aim = (Until::MustWait { tick: false }, Me::NOBODY);
+        let mut state = sync::lock(&core.state);
+        state.driven = true;
+        let mut now_ns = 1;
+        (0..callers)
+            .map(|_| {
+                let since_ns = now_ns;
+                assert!(
+                    core.take_over_in_passing_at(now_ns, &mut state, aim).is_none(),
+                    "the look"
+                );
+                while core.take_over_in_passing_at(now_ns, &mut state, aim).is_none() {
+                    now_ns += 10_000;
+                }
+                Duration::from_nanos(now_ns - since_ns)
+            })
+            .collect()
+    }
+
+    /// Each had the patience of the first: while a fence took longer than that none of them ended its step.
+    #[test]
+    fn those_who_pass_are_patient_with_each_other() {
+        let domain = Domain::new();
+        let core = domain.kind().core();
+        let expected: Vec<_> = (0..5).map(|doublings| PATIENCE * (1 << doublings)).collect();
+        core.request(Urgency::Normal);
+        assert_eq!(patience_of_those_who_pass(core, 5), expected);
+        sync::lock(&core.state).driven = false;
+        core.synchronize(Urgency::Normal, Me::NOBODY);
+        assert_eq!(patience_of_those_who_pass(core, 2), expected[..2], "in the next one anew");
+        sync::lock(&core.state).driven = false;
+    }
+}

@@ -1,0 +1,122 @@
+//! Looking how old the grace period in progress is: a driver before it waits and when its sleep is over,
+//! those who sleep behind it, and the worker.
+//!
+//! A grace period that need not wait costs nothing here, and neither does looking again at once. Whoever
+//! sleeps sleeps no longer than until the next report is due, and leaves a note for the reporter then.
+
+use std::time::Duration;
+
+use grace::Urgency;
+
+use super::handover::Patience;
+use super::{Core, Driver, Me, State, Until};
+#[cfg(not(loom))]
+use crate::event::trace;
+#[cfg(not(loom))]
+use crate::os::clock;
+use crate::os::sync::{self, MutexGuard};
+#[cfg(not(loom))]
+use crate::report::stall;
+
+#[cfg(not(loom))]
+impl Core {
+    /// Looks whether a report is due, and has it made. Answers for how long nobody need look again.
+    pub(super) fn watched<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+    ) -> (MutexGuard<'a, State>, Option<Duration>) {
+        let (note, left) = self.look_at_age(&mut state);
+        if let Some(note) = note {
+            state = self.unlocked(state, || stall::reporter::send(note));
+        }
+        (state, left)
+    }
+
+    fn look_at_age(&self, state: &mut State) -> (Option<stall::Note>, Option<Duration>) {
+        let waiting = state.protocol.sequence().in_progress();
+        let since_ns = state.current.waits_since_ns.filter(|_| waiting);
+        let Some(since_ns) = since_ns else {
+            return (None, None);
+        };
+        let now_ns = clock::monotonic_ns();
+        let expedited = state.protocol.urgency() == Urgency::Expedited;
+        let limit_ns = self.tuning.stall_after_ns(expedited);
+        let note = state.watch.take_due(now_ns, since_ns, limit_ns).map(|age_ns| {
+            // It is in progress, so one more than have ended.
+            let grace_period = state.protocol.sequence().ended().wrapping_add(1);
+            trace::stalled(self, grace_period, age_ns, state.watch.holdouts as u64);
+            let (core, identity) = (std::ptr::from_ref(self), self.identity());
+            stall::Note { core, identity, grace_period, age_ns, expedited }
+        });
+        let due_ns = state.watch.due_ns(since_ns, limit_ns);
+        (note, due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns))))
+    }
+
+    /// For a driver that sleeps without the lock: as [`watched`](Self::watched).
+    pub(super) fn watched_asleep(&self) -> Option<Duration> {
+        self.watched(sync::lock(&self.state)).1
+    }
+
+    /// For the worker: has a report made if one is due, whoever drives.
+    pub(crate) fn look_for_stall(&self) {
+        drop(self.watched(sync::lock(&self.state)));
+    }
+
+    /// Sleeps until a grace period has ended or the driver has left, or a report is due; may return early. Where the
+    /// driver has made no progress for too long, returns one to take its place. Sleeps no longer than `most`.
+    pub(super) fn await_turn<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        patience: &mut Patience,
+        aim: (Until, Me),
+        most: Option<Duration>,
+    ) -> (MutexGuard<'a, State>, Option<Driver>) {
+        let (note, left) = self.look_at_age(&mut state);
+        if let Some(note) = note {
+            // What it waits for may come meanwhile: the caller looks first.
+            return (self.unlocked(state, || stall::reporter::send(note)), None);
+        }
+        let patient = patience.left(self, &state);
+        let most = [left, most].into_iter().flatten().fold(patient, Duration::min);
+        state.sleepers += 1;
+        let late;
+        (state, late) = sync::wait_at_most(&self.turn, state, Some(most));
+        state.sleepers = state.sleepers.saturating_sub(1); // a fork forgets sleepers
+        if !late || !patience.slept(self, &state, most) {
+            return (state, None);
+        }
+        self.take_over_stalled(state, patience, aim)
+    }
+}
+
+/// Loom has no clock: nothing is ever due.
+#[cfg(loom)]
+impl Core {
+    pub(super) fn watched<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+    ) -> (MutexGuard<'a, State>, Option<Duration>) {
+        (state, None)
+    }
+
+    pub(super) fn watched_asleep(&self) -> Option<Duration> {
+        None
+    }
+
+    pub(super) fn await_turn<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        patience: &mut Patience,
+        aim: (Until, Me),
+        _most: Option<Duration>,
+    ) -> (MutexGuard<'a, State>, Option<Driver>) {
+        if let Some(left) = patience.take_overs.checked_sub(1) {
+            patience.take_overs = left;
+            return self.take_over_stalled(state, patience, aim);
+        }
+        state.sleepers += 1;
+        state = sync::wait(&self.turn, state);
+        state.sleepers -= 1;
+        (state, None)
+    }
+}

@@ -1,0 +1,126 @@
+//! Which grace-period engine a domain has, and what it may cost.
+//!
+//! An engine is a detector of quiescent states with a policy; the policies are
+//! [`grace::policy`]'s, the detectors are the scan of all readers' words and, for `token`, the
+//! relay of the QSBR readers ([`crate::gp::relay`]).
+
+use std::fmt;
+use std::str::FromStr;
+
+use grace::policy::{Adaptive, AnyPolicy, Budget, Poll, Tick, Token};
+
+/// When a domain's grace periods start, how its hold-outs are looked for, and who pays.
+///
+/// | engine | starts | looks again | waiter's latency | costs |
+/// |---|---|---|---|---|
+/// | `Adaptive` | at once if somebody waits or a batch is full, else at the tick | as `Poll` then, as `Tick` else | as `Poll` | as `Tick` when nobody waits |
+/// | `Poll` | at once | without pause; who waits sleeps in the end, until hold-outs report | least | a processor while grace periods are wanted: the worker never sleeps then |
+/// | `Tick` | at the next tick (10 ms) | at each tick | one or two ticks, and more behind long sections | least |
+/// | `Token` | at once | when the token comes round; at each tick | a quiescent state of each of 16 readers, one after the other, and a tick for each that stands behind one that is offline | least, spread over the readers |
+///
+/// The ideas are those of Linux 2.5: rcu_poll, rcu_ltimer and rcu_sched (Arcangeli, Cao, McKenney,
+/// Sarma, FREENIX 2003).
+///
+/// ```
+/// use quiescence::Engine;
+///
+/// assert_eq!("tick".parse(), Ok(Engine::Tick));
+/// assert_eq!(Engine::default(), Engine::Adaptive);
+/// assert!("fast".parse::<Engine>().unwrap_err().to_string().contains("adaptive, poll, tick, token"));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Engine {
+    /// Rcu_poll's latency when someone waits, rcu_ltimer's overhead when nobody does.
+    #[default]
+    Adaptive,
+    /// At once, and looking again without pause: on behalf of callbacks, too.
+    Poll,
+    /// Everything on the tick; never spins, never wakes anybody for it.
+    Tick,
+    /// QSBR readers hand a token on at their quiescent states, in chains of up to 16; an updater looks at
+    /// the ends of the chains only. Readers that are not QSBR are scanned as under the others.
+    Token,
+}
+
+/// A name that no engine has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownEngine(String);
+
+impl fmt::Display for UnknownEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Engine::ALL.map(Engine::name).join(", ");
+        write!(f, "no engine is called {:?}; there are: {known}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownEngine {}
+
+impl Engine {
+    /// All of them, the default first.
+    pub const ALL: [Self; 4] = [Self::Adaptive, Self::Poll, Self::Tick, Self::Token];
+
+    /// The name, as [`FromStr`] takes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Adaptive => "adaptive",
+            Self::Poll => "poll",
+            Self::Tick => "tick",
+            Self::Token => "token",
+        }
+    }
+
+    /// The engine that has this policy.
+    pub(crate) const fn of_policy(policy: AnyPolicy) -> Self {
+        match policy {
+            AnyPolicy::Adaptive(_) => Self::Adaptive,
+            AnyPolicy::Poll(_) => Self::Poll,
+            AnyPolicy::Tick(_) => Self::Tick,
+            AnyPolicy::Token(_) => Self::Token,
+        }
+    }
+
+    pub(crate) const fn policy(self) -> AnyPolicy {
+        match self {
+            Self::Adaptive => AnyPolicy::Adaptive(Adaptive::DEFAULT),
+            Self::Poll => AnyPolicy::Poll(Poll::DEFAULT),
+            Self::Tick => AnyPolicy::Tick(Tick),
+            Self::Token => AnyPolicy::Token(Token::DEFAULT),
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Engine {
+    type Err = UnknownEngine;
+
+    fn from_str(name: &str) -> Result<Self, UnknownEngine> {
+        let found = Self::ALL.into_iter().find(|engine| engine.name() == name);
+        found.ok_or_else(|| UnknownEngine(name.to_owned()))
+    }
+}
+
+/// How a domain is to work; fixed when it is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) policy: AnyPolicy,
+    /// What the worker may spend on the domain's grace periods; `None`: whatever it takes.
+    pub(crate) budget: Option<Budget>,
+}
+
+impl Settings {
+    pub(crate) const DEFAULT: Self = Self::of(Engine::Adaptive, Budget::DEFAULT);
+
+    pub(crate) const fn of(engine: Engine, budget: Budget) -> Self {
+        let budget = match engine {
+            Engine::Adaptive => Some(budget),
+            Engine::Poll | Engine::Tick | Engine::Token => None,
+        };
+        Self { policy: engine.policy(), budget }
+    }
+}

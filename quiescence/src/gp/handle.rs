@@ -1,0 +1,83 @@
+//! References to a domain: those that keep it alive, and those that only remember it.
+
+use std::ops::Deref;
+use std::ptr;
+use std::sync::{Arc, Weak};
+
+use crate::gp::by_domain::OfDomain;
+use crate::gp::core::Core;
+
+/// A domain that is kept alive.
+#[derive(Clone, Debug)]
+#[doc(hidden)]
+pub enum Handle {
+    /// It lives for ever.
+    Static(&'static Core),
+    /// It lives while somebody holds it.
+    Shared(Arc<Core>),
+}
+
+impl Deref for Handle {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        match self {
+            Self::Static(core) => core,
+            Self::Shared(core) => core,
+        }
+    }
+}
+
+impl Handle {
+    pub(crate) fn downgrade(&self) -> WeakHandle {
+        match self {
+            Self::Static(core) => WeakHandle::Static(core),
+            Self::Shared(core) => WeakHandle::Shared(Arc::downgrade(core)),
+        }
+    }
+}
+
+/// A domain that is remembered without being kept alive.
+#[derive(Clone, Debug)]
+pub(crate) enum WeakHandle {
+    Static(&'static Core),
+    Shared(Weak<Core>),
+}
+
+impl WeakHandle {
+    pub(crate) fn upgrade(&self) -> Option<Handle> {
+        match self {
+            Self::Static(core) => Some(Handle::Static(core)),
+            Self::Shared(core) => core.upgrade().map(Handle::Shared),
+        }
+    }
+
+    /// Keeps a domain alive that could end; a static one needs no keeping.
+    pub(crate) fn keep(&self) -> Option<Arc<Core>> {
+        match self {
+            Self::Static(_) => None,
+            Self::Shared(core) => core.upgrade(),
+        }
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        match self {
+            Self::Static(_) => true,
+            Self::Shared(core) => core.strong_count() != 0,
+        }
+    }
+
+    /// The address, which no other domain gets while `self` exists.
+    pub(crate) fn as_ptr(&self) -> *const Core {
+        match self {
+            Self::Static(core) => ptr::from_ref(*core),
+            Self::Shared(core) => core.as_ptr(),
+        }
+    }
+}
+
+impl OfDomain for WeakHandle {
+    fn domain(&self) -> *const Core {
+        self.as_ptr()
+    }
+}

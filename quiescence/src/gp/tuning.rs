@@ -1,0 +1,408 @@
+//! What a domain's deferral may take: memory, patience, and turns. Adjustable while it works.
+//!
+//! Where the program says nothing the environment may ([`Defaults`]): one that was written for another library, or that
+//! nobody wants to build again, has no other place to say it.
+
+use std::ffi::CStr;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use crate::os;
+
+/// What a domain's deferral may take; read by [`Domain::tuning`](crate::Domain::tuning), set by
+/// [`Domain::tune`](crate::Domain::tune) at any time, or when the domain is [built](crate::Builder::tuning).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let domain = quiescence::Domain::global();
+/// let mut tuning = domain.tuning();
+/// tuning.bytes_max = 16 << 20;
+/// tuning.lazy = Duration::from_millis(20);
+/// domain.tune(tuning);
+/// ```
+///
+/// # Environment
+/// Other defaults than those below, for all domains of a process; what a program sets counts before them. What cannot
+/// be understood is said once on standard error, and the default stays.
+///
+/// | variable | what |
+/// |---|---|
+/// | `QUIESCENCE_LIMIT_BYTES` | `bytes_max`; a suffix `K`, `M` or `G` stands for 2^10, 2^20 or 2^30 |
+/// | `QUIESCENCE_LIMIT_OBJECTS` | `objects_max`; likewise |
+/// | `QUIESCENCE_LAZY_MS` | `lazy`, in milliseconds |
+/// | `QUIESCENCE_STALL_MS` | `stall_after` and `stall_after_expedited`, in milliseconds; 0 turns the reports off |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tuning {
+    /// Objects and closures that may wait; taken as at least 1. By default as many as fill `bytes_max`
+    /// with objects of 256 bytes, but from 65,536 to 1,048,576: an object may own memory that it was
+    /// not counted with.
+    ///
+    /// Threads take room from the domain some at a time, and keep what is left over until they defer again, or
+    /// end. So there may be no room though less waits: by a 64th of the limit for each other thread at most,
+    /// and by half of it altogether. The same goes for bytes.
+    pub objects_max: u64,
+    /// Bytes that may wait: of what an [`Rcu`](crate::Rcu) replaces the size with all that it owns
+    /// ([`Weigh`](crate::Weigh)); of what is retired its own memory ([`Retire`](crate::Retire)), or what
+    /// [`retire_sized`](crate::Domain::retire_sized) was told; of closures what they capture, without what that
+    /// owns. Taken as at least 1; an object that is larger waits alone, or if it cannot, its thread does
+    /// ([`try_retire`](crate::Domain::try_retire) gives it back). By default 1/64 of the memory
+    /// that this process may have (the machine's, or its control group's if that is less), but at least
+    /// 16 MiB. Memory that waits is of no use to anybody: a 64th is lost in the noise of what a program
+    /// needs, and holds a second of a flood on most machines.
+    pub bytes_max: u64,
+    /// How long what is deferred may wait for company before a grace period is asked for on its behalf,
+    /// if nobody asks earlier; 100 ms by default. An idle process makes no grace periods.
+    pub lazy: Duration,
+    /// Callbacks that the worker, or whoever waits, runs in one go, at least; 32 by default, taken as at least 1.
+    /// Where thousands are ready, one in 128 of them. (A thread that retires runs 10 for each 9 that it adds.)
+    pub run_min: u32,
+    /// After this much time in one go the thread that runs callbacks sees to something else first; 3 ms
+    /// by default.
+    pub run_time: Duration,
+    /// A grace period that takes longer is reported, again at each doubling of its age; 1 s by default.
+    /// `None` turns the reports off. See [`set_stall_hook`](crate::set_stall_hook). In domains of
+    /// [foreign](crate::foreign) readers 10 s by default, here and below.
+    pub stall_after: Option<Duration>,
+    /// The same for grace periods that somebody wants expedited; 200 ms by default.
+    pub stall_after_expedited: Option<Duration>,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Kept::new().get()
+    }
+}
+
+/// The part of the memory that may wait, by default: one in so many bytes.
+const SHARE: u64 = 64;
+const BYTES_LEAST: u64 = 16 << 20;
+const BYTES_AN_OBJECT: u64 = 256;
+const OBJECTS: std::ops::RangeInclusive<u64> = 65_536..=1_048_576;
+
+/// A tuning that may be changed by one thread while others look.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// 0 stands for the default, which is not known before the program runs.
+    objects_max: AtomicU64,
+    bytes_max: AtomicU64,
+    /// `UNSET` stands for the default, here and where times are that it may not be set to.
+    lazy_ns: AtomicU64,
+    run_min: AtomicU64,
+    run_ns: AtomicU64,
+    /// `u64::MAX` for never.
+    stall_after_ns: AtomicU64,
+    stall_after_expedited_ns: AtomicU64,
+}
+
+/// No time that anybody waits for.
+const UNSET: u64 = u64::MAX - 1;
+/// The same for the limits of stall reports where readers are [foreign](crate::foreign).
+const UNSET_FOREIGN: u64 = u64::MAX - 2;
+
+impl Kept {
+    /// For a domain of foreign readers.
+    pub(crate) const fn foreign() -> Self {
+        Self {
+            stall_after_ns: AtomicU64::new(UNSET_FOREIGN),
+            stall_after_expedited_ns: AtomicU64::new(UNSET_FOREIGN),
+            ..Self::new()
+        }
+    }
+
+    pub(crate) const fn new() -> Self {
+        Self {
+            objects_max: AtomicU64::new(0),
+            bytes_max: AtomicU64::new(0),
+            lazy_ns: AtomicU64::new(UNSET),
+            run_min: AtomicU64::new(32),
+            run_ns: AtomicU64::new(3_000_000),
+            stall_after_ns: AtomicU64::new(UNSET),
+            stall_after_expedited_ns: AtomicU64::new(UNSET),
+        }
+    }
+
+    // Relaxed, all of it: numbers that order nothing, each good by itself.
+
+    pub(crate) fn objects_max(&self) -> u64 {
+        match self.objects_max.load(Relaxed) {
+            0 => defaults().objects_max,
+            set => set,
+        }
+    }
+
+    pub(crate) fn bytes_max(&self) -> u64 {
+        match self.bytes_max.load(Relaxed) {
+            0 => defaults().bytes_max,
+            set => set,
+        }
+    }
+
+    pub(crate) fn lazy_ns(&self) -> u64 {
+        match self.lazy_ns.load(Relaxed) {
+            UNSET => defaults().lazy_ns,
+            set => set,
+        }
+    }
+
+    pub(crate) fn run_min(&self) -> u64 {
+        self.run_min.load(Relaxed)
+    }
+
+    pub(crate) fn run_ns(&self) -> u64 {
+        self.run_ns.load(Relaxed)
+    }
+
+    /// `u64::MAX` if it is off.
+    pub(crate) fn stall_after_ns(&self, expedited: bool) -> u64 {
+        let kept = if expedited { &self.stall_after_expedited_ns } else { &self.stall_after_ns };
+        match kept.load(Relaxed) {
+            UNSET if expedited => defaults().stall_after_expedited_ns,
+            UNSET => defaults().stall_after_ns,
+            UNSET_FOREIGN => defaults().stall_after_foreign_ns,
+            set => set,
+        }
+    }
+
+    pub(crate) fn get(&self) -> Tuning {
+        let after = |ns: u64| (ns != u64::MAX).then(|| Duration::from_nanos(ns));
+        Tuning {
+            objects_max: self.objects_max(),
+            bytes_max: self.bytes_max(),
+            lazy: Duration::from_nanos(self.lazy_ns()),
+            run_min: self.run_min() as u32,
+            run_time: Duration::from_nanos(self.run_ns()),
+            stall_after: after(self.stall_after_ns(false)),
+            stall_after_expedited: after(self.stall_after_ns(true)),
+        }
+    }
+
+    pub(crate) fn set(&self, tuning: Tuning) {
+        let after = |after: Option<Duration>| match after.map_or(u64::MAX, ns) {
+            UNSET | UNSET_FOREIGN => u64::MAX,
+            ns => ns,
+        };
+        self.objects_max.store(tuning.objects_max.max(1), Relaxed);
+        self.bytes_max.store(tuning.bytes_max.max(1), Relaxed);
+        self.lazy_ns.store(after(Some(tuning.lazy)), Relaxed);
+        self.run_min.store(u64::from(tuning.run_min.max(1)), Relaxed);
+        self.run_ns.store(ns(tuning.run_time), Relaxed);
+        self.stall_after_ns.store(after(tuning.stall_after), Relaxed);
+        self.stall_after_expedited_ns.store(after(tuning.stall_after_expedited), Relaxed);
+    }
+}
+
+fn ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What holds where a program has set nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Defaults {
+    objects_max: u64,
+    bytes_max: u64,
+    lazy_ns: u64,
+    stall_after_ns: u64,
+    stall_after_expedited_ns: u64,
+    /// Of either urgency. Programs that were compiled against liburcu have not asked for reports,
+    /// and cannot tune; and much in them is expedited that they do not mind to wait for.
+    stall_after_foreign_ns: u64,
+}
+
+const MS: u64 = 1_000_000;
+
+impl Defaults {
+    /// Those of the environment that `value` reads; `complain` is told what cannot be understood.
+    fn read(
+        value: impl Fn(&CStr) -> Option<String>,
+        mut complain: impl FnMut(&CStr, &str, &str),
+    ) -> Self {
+        let mut look = |name: &CStr, wanted: &str, parse: fn(&str) -> Option<u64>| {
+            let found = value(name)?;
+            let parsed = parse(&found);
+            if parsed.is_none() {
+                complain(name, &found, wanted);
+            }
+            parsed
+        };
+        let amount = "a whole number above 0, with K, M or G behind it or nothing";
+        let time = "a whole number of milliseconds";
+        let bytes = look(c"QUIESCENCE_LIMIT_BYTES", amount, parse_amount);
+        let objects = look(c"QUIESCENCE_LIMIT_OBJECTS", amount, parse_amount);
+        let lazy_ns = look(c"QUIESCENCE_LAZY_MS", time, parse_ms);
+        let stall_ns = look(c"QUIESCENCE_STALL_MS", time, parse_ms);
+        let stall_ns = stall_ns.map(|ns| if ns == 0 { u64::MAX } else { ns });
+        let available = || (os::memory::available_bytes() / SHARE).max(BYTES_LEAST);
+        let bytes_max = bytes.unwrap_or_else(available);
+        let fill = (bytes_max / BYTES_AN_OBJECT).clamp(*OBJECTS.start(), *OBJECTS.end());
+        Self {
+            objects_max: objects.unwrap_or(fill),
+            bytes_max,
+            lazy_ns: lazy_ns.unwrap_or(100 * MS),
+            stall_after_ns: stall_ns.unwrap_or(1_000 * MS),
+            stall_after_expedited_ns: stall_ns.unwrap_or(200 * MS),
+            stall_after_foreign_ns: stall_ns.unwrap_or(10_000 * MS),
+        }
+    }
+}
+
+/// A number above 0, as `5`, `64K`, `16M` or `2G`.
+fn parse_amount(said: &str) -> Option<u64> {
+    let shift = match said.as_bytes().last()? {
+        b'K' => 10,
+        b'M' => 20,
+        b'G' => 30,
+        _ => 0,
+    };
+    let digits = if shift == 0 { said } else { said.split_at(said.len() - 1).0 };
+    let number = parse_number(digits)?.checked_mul(1 << shift)?;
+    (number != 0).then_some(number)
+}
+
+/// Milliseconds, in nanoseconds: those of some centuries at most.
+fn parse_ms(said: &str) -> Option<u64> {
+    parse_number(said)?.checked_mul(MS).filter(|ns| *ns < UNSET_FOREIGN)
+}
+
+/// Digits only: no sign.
+fn parse_number(said: &str) -> Option<u64> {
+    said.bytes().all(|byte| byte.is_ascii_digit()).then(|| said.parse().ok())?
+}
+
+/// What holds by default; found out once.
+fn defaults() -> &'static Defaults {
+    static DEFAULTS: OnceLock<Defaults> = OnceLock::new();
+    DEFAULTS.get_or_init(|| {
+        Defaults::read(environment, |name, found, wanted| {
+            let name = name.to_string_lossy();
+            eprintln!("quiescence: {name}={found} is not {wanted}: the default stays");
+        })
+    })
+}
+
+#[cfg(not(loom))]
+fn environment(name: &CStr) -> Option<String> {
+    os::environment::value(name)
+}
+
+#[cfg(loom)]
+fn environment(_name: &CStr) -> Option<String> {
+    None
+}
+
+/// What may wait by default; found out once.
+pub(crate) fn default_bytes() -> u64 {
+    defaults().bytes_max
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_got_and_nonsense_is_made_sense_of() {
+        let kept = Kept::new();
+        let mut tuning = kept.get();
+        assert!(tuning.bytes_max >= BYTES_LEAST && OBJECTS.contains(&tuning.objects_max));
+        tuning.objects_max = 7;
+        tuning.stall_after = None;
+        tuning.lazy = Duration::MAX;
+        kept.set(tuning);
+        assert_eq!(kept.get().objects_max, 7);
+        assert_eq!(kept.get().stall_after, None);
+        assert_eq!(kept.stall_after_ns(false), u64::MAX);
+        tuning.bytes_max = 0;
+        tuning.run_min = 0;
+        kept.set(tuning);
+        assert_eq!((kept.bytes_max(), kept.run_min()), (1, 1));
+    }
+
+    /// What an environment of these variables says, and what it complains of.
+    fn read(variables: &[(&str, &str)]) -> (Defaults, Vec<String>) {
+        let mut complaints = Vec::new();
+        let value = |name: &CStr| {
+            let found = variables.iter().find(|(known, _)| name.to_str() == Ok(*known));
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let defaults = Defaults::read(value, |name, found, _wanted| {
+            complaints.push(format!("{}={found}", name.to_string_lossy()));
+        });
+        (defaults, complaints)
+    }
+
+    #[test]
+    fn the_environment_is_heard() {
+        let (nothing, none) = read(&[]);
+        assert!(none.is_empty());
+        assert!(nothing.bytes_max >= BYTES_LEAST && OBJECTS.contains(&nothing.objects_max));
+        assert_eq!((nothing.lazy_ns, nothing.stall_after_ns), (100 * MS, 1_000 * MS));
+        assert_eq!(nothing.stall_after_expedited_ns, 200 * MS);
+        assert_eq!(nothing.stall_after_foreign_ns, 10_000 * MS);
+        let (said, none) = read(&[
+            ("QUIESCENCE_LIMIT_BYTES", "64M"),
+            ("QUIESCENCE_LIMIT_OBJECTS", "12"),
+            ("QUIESCENCE_LAZY_MS", "0"),
+            ("QUIESCENCE_STALL_MS", "2500"),
+        ]);
+        assert!(none.is_empty());
+        let expected = Defaults {
+            objects_max: 12,
+            bytes_max: 64 << 20,
+            lazy_ns: 0,
+            stall_after_ns: 2_500 * MS,
+            stall_after_expedited_ns: 2_500 * MS,
+            stall_after_foreign_ns: 2_500 * MS,
+        };
+        assert_eq!(said, expected);
+        let (silent, _) = read(&[("QUIESCENCE_STALL_MS", "0")]);
+        assert_eq!((silent.stall_after_ns, silent.stall_after_expedited_ns), (u64::MAX, u64::MAX));
+        let (few, _) = read(&[("QUIESCENCE_LIMIT_BYTES", "5K")]);
+        assert_eq!((few.bytes_max, few.objects_max), (5 << 10, *OBJECTS.start()));
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_complained_of() {
+        let (plain, _) = read(&[]);
+        let too_much = "17179869184G";
+        for wrong in ["", "K", "0", "-1", "+1", "1.5M", "1k", "64 M", "1T", "\u{663}", too_much] {
+            let (defaults, complaints) = read(&[("QUIESCENCE_LIMIT_BYTES", wrong)]);
+            assert_eq!(defaults, plain, "{wrong:?}");
+            assert_eq!(complaints, [format!("QUIESCENCE_LIMIT_BYTES={wrong}")]);
+        }
+        for wrong in ["", "-1", "1s", "18446744073710", "99999999999999999999"] {
+            let (defaults, complaints) = read(&[("QUIESCENCE_STALL_MS", wrong)]);
+            assert_eq!(defaults, plain, "{wrong:?}");
+            assert_eq!(complaints, [format!("QUIESCENCE_STALL_MS={wrong}")]);
+        }
+    }
+
+    const TEST: &str =
+        "gp::tuning::tests::every_domain_begins_with_it_and_a_program_may_say_otherwise";
+
+    #[test]
+    #[cfg_attr(miri, ignore = "a child process")]
+    fn every_domain_begins_with_it_and_a_program_may_say_otherwise() {
+        if std::env::var_os("ROLE").is_some() {
+            let domain = crate::Domain::new();
+            let mut tuning = domain.tuning();
+            assert_eq!((tuning.bytes_max, tuning.objects_max), (3 << 20, 9));
+            assert_eq!(tuning.lazy, Duration::from_millis(7));
+            assert_eq!(tuning.stall_after, Some(Duration::from_secs(1)), "which nobody understood");
+            tuning.objects_max = 10;
+            domain.tune(tuning);
+            assert_eq!(domain.tuning(), tuning);
+            return;
+        }
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        again.args([TEST, "--exact", "--nocapture"]).env("ROLE", "child");
+        again.envs([("QUIESCENCE_LIMIT_BYTES", "3M"), ("QUIESCENCE_LIMIT_OBJECTS", "9")]);
+        again.envs([("QUIESCENCE_LAZY_MS", "7"), ("QUIESCENCE_STALL_MS", "soon")]);
+        let output = again.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said.matches("QUIESCENCE_STALL_MS=soon is not").count(), 1, "{said}");
+    }
+}

@@ -1,0 +1,98 @@
+//! The orderly end of the process: `main` returns, or somebody calls `exit`.
+//!
+//! The C library calls us on the thread that ends the process, after the destructors of its thread-locals;
+//! the other threads are still running. `_exit`, `abort` and signals end a process without it.
+
+/// Has `f` called at the orderly end of the process, as often as this is called. In a child made by `fork` it
+/// is called as well. Answers whether the system had the memory to remember it.
+pub(crate) fn at_exit(f: extern "C" fn()) -> bool {
+    imp::install(f)
+}
+
+#[cfg(all(unix, not(miri)))]
+mod imp {
+    /// Registers the function for good.
+    pub(super) fn install(f: extern "C" fn()) -> bool {
+        // SAFETY: a function of the right type that lives as long as the code it is part of.
+        unsafe { libc::atexit(f) == 0 }
+    }
+}
+
+/// Miri has no `atexit`. The destructor of a thread-local of the main thread takes its place: the first
+/// one made there, so the last one dropped.
+#[cfg(miri)]
+mod imp {
+    use std::sync::Mutex;
+
+    static AT_EXIT: Mutex<Vec<extern "C" fn()>> = Mutex::new(Vec::new());
+
+    struct Exit;
+
+    impl Drop for Exit {
+        fn drop(&mut self) {
+            let functions = std::mem::take(&mut *crate::os::sync::lock(&AT_EXIT));
+            functions.iter().rev().for_each(|function| function());
+            // The threads that have been told to end have their thread-locals to drop yet.
+            (0..1_000).for_each(|_| std::thread::yield_now());
+        }
+    }
+
+    thread_local! {
+        static EXIT: Exit = const { Exit };
+    }
+
+    extern "C" fn on_the_main_thread() {
+        EXIT.with(|_| ());
+    }
+
+    #[used]
+    // SAFETY: a function of the type that stands in this section.
+    #[unsafe(link_section = ".init_array")]
+    static BEFORE_MAIN: extern "C" fn() = on_the_main_thread;
+
+    pub(super) fn install(f: extern "C" fn()) -> bool {
+        crate::os::sync::lock(&AT_EXIT).push(f);
+        true
+    }
+}
+
+#[cfg(not(any(unix, miri)))]
+mod imp {
+    /// Not here: what waits when the process ends is not run.
+    pub(super) fn install(f: extern "C" fn()) -> bool {
+        let _ = f;
+        true
+    }
+}
+
+#[cfg(all(test, unix, not(miri)))]
+mod tests {
+    use std::process::Command;
+
+    const TEST: &str = "process::exit::tests::what_is_asked_for_is_called_at_the_end";
+
+    extern "C" fn first() {
+        println!("the first function");
+    }
+
+    extern "C" fn second() {
+        println!("the second function");
+    }
+
+    #[test]
+    fn what_is_asked_for_is_called_at_the_end() {
+        if std::env::var_os("ROLE").is_some() {
+            assert!(super::at_exit(first) && super::at_exit(second));
+            return println!("main ends");
+        }
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        let again = again.args([TEST, "--exact", "--nocapture"]).env("ROLE", "child");
+        let output = again.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let (_, at_the_end) = said.split_once("main ends").expect(&said);
+        for function in ["the first", "the second"] {
+            assert_eq!(at_the_end.matches(function).count(), 1, "{said}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! A few blocks of memory that each thread keeps of the objects it has freed, for those that it makes next.
+//!
+//! Replacing a value makes one and frees one of the same type: with a few blocks at hand neither goes to the
+//! allocator, and the memory is likely to be in this processor's cache still. A thread keeps a block of a
+//! size only if it has asked for one of that size in vain before, so a thread that only frees keeps none.
+//!
+//! Blocks are of the global allocator, with the very layout that they were allocated with: multiples of
+//! eight bytes, aligned to eight, up to [`SIZE_MAX`]. All others go straight to the allocator.
+//!
+//! Source of the idea: the slab allocator's per-CPU object caches (Bonwick, USENIX 1994 and 2001).
+
+use std::alloc::{self, Layout};
+use std::cell::Cell;
+use std::ptr;
+
+use crate::reclaim::debug_objects;
+use crate::reclaim::local;
+
+/// The largest block that is kept.
+const SIZE_MAX: usize = 512;
+
+/// Blocks of one size that a thread keeps at most.
+const KEEP: u8 = 64;
+
+const SIZES: usize = SIZE_MAX / 8 + 1;
+
+/// A free block; its first word leads to the next.
+#[derive(Debug)]
+struct Block {
+    next: *mut Block,
+}
+
+/// The free blocks of one size.
+#[derive(Debug)]
+struct Shelf {
+    first: Cell<*mut Block>,
+    /// How many more may be kept.
+    room: Cell<u8>,
+    /// How many were asked for in vain, up to [`KEEP`].
+    missed: Cell<u8>,
+}
+
+thread_local! {
+    /// By size in words. Without a destructor, so that it can be used until the very end.
+    static SHELVES: [Shelf; SIZES] = const {
+        [const { Shelf { first: Cell::new(ptr::null_mut()), room: Cell::new(0), missed: Cell::new(0) } };
+            SIZES]
+    };
+}
+
+/// Whether blocks of this layout are kept.
+const fn is_kept(layout: Layout) -> bool {
+    layout.align() == 8 && layout.size() <= SIZE_MAX && layout.size() != 0
+}
+
+/// A box, out of a kept block if there is one.
+#[inline]
+pub(crate) fn boxed<T>(value: T) -> Box<T> {
+    if const { is_kept(Layout::new::<T>()) } {
+        let block = take(size_of::<T>());
+        if !block.is_null() {
+            let place = block.cast::<T>();
+            // SAFETY: a free block with the layout of T.
+            unsafe { place.write(value) };
+            // SAFETY: allocated by the global allocator with the layout of T, and ours.
+            return unsafe { Box::from_raw(place) };
+        }
+    }
+    Box::new(value)
+}
+
+/// Drops an object that came from a box, and keeps its memory or gives it back, even if the drop panics.
+///
+/// # Safety
+/// `object` came from a box, and is not used any more.
+#[inline]
+pub(crate) unsafe fn free<T>(object: *mut T) {
+    struct Memory<T>(*mut T);
+
+    impl<T> Drop for Memory<T> {
+        fn drop(&mut self) {
+            // SAFETY: the object has been dropped, and its memory is ours.
+            unsafe { give::<T>(self.0.cast()) };
+        }
+    }
+
+    let memory = Memory(object);
+    // SAFETY: by this function's contract.
+    unsafe { ptr::drop_in_place(memory.0) };
+}
+
+#[inline]
+fn take(size: usize) -> *mut Block {
+    SHELVES.with(|shelves| {
+        let shelf = &shelves[size / 8];
+        let block = shelf.first.get();
+        // SAFETY: a free block that this thread keeps.
+        match unsafe { block.as_ref() } {
+            Some(free) => {
+                shelf.first.set(free.next);
+                shelf.room.set(shelf.room.get() + 1);
+            }
+            // A thread may make objects and free others' without ever reading or retiring.
+            None if shelf.missed.get() < KEEP && local::is_noticed_at_end() => {
+                shelf.missed.set(shelf.missed.get() + 1);
+                shelf.room.set(shelf.room.get() + 1);
+            }
+            None => {}
+        }
+        block
+    })
+}
+
+/// Keeps the memory of a T, or gives it back.
+///
+/// # Safety
+/// `memory` was allocated by the global allocator with the layout of T, and is not used any more.
+#[inline]
+unsafe fn give<T>(memory: *mut u8) {
+    let layout = Layout::new::<T>();
+    if layout.size() == 0 {
+        return; // a box of it has no memory
+    }
+    // SAFETY: by the contract.
+    unsafe { debug_objects::poison(memory, layout.size()) };
+    if const { is_kept(Layout::new::<T>()) } {
+        let kept = SHELVES.with(|shelves| {
+            let shelf = &shelves[layout.size() / 8];
+            let room = shelf.room.get();
+            if room != 0 {
+                shelf.room.set(room - 1);
+                let block = memory.cast::<Block>();
+                // SAFETY: ours, large and aligned enough.
+                unsafe { block.write(Block { next: shelf.first.get() }) };
+                shelf.first.set(block);
+            }
+            room != 0
+        });
+        if kept {
+            return;
+        }
+    }
+    // SAFETY: by the contract.
+    unsafe { alloc::dealloc(memory, layout) };
+}
+
+/// Gives everything back, at the end of the thread. What it frees afterwards goes to the allocator.
+pub(crate) fn clear() {
+    SHELVES.with(|shelves| {
+        for (words, shelf) in shelves.iter().enumerate() {
+            let layout = Layout::from_size_align(words * 8, 8).expect("small");
+            shelf.room.set(0);
+            // None is missed any more: nobody would give back what this thread kept from now on.
+            shelf.missed.set(KEEP);
+            let mut block = shelf.first.replace(ptr::null_mut());
+            while !block.is_null() {
+                let memory = block.cast::<u8>();
+                // SAFETY: a free block that this thread keeps.
+                block = unsafe { (*block).next };
+                // SAFETY: allocated with this layout; see `is_kept`.
+                unsafe { alloc::dealloc(memory, layout) };
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_comes_back_once_one_was_missed_and_none_is_kept_before() {
+        struct Odd([u64; 9]);
+        let first = Box::into_raw(Box::new(Odd([1; 9])));
+        // SAFETY: from a box.
+        unsafe { free(first) };
+        let shelf_is_empty =
+            SHELVES.with(|shelves| shelves[size_of::<Odd>() / 8].first.get().is_null());
+        assert!(shelf_is_empty, "nobody has asked for this size");
+        let second = Box::into_raw(boxed(Odd([2; 9])));
+        // SAFETY: from a box.
+        unsafe { free(second) };
+        let third = boxed(Odd([3; 9]));
+        assert_eq!(ptr::from_ref(&*third), second.cast_const(), "the block of the second");
+        assert_eq!(third.0, [3; 9]);
+        drop(third);
+        clear();
+    }
+
+    #[test]
+    fn a_panicking_drop_gives_its_memory_back() {
+        struct Bad([u64; 11]);
+        impl Drop for Bad {
+            fn drop(&mut self) {
+                assert!(self.0[0] != 1, "on purpose");
+            }
+        }
+        drop(boxed(Bad([0; 11]))); // one is missed: one is kept
+        let bad = Box::into_raw(boxed(Bad([1; 11])));
+        // SAFETY: from a box.
+        let result = std::panic::catch_unwind(|| unsafe { free(bad) });
+        assert!(result.is_err());
+        let again = boxed(Bad([2; 11]));
+        assert_eq!(ptr::from_ref(&*again), bad.cast_const());
+        drop(again);
+        clear();
+    }
+}

@@ -1,0 +1,303 @@
+//! Which objects wait, in debug builds: an object that is retired twice, or found by a reader after it
+//! was retired, ends in a panic with the places instead of a use after free some day.
+//!
+//! Our objects are plain boxes without a header, so the mark is beside them: a table of the addresses
+//! that wait. It may touch nothing else, takes no lock but its own, which are the last in the order of
+//! locks, and runs no user code under them. In release builds, and where the torture hooks break things
+//! on purpose, all of it is empty and costs nothing.
+//!
+//! Who uses it keeps this order, or there are false alarms:
+//! 1. [`note`] before the object is where somebody could run its callback;
+//! 2. [`forget`] before its callback runs, or before a refused object is given back;
+//! 3. [`poison`] after its drop, before its memory is given back.
+//!
+//! # Why a load has no false alarm
+//! A reader has loaded `p` from a place, in a section. It finds `p` in the table (an object at `p` was
+//! retired, its callback has not begun), looks at the place again, and finds `p` again. Then:
+//! - *The object it loaded is the one in the table.* The one that it loaded stays where it is until the
+//!   section ends, if it was retired rightly at all; the one in the table stays until its callback runs.
+//!   So at the moment of the look into the table both are at `p`, and two objects of more than zero bytes
+//!   cannot be. (Objects of zero bytes all have the same addresses. They are skipped: there is nothing
+//!   in them to be read too late.)
+//! - *It is reachable after it was retired.* Whoever retired it unlinked it first, then noted it; the
+//!   reader saw the note, under the same lock, so its second look comes after the unlinking and cannot
+//!   find what was there before. What it finds is `p` stored anew: not another object, by the above, but
+//!   this one, which was put back while it waits, or never taken out.
+//!
+//! A mistake can go unseen: if no reader looks between the retirement and the callback, or if the second
+//! retirement comes after the callback of the first. The poison is for these.
+
+#[cfg(all(debug_assertions, not(loom), not(feature = "chaos")))]
+mod imp {
+    use std::alloc::{self, Layout};
+    use std::collections::{BTreeMap, btree_map::Entry};
+    use std::panic::Location;
+    use std::sync::{Mutex, MutexGuard};
+
+    use crate::os::sync;
+
+    /// What is left in memory that was freed: the kernel's `POISON_FREE`. As a pointer on a 64-bit
+    /// machine it is none that could be followed.
+    pub(crate) const POISON: u8 = 0x6b;
+
+    /// So that threads that retire seldom meet.
+    const SHARDS: usize = 64;
+
+    type Shard = Mutex<BTreeMap<usize, &'static Location<'static>>>;
+
+    /// The addresses that wait, and where they were retired. Trees, since an empty one owns no memory,
+    /// and leak checkers have nothing to ask about.
+    static TABLE: [Shard; SHARDS] = [const { Mutex::new(BTreeMap::new()) }; SHARDS];
+
+    fn shard(address: usize) -> &'static Shard {
+        // The golden ratio spreads neighbours; its topmost bits are the best ones.
+        let spread = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &TABLE[(spread >> 58) as usize % SHARDS]
+    }
+
+    /// An object of this many bytes of its own is about to wait for its grace period.
+    ///
+    /// # Panics
+    /// If it waits already. Nothing has changed then.
+    #[track_caller]
+    pub(crate) fn note(object: *const (), bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let place = Location::caller();
+        let first = match sync::lock(shard(object.addr())).entry(object.addr()) {
+            Entry::Occupied(first) => *first.get(),
+            Entry::Vacant(free) => {
+                free.insert(place);
+                return;
+            }
+        };
+        panic!(
+            "quiescence: the object at {object:p} is retired twice: at {first}, and again at {place}"
+        );
+    }
+
+    /// The object waits no more: its callback is about to run, or it is given back.
+    pub(crate) fn forget(object: *const ()) {
+        if object.is_null() {
+            return;
+        }
+        sync::lock(shard(object.addr())).remove(&object.addr());
+    }
+
+    /// A reader has loaded this pointer in a section; `still_there` looks once more where it was.
+    ///
+    /// # Panics
+    /// If the object waits for its grace period, and is still there.
+    #[track_caller]
+    pub(crate) fn check_reachable(object: *const (), still_there: impl FnOnce() -> bool) {
+        if object.is_null() {
+            return;
+        }
+        let retired = sync::lock(shard(object.addr())).get(&object.addr()).copied();
+        if let Some(retired) = retired
+            && still_there()
+        {
+            panic!(
+                "quiescence: the object at {object:p} was retired at {retired} and can still be reached: \
+                 it is loaded at {}; unlink it before it is retired",
+                Location::caller()
+            );
+        }
+    }
+
+    /// Fills memory whose object has been dropped, so that whoever still reads it is not left in doubt.
+    ///
+    /// # Safety
+    /// `memory` is that many bytes that nobody uses and the caller may write.
+    pub(crate) unsafe fn poison(memory: *mut u8, bytes: usize) {
+        // SAFETY: by this function's contract.
+        unsafe { memory.write_bytes(POISON, bytes) };
+        // The compiler knows that nobody reads memory once it is freed; but for this it would leave
+        // the writing out.
+        std::hint::black_box(memory);
+    }
+
+    /// Drops an object, poisons its memory and gives it back, even if the drop panics.
+    pub(crate) fn free<T: ?Sized>(object: Box<T>) {
+        struct Memory(*mut u8, Layout);
+
+        impl Drop for Memory {
+            fn drop(&mut self) {
+                if self.1.size() == 0 {
+                    return; // a box of it has no memory
+                }
+                // SAFETY: an object that has been dropped left it.
+                unsafe { poison(self.0, self.1.size()) };
+                // SAFETY: from a box of something with this layout, and ours.
+                unsafe { alloc::dealloc(self.0, self.1) };
+            }
+        }
+
+        let layout = Layout::for_value(&*object);
+        let object = Box::into_raw(object);
+        let _memory = Memory(object.cast(), layout);
+        // SAFETY: from a box, dropped once, and not used any more.
+        unsafe { object.drop_in_place() };
+    }
+
+    /// All locks of the table, held across a `fork`: the last that are taken before it.
+    #[derive(Debug)]
+    pub(crate) struct Held {
+        _shards: Vec<MutexGuard<'static, BTreeMap<usize, &'static Location<'static>>>>,
+    }
+
+    /// Before a `fork`, so that the child finds no lock taken by a thread that it does not have.
+    pub(crate) fn hold() -> Held {
+        Held { _shards: TABLE.iter().map(sync::lock).collect() }
+    }
+}
+
+/// Where nothing is checked.
+#[cfg(not(all(debug_assertions, not(loom), not(feature = "chaos"))))]
+mod imp {
+    #[inline(always)]
+    pub(crate) const fn note(_object: *const (), _bytes: usize) {}
+
+    #[inline(always)]
+    pub(crate) const fn forget(_object: *const ()) {}
+
+    #[inline(always)]
+    pub(crate) fn check_reachable(_object: *const (), _still_there: impl FnOnce() -> bool) {}
+
+    /// # Safety
+    /// None is needed here.
+    #[inline(always)]
+    pub(crate) const unsafe fn poison(_memory: *mut u8, _bytes: usize) {}
+
+    #[inline(always)]
+    pub(crate) fn free<T: ?Sized>(object: Box<T>) {
+        drop(object);
+    }
+
+    #[derive(Debug)]
+    pub(crate) struct Held;
+
+    impl Drop for Held {
+        /// There is nothing to let go; but whoever says `drop` means something.
+        fn drop(&mut self) {}
+    }
+
+    #[inline(always)]
+    pub(crate) const fn hold() -> Held {
+        Held
+    }
+}
+
+pub(crate) use imp::{Held, check_reachable, forget, free, hold, note, poison};
+
+#[cfg(all(test, debug_assertions, not(loom), not(feature = "chaos")))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::SeqCst};
+    use std::{ptr, thread};
+
+    use super::*;
+
+    fn message(f: impl FnOnce()) -> String {
+        let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("must panic");
+        *payload.downcast::<String>().expect("a formatted message")
+    }
+
+    fn address<T>(object: &T) -> *const () {
+        ptr::from_ref(object).cast()
+    }
+
+    #[test]
+    fn an_object_noted_twice_is_refused_with_both_places() {
+        let object = 7;
+        let first = line!() + 1;
+        note(address(&object), 4);
+        let second = line!() + 1;
+        let said = message(|| note(address(&object), 4));
+        for line in [first, second] {
+            assert!(said.contains(&format!("debug_objects.rs:{line}:")), "{said}");
+        }
+        // It still waits, once.
+        assert!(message(|| note(address(&object), 4)).contains("twice"));
+        forget(address(&object));
+        note(address(&object), 4);
+        forget(address(&object));
+        forget(address(&object));
+    }
+
+    #[test]
+    fn objects_without_bytes_are_skipped() {
+        let nothing = Box::new(());
+        note(address(&*nothing), 0);
+        note(address(&*nothing), 0);
+        check_reachable(address(&*nothing), || unreachable!("not in the table"));
+    }
+
+    #[test]
+    fn a_load_is_refused_only_if_the_object_is_in_the_table_and_in_its_place() {
+        let object = 7;
+        check_reachable(address(&object), || unreachable!("not in the table"));
+        let retired = line!() + 1;
+        note(address(&object), 4);
+        check_reachable(address(&object), || false);
+        let loaded = line!() + 1;
+        let said = message(|| check_reachable(address(&object), || true));
+        for line in [retired, loaded] {
+            assert!(said.contains(&format!("debug_objects.rs:{line}:")), "{said}");
+        }
+        forget(address(&object));
+        check_reachable(address(&object), || unreachable!("not in the table"));
+    }
+
+    /// An updater unlinks, notes, forgets and frees, again and again, so that addresses come back all
+    /// the time; a reader that is waited for is never told of a mistake, and finds objects in the table.
+    #[test]
+    fn a_reader_beside_an_updater_that_makes_no_mistake_is_never_refused() {
+        let domain = crate::Domain::new();
+        let place = AtomicPtr::new(Box::into_raw(Box::new(0_u64)));
+        let stop = AtomicBool::new(false);
+        let update = || {
+            for new in 1.. {
+                let old = place.swap(Box::into_raw(Box::new(new)), SeqCst);
+                note(old.cast(), 8);
+                domain.synchronize();
+                forget(old.cast());
+                // SAFETY: from a box, unlinked, and after a grace period.
+                free(unsafe { Box::from_raw(old) });
+                if stop.load(SeqCst) {
+                    break;
+                }
+            }
+        };
+        let read = || {
+            let mut seen_waiting = 0;
+            while seen_waiting < if cfg!(miri) { 3 } else { 20 } {
+                let _guard = domain.read();
+                let seen = place.load(SeqCst);
+                thread::yield_now(); // so that the updater comes in between
+                check_reachable(seen.cast(), || {
+                    seen_waiting += 1;
+                    place.load(SeqCst) == seen
+                });
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(update);
+            let outcome = catch_unwind(AssertUnwindSafe(read));
+            stop.store(true, SeqCst);
+            assert!(outcome.is_ok(), "refused");
+        });
+        // SAFETY: from a box, and nobody is left.
+        drop(unsafe { Box::from_raw(place.into_inner()) });
+    }
+
+    #[test]
+    fn poison_fills_it_all() {
+        let mut memory = [0_u8; 100];
+        // SAFETY: the array's own bytes, but for the last.
+        unsafe { poison(memory.as_mut_ptr(), 99) };
+        assert!(memory[..99].iter().all(|byte| *byte == imp::POISON));
+        assert_eq!(memory[99], 0);
+    }
+}

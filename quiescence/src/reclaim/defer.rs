@@ -1,0 +1,628 @@
+//! Deferral: how threads queue callbacks, who runs them, and what happens at the limit.
+//!
+//! Each thread has two queues in a domain. Retired objects are dropped by the thread itself when it
+//! retires again: a few at a time, so that memory goes back to the cache it came from. Closures,
+//! which may want a lock that an updater holds, are not run here. The worker ([`crate::reclaim::worker`]), or
+//! whoever calls `barrier`, runs whatever is left.
+//!
+//! **Invariant [D-1]: a registered thread that is in a section, of whatever domain, runs no callback and waits for
+//! nothing; it only adds.** A QSBR reader does its part at its quiescent states, offline.
+//!
+//! At the limit ([`crate::reclaim::limit`]) objects and closures part ways. An object's thread waits for one grace
+//! period and runs its own callbacks; if there is still no room, the object is freed on the spot, since its
+//! grace period is over: so it needs the progress of sections and of drops only. A closure's thread waits until the
+//! worker has made room. Inside a section the first object is admitted over the limit, and the thread settles
+//! that when its outermost section ends; a second one is refused. In a callback an object waits for a grace
+//! period and is freed; a closure finds the room of the callback that is running, or is refused.
+
+mod closures;
+mod tasks;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+#[cfg(not(loom))]
+pub(crate) use closures::call_within_a_tick;
+pub(crate) use closures::{Patience, call, call_over};
+pub(crate) use tasks::{
+    ask_for_room, call_if_room, call_over_now, end_after_wait, nothing_waits, reserve_any,
+    retire_if_room, retire_raw_over, run_own_objects,
+};
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use grace::Urgency;
+use grace::limit::{Amount, Place, Remedy, Zone, remedy};
+
+use crate::chaos::{self, Mutant, Point};
+use crate::domain::kind::{self, AnyKind};
+use crate::event::trace;
+use crate::gp::core::{Core, Me};
+use crate::gp::handle::Handle;
+use crate::os::sync;
+use crate::reclaim::debug_objects;
+use crate::reclaim::local::{self, Own, Sections};
+use crate::reclaim::queue::{self, BATCH, BATCH_ALONE, Contents, Credit, Queue, RUN_SHARE, Wants};
+use crate::reclaim::retire::{self, Boxed, Counted, Refused, Retire, Value, charge_of_box};
+use crate::reclaim::stream;
+use crate::reclaim::worker;
+
+/// Runs of a few callbacks at one quiescent state.
+const RUNS_AT_QUIESCENT_STATE: usize = 64;
+
+/// Objects whose drops retire others, one within the other, that are freed on the spot. Deeper ones go over the
+/// limit, for the stack has one, too.
+const NESTED_MAX: u32 = 32;
+
+/// What comes of an object that asks for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// It is charged: queue it.
+    Charged,
+    /// There is none; a grace period has gone by.
+    Waited,
+    /// There is none, and nothing may be waited for.
+    Full,
+}
+
+// ---- objects --------------------------------------------------------------------------------------
+
+/// Drops the box that `object` came from after a grace period. May wait, or drop it on the spot after
+/// waiting; inside a section it is never refused.
+///
+/// # Safety
+/// `object` came from a box and new sections cannot reach it.
+#[inline]
+#[track_caller]
+pub(crate) unsafe fn retire_raw<K: AnyKind, T: Send + 'static>(
+    kind: &K,
+    object: *mut T,
+    bytes: usize,
+) {
+    match reserve(kind, bytes) {
+        // SAFETY: by the contract.
+        Some(room) => unsafe { room.retire(kind, object, bytes) },
+        // SAFETY: by the contract.
+        None => unsafe { retire_slowly(kind, object, bytes) },
+    }
+}
+
+/// As [`retire_raw`], where the thread's purse does not pay for it.
+///
+/// # Safety
+/// As [`retire_raw`].
+#[cold]
+#[track_caller]
+unsafe fn retire_slowly<K: AnyKind, T: Send + 'static>(kind: &K, object: *mut T, bytes: usize) {
+    debug_objects::note(object.cast_const().cast(), size_of::<T>());
+    if chaos::mutant(Mutant::RetireBeforeUnlink) {
+        // SAFETY: not at all: this is the fault to be caught.
+        return unsafe { Boxed::free(object) };
+    }
+    let amount = Amount::object(bytes as u64);
+    let queue = local::objects(kind.core(), || kind.handle());
+    match make_room(kind, queue, amount, true) {
+        Room::Charged => {}
+        // SAFETY: by the contract; its grace period is over.
+        Room::Waited => return on_the_spot(kind.core(), || unsafe { Boxed::free(object) }),
+        Room::Full => admit_over(kind.core(), queue, amount),
+    }
+    // SAFETY: by the contract; it has been charged.
+    unsafe { add_boxed(kind, queue, object, amount.bytes) };
+    leave_to_worker(kind, queue);
+}
+
+/// Adds an object that came from a box and was charged so much, as [`charge_of_box`] says. The number stands beside it
+/// only where its weight is not its size.
+///
+/// # Safety
+/// As [`retire_raw`]; and `queue` is this thread's.
+#[inline]
+unsafe fn add_boxed<K: AnyKind, T: Send + 'static>(
+    kind: &K,
+    queue: Option<&Queue>,
+    object: *mut T,
+    bytes: u64,
+) {
+    if bytes == charge_of_box::<T>(size_of::<T>()) as u64 {
+        // SAFETY: the box is consumed once; T is Send and 'static. It has been charged.
+        unsafe { add_object(kind, queue, &Boxed::<T>::KIND, object, bytes) };
+    } else {
+        let payload = Counted { value: object, bytes };
+        // SAFETY: as above.
+        unsafe { add_object(kind, queue, &Boxed::<T>::WEIGHED, payload, bytes) };
+    }
+}
+
+/// Room for one object in the calling thread's queue, out of its purse: for who is about to unlink one.
+#[derive(Debug)]
+pub(crate) struct Reserved<'q> {
+    queue: &'q Queue,
+    amount: Amount,
+}
+
+/// Room for an object of so many bytes, if the thread's purse has it.
+#[inline]
+pub(crate) fn reserve<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
+    let amount = Amount::object(bytes as u64);
+    let queue = local::objects(kind.core(), || kind.handle())?;
+    let plain = !chaos::mutant(Mutant::RetireBeforeUnlink);
+    (plain && queue.purse().take(amount)).then_some(Reserved { queue, amount })
+}
+
+/// The same with more from the domain, as far as there is any.
+#[cold]
+fn reserve_more<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
+    let amount = Amount::object(bytes as u64);
+    let queue = local::objects(kind.core(), || kind.handle())?;
+    admit(kind::known(kind), Some(queue), amount).then_some(Reserved { queue, amount })
+}
+
+impl Reserved<'_> {
+    /// It is not needed after all.
+    pub(crate) fn put_back(self) {
+        self.queue.purse().put_back(self.amount);
+    }
+
+    /// Drops the box that `object` came from after a grace period; nothing, if it is null.
+    ///
+    /// # Safety
+    /// `object` is null or came from a box; new sections of the same domain cannot reach it.
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn retire<K: AnyKind, T: Send + 'static>(
+        mut self,
+        kind: &K,
+        object: *mut T,
+        bytes: usize,
+    ) {
+        if object.is_null() {
+            return self.put_back();
+        }
+        debug_objects::note(object.cast_const().cast(), size_of::<T>());
+        if bytes as u64 != self.amount.bytes {
+            self.adjust(kind.core(), bytes);
+        }
+        // SAFETY: by the contract; it has been charged.
+        unsafe { add_boxed(kind, Some(self.queue), object, self.amount.bytes) };
+    }
+
+    /// It is another object than the one for which room was reserved. Waits for nothing: what is missing goes over
+    /// the limit.
+    #[cold]
+    fn adjust(&mut self, core: &Core, bytes: usize) {
+        let reserved = std::mem::replace(&mut self.amount, Amount::object(bytes as u64));
+        let purse = self.queue.purse();
+        core.charge.0.give_back(purse.give_back(reserved.minus(self.amount)));
+        let missing = self.amount.minus(reserved);
+        if !purse.take(missing) && !admit(core, Some(self.queue), missing) {
+            core.admit_over(missing);
+        }
+    }
+}
+
+/// Whether an object of so many bytes, if that is known, may be unlinked here, to be retired then: not in a
+/// section, where nothing can be waited for, if this thread has gone over the limit there already.
+pub(crate) fn may_replace<K: AnyKind>(kind: &K, bytes: Option<usize>) -> bool {
+    let Some(queue) = local::objects(kind.core(), || kind.handle()) else { return true };
+    let mut allowance = queue.purse().allowance();
+    let taken = bytes.is_some_and(|bytes| allowance.take(Amount::object(bytes as u64)));
+    taken || !local::owes(kind.core()) || place() != Place::Section
+}
+
+/// Drops `value` after a grace period, or gives it back: if there is no room, and `waits` is false or nothing
+/// may be waited for.
+#[track_caller]
+pub(crate) fn retire<K: AnyKind, P: Retire>(
+    kind: &K,
+    value: P,
+    waits: bool,
+) -> Result<(), Refused<P>> {
+    let (value, amount) = retire::note(value);
+    let queue = local::objects(kind.core(), || kind.handle());
+    let paid = queue.is_some_and(|queue| queue.purse().take(amount));
+    if !paid {
+        match make_room(kind, queue, amount, waits) {
+            Room::Charged => {}
+            Room::Waited => {
+                on_the_spot(kind.core(), || retire::end(value));
+                return Ok(());
+            }
+            Room::Full => {
+                debug_objects::forget(value.owned().0);
+                return Err(Refused::retired(value, kind.handle(), retire_over));
+            }
+        }
+    }
+    add_value(kind, queue, value, amount.bytes);
+    if !paid {
+        leave_to_worker(kind, queue);
+    }
+    Ok(())
+}
+
+/// Drops `value` after a grace period, and never waits or refuses.
+pub(crate) fn retire_over<P: Retire>(handle: &Handle, value: P) {
+    let (value, amount) = retire::note(value);
+    let queue = local::objects(handle, || handle.clone());
+    if !queue.is_some_and(|queue| queue.purse().take(amount)) {
+        admit_over(handle, queue, amount);
+    }
+    add_value(handle, queue, value, amount.bytes);
+    leave_to_worker(handle, queue);
+}
+
+fn add_value<K: AnyKind, P: Retire>(kind: &K, queue: Option<&Queue>, value: P, bytes: u64) {
+    if const { Value::<P>::BARE } {
+        // SAFETY: a P, which is Send and 'static.
+        unsafe { add_object(kind, queue, &Value::<P>::POINTER, value, bytes) };
+    } else if const { Value::<P>::FITS } {
+        let value = Counted { value, bytes };
+        // SAFETY: as above, with its number.
+        unsafe { add_object(kind, queue, &Value::<P>::NEAR, value, bytes) };
+    } else {
+        let value = Box::into_raw(Box::new(Counted { value, bytes }));
+        // SAFETY: the same in a box.
+        unsafe { add_object(kind, queue, &Value::<P>::FAR, value, bytes) };
+    }
+}
+
+/// Adds a charged object to the thread's queue, and does the thread's part.
+///
+/// # Safety
+/// As [`Queue::add`]: `kind` and `payload` fit.
+#[inline]
+unsafe fn add_object<K: AnyKind, P>(
+    kind: &K,
+    queue: Option<&Queue>,
+    what: &'static stream::Kind,
+    payload: P,
+    bytes: u64,
+) {
+    // SAFETY: by the contract; the queue is this thread's.
+    if unsafe { add(kind, queue, Contents::Objects, what, payload, bytes) }
+        && let Some(queue) = queue
+    {
+        tend(kind.core(), queue);
+    }
+}
+
+/// Adds to the thread's queue, or to the shared one if the thread is ending. Answers whether it is time for
+/// the thread to do its part.
+///
+/// # Safety
+/// As [`Queue::add`]; and `queue` is this thread's.
+#[inline]
+unsafe fn add<K: AnyKind, P>(
+    kind: &K,
+    queue: Option<&Queue>,
+    contents: Contents,
+    what: &'static stream::Kind,
+    payload: P,
+    bytes: u64,
+) -> bool {
+    let core = kind.core();
+    let due = match queue {
+        // SAFETY: by the contract.
+        Some(queue) => unsafe { queue.add(what, payload, bytes) },
+        None => kind::known(kind).queues.with_shared(core, contents, |queue| {
+            // SAFETY: by the contract; whoever holds the lock is the one who adds.
+            unsafe { queue.add(what, payload, bytes) }
+        }),
+    };
+    chaos::point(Point::Added);
+    // Relaxed: ordered by the fences in `add` and in `Queues::leave` [DQ-3].
+    if !core.queues.announced.load(Relaxed) && !chaos::mutant(Mutant::NoAnnouncement) {
+        worker::announce(&kind.handle());
+    }
+    due
+}
+
+/// The thread's part, now and then: a step of the grace period and a few drops.
+#[cold]
+fn tend(core: &Core, queue: &Queue) {
+    // Relaxed: a hint.
+    close_if_full(core, queue, if core.alone.load(Relaxed) { BATCH_ALONE } else { BATCH });
+    if local::in_callback() {
+        return;
+    }
+    match Sections::of_this_thread() {
+        Sections::None => {
+            if queue.run_some(core, local::token(), RUN_SHARE) == 0 && queue.wants() == Wants::Looks
+            {
+                core.advance(Own::in_domain(core).me());
+            }
+        }
+        Sections::Qsbr => {
+            core.advance(Own::in_domain(core).me());
+            if core.zone() != Zone::Free {
+                local::make_overdue();
+            }
+        }
+        Sections::Ordinary => {}
+    }
+}
+
+/// Asks for a grace period if so many callbacks are open. Answers whether they were.
+fn close_if_full(core: &Core, queue: &Queue, batch: u64) -> bool {
+    let full = queue.is_full(core, batch);
+    if full {
+        queue.close(core, urgency(core));
+        queue.purse().trim(core);
+    }
+    full
+}
+
+/// How much the grace period of a full batch is wanted.
+fn urgency(core: &Core) -> Urgency {
+    match core.zone() {
+        Zone::Free => Urgency::Normal,
+        Zone::Expedite | Zone::Full => Urgency::Expedited,
+    }
+}
+
+/// Frees an object whose grace period is over, as callbacks are run.
+fn on_the_spot(core: &Core, free: impl FnOnce()) {
+    let whole = local::running_callbacks(core, &Credit::new(), || queue::caught(free));
+    core.queues.panicked.fetch_add(u64::from(!whole), Relaxed);
+}
+
+// ---- the limit ------------------------------------------------------------------------------------
+
+/// Where the calling thread is, as far as the limit goes.
+fn place() -> Place {
+    if Sections::of_this_thread() != Sections::None {
+        Place::Section
+    } else if local::in_callback() {
+        Place::Callback
+    } else {
+        Place::Outside
+    }
+}
+
+/// Admits an object that the thread's purse does not pay for, if need be and `waits` by waiting.
+#[cold]
+fn make_room<K: AnyKind>(kind: &K, queue: Option<&Queue>, object: Amount, waits: bool) -> Room {
+    let core = kind::known(kind);
+    if admit(core, queue, object) {
+        return Room::Charged;
+    }
+    if chaos::mutant(Mutant::NoLimit) {
+        admit_over(core, queue, object);
+        return Room::Charged;
+    }
+    let remedy = match queue {
+        // One object or closure of a thread goes over the limit. It owes nothing if others have made room.
+        Some(_) if place() == Place::Section && local::owes(core) => Remedy::Refuse,
+        Some(queue) => remedy(place(), &queue.purse().allowance()),
+        // Whoever has no queue any more has no purse to owe from.
+        None if place() == Place::Section => Remedy::Refuse,
+        None => Remedy::WaitAndFree,
+    };
+    trace::limit_reached(core, waits && !matches!(remedy, Remedy::Borrow | Remedy::Refuse));
+    match remedy {
+        _ if !waits => Room::Full,
+        Remedy::WaitAndRun => {
+            let is_over = settle(core, queue);
+            admit_after_wait(core, queue, object, is_over)
+        }
+        Remedy::WaitAndFree => match local::nested_in_callbacks() {
+            NESTED_MAX.. => Room::Full,
+            _ => {
+                let is_over = await_grace_period(core);
+                admit_after_wait(core, queue, object, is_over)
+            }
+        },
+        Remedy::Borrow => {
+            admit_over(core, queue, object);
+            Room::Charged
+        }
+        Remedy::Refuse if chaos::mutant(Mutant::NoRefusal) => {
+            admit_over(core, queue, object);
+            Room::Charged
+        }
+        Remedy::Refuse => Room::Full,
+    }
+}
+
+/// What comes of an object that has been waited for.
+fn admit_after_wait(core: &Core, queue: Option<&Queue>, object: Amount, is_over: bool) -> Room {
+    if admit(core, queue, object) {
+        Room::Charged
+    } else if is_over {
+        Room::Waited
+    } else {
+        core.admit_over(object);
+        Room::Charged
+    }
+}
+
+/// Admits an object without waiting: with what the running callbacks have freed, with more from the domain, or
+/// by itself.
+fn admit(core: &Core, queue: Option<&Queue>, object: Amount) -> bool {
+    if let Some(credit) = local::credit(core)
+        && core.admit(object.minus(credit.room()))
+    {
+        credit.spend(object);
+        return true;
+    }
+    match queue {
+        Some(queue) => queue.purse().refill(core, object),
+        None => core.admit(object),
+    }
+}
+
+/// Admits an object or a closure over the limit. If it is the thread's to settle, a section that the thread is in has it do
+/// that when it ends; else it is to be [left to the worker](leave_to_worker) when it has been added.
+fn admit_over(core: &Core, queue: Option<&Queue>, object: Amount) {
+    match queue {
+        Some(queue) => {
+            queue.purse().borrow(core, object);
+            local::note_debt(core);
+            if is_settled_here(core, queue) {
+                local::make_overdue();
+            }
+        }
+        None => core.admit_over(object),
+    }
+}
+
+/// Whether what goes over the limit in this queue is settled by its thread, which waits for it. Not in a sleepable domain: the
+/// thread may be in a section of it, of which nobody knows. Nor closures: the thread may hold a lock that one of them wants.
+fn is_settled_here(core: &Core, queue: &Queue) -> bool {
+    queue.contents() == Contents::Objects && !core.is_sleepable()
+}
+
+/// Has the worker run what has just been added over the limit, if it is the worker's to run. Here, and not when the section
+/// ends: that takes no lock [D-3].
+fn leave_to_worker<K: AnyKind>(kind: &K, queue: Option<&Queue>) {
+    let core = kind.core();
+    if queue.is_some_and(|queue| queue.purse().allowance().owes() && !is_settled_here(core, queue))
+    {
+        worker::hurry(&kind.handle());
+    }
+}
+
+/// Waits for a grace period. Returns whether it has ended.
+///
+/// **Invariant [D-2]: at the limit of a sleepable domain no thread waits for longer than a tick.** The sections that it
+/// waits for may be its own, or those of tasks that only this thread would poll: nobody knows.
+fn await_grace_period(core: &Core) -> bool {
+    if core.is_sleepable() {
+        return core.synchronize_within(Urgency::Expedited, sync::TICK);
+    }
+    core.synchronize(Urgency::Expedited, Own::in_domain(core).me());
+    true
+}
+
+/// Waits for a grace period, and drops of this thread's objects what is ready: all that was retired before.
+/// The thread is in no section and in no callback. Returns whether the grace period has ended [D-2].
+fn settle(core: &Core, queue: Option<&Queue>) -> bool {
+    if let Some(queue) = queue {
+        queue.close(core, Urgency::Expedited);
+    }
+    let is_over = await_grace_period(core);
+    if let Some(queue) = queue {
+        run_ready(core, queue);
+    }
+    is_over
+}
+
+/// Drops of this thread's objects what is ready, as long as the limit asks for it.
+fn run_ready(core: &Core, queue: &Queue) {
+    // A drop may begin a section on this thread and leak it.
+    while queue.run_some(core, local::token(), core.tuning.run_min()) != 0
+        && core.zone() != Zone::Free
+        && Sections::of_this_thread() == Sections::None
+    {}
+    if queue.is_empty() {
+        queue.purse().forgive();
+    }
+    queue.purse().trim(core);
+}
+
+/// Settles what a section of this thread has gone over the limit with. Where another thread is in a drop of this thread's
+/// objects (the worker, a barrier), it waits for that, as it would for the drop if it ran it itself: else the next
+/// section would find the thread over the limit, with an object that it may not refuse.
+fn settle_debt(core: &Core, queue: &Queue) {
+    settle(core, Some(queue));
+    while queue.purse().owes(core)
+        && Sections::of_this_thread() == Sections::None
+        && queue.wait_for_runner()
+    {
+        run_ready(core, queue);
+    }
+}
+
+/// A section has ended on a thread that has gone over the limit with an object: settles that, once it is in no section at
+/// all and in no callback, unless others have made room meanwhile.
+///
+/// **Invariant [D-3]: nothing else waits, locks or runs a drop where a section ends.** This does because objects that are
+/// replaced in sections have no other place to wait in: who does nothing but that would go over the limit each time.
+#[cold]
+pub(crate) fn settle_debts() {
+    if chaos::mutant(Mutant::NoSettle) {
+        return;
+    }
+    if place() != Place::Outside || std::thread::panicking() {
+        return local::make_overdue();
+    }
+    for (handle, queue) in local::debtors() {
+        if is_settled_here(&handle, &queue) && queue.purse().owes(&handle) {
+            settle_debt(&handle, &queue);
+        }
+    }
+}
+
+/// A QSBR reader that retires is at a quiescent state: whether it has its part to do.
+pub(crate) fn is_due(core: &Core) -> bool {
+    !local::in_callback()
+        && (local::existing_objects(core).is_some_and(|queue| !queue.is_empty())
+            || local::has_debts())
+}
+
+/// Its part, to be done offline: drops what is ready, and waits near the limit.
+pub(crate) fn catch_up(core: &Core) {
+    settle_debts();
+    let Some(queue) = local::existing_objects(core) else { return };
+    if Sections::of_this_thread() != Sections::None {
+        return;
+    }
+    for _ in 0..RUNS_AT_QUIESCENT_STATE {
+        if queue.run_some(core, local::token(), core.tuning.run_min()) == 0 {
+            break;
+        }
+    }
+    if core.zone() != Zone::Free {
+        settle(core, Some(&queue));
+    }
+}
+
+// ---- everything -----------------------------------------------------------------------------------
+
+/// [`Domain::barrier`](crate::Domain::barrier).
+pub(crate) fn barrier(core: &Core, me: impl Fn() -> Me) {
+    if chaos::mutant(Mutant::NoBarrier) {
+        return;
+    }
+    let lanes = core.lanes.begin_barrier();
+    core.queues.drain(core, &me, local::token());
+    lanes.finish(core, &me);
+    trace::deliver();
+}
+
+/// At the orderly end of the process: runs what waits in a domain, as far as others let it in so short a time.
+/// Answers whether nothing is left.
+pub(crate) fn finish(core: &Core) -> bool {
+    let queues = core.queues.all();
+    queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
+    if Sections::of_this_thread() == Sections::None {
+        core.advance_at_tick(Own::in_domain(core).me());
+    }
+    queues.iter().for_each(|queue| {
+        while queue.run_some(core, local::token(), core.tuning.run_min()) != 0 {}
+    });
+    core.queues.forget_orphans(core);
+    core.queues.wants() == Wants::Nothing
+}
+
+/// The thread that added to this queue, of objects or of closures, is gone.
+pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Contents) {
+    let owes = queue.purse().owes(handle);
+    queue.mark_orphan(handle);
+    chaos::point(Point::Orphaned);
+    if owes && place() == Place::Outside {
+        match what {
+            // It pays before it ends. (If somebody is running its callbacks, that one goes on until nothing
+            // is ready: see `Queue::run_some`.)
+            Contents::Objects if !handle.is_sleepable() => _ = settle(handle, Some(queue)),
+            // Not run here: whoever joins this thread may hold a lock that they take. Nor waited for: or a guard of the
+            // sleepable domain, in which it waits.
+            Contents::Objects | Contents::Closures => _ = worker::hurry(handle),
+        }
+    }
+    let is_empty = queue.is_empty();
+    handle.queues.leave_behind(handle, queue);
+    if !is_empty {
+        worker::announce(handle);
+    }
+}

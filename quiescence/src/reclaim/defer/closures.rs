@@ -1,0 +1,179 @@
+//! Closures: how they are queued, who runs them, and what happens at the limit.
+
+use grace::limit::{Amount, Place};
+
+use super::{add, admit, admit_over, close_if_full, leave_to_worker, place, settle};
+use crate::chaos::{self, Mutant};
+use crate::domain::kind::{self, AnyKind};
+use crate::event::trace;
+use crate::os::{clock, sync};
+use crate::reclaim::local::{self, Own, Sections};
+use crate::reclaim::queue::{BATCH, Contents, Queue, Wants};
+use crate::reclaim::retire::{Closure, Refused};
+use crate::reclaim::worker;
+
+/// [`Domain::call`](crate::Domain::call), and its kin.
+pub(crate) fn call<K: AnyKind, F: FnOnce() + Send + 'static>(
+    kind: &K,
+    f: F,
+    patience: Patience,
+) -> Result<(), Refused<F>> {
+    let amount = Closure::<F>::AMOUNT;
+    let queue = local::closures(kind.core(), || kind.handle());
+    let admitted = queue.is_some_and(|queue| queue.purse().take(amount))
+        || make_room_for_closure(kind, queue, amount, patience);
+    if !admitted {
+        return Err(Refused::closure(f));
+    }
+    let due = add_closure(kind, queue, f);
+    if patience == Patience::Hurried {
+        worker::hurry(&kind.handle());
+    } else if due && let Some(queue) = queue {
+        tend_closures(kind, queue);
+    }
+    leave_to_worker(kind, queue);
+    Ok(())
+}
+
+/// As [`call`], for callers that cannot be refused: over the limit, where nothing may be waited for.
+pub(crate) fn call_over<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
+    let waits = if place() == Place::Outside { Patience::Lazy } else { Patience::None };
+    call_in_any_case(kind, f, waits);
+}
+
+/// As [`call_over`], but it waits for a tick at most: what waits may need a lock that the caller holds.
+#[cfg(not(loom))]
+pub(crate) fn call_within_a_tick<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
+    call_in_any_case(kind, f, Patience::Tick);
+}
+
+/// As [`call`]; over the limit, where that refuses.
+fn call_in_any_case<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F, patience: Patience) {
+    if let Err(refused) = call(kind, f, patience) {
+        let amount = Closure::<F>::AMOUNT;
+        let queue = local::closures(kind.core(), || kind.handle());
+        admit_over(kind.core(), queue, amount);
+        add_closure(kind, queue, refused.into_inner());
+        leave_to_worker(kind, queue);
+    }
+}
+
+/// Adds a closure that has been charged [`Closure::AMOUNT`]. Answers whether it is time for the thread to do its part.
+pub(super) fn add_closure<K: AnyKind, F: FnOnce() + Send + 'static>(
+    kind: &K,
+    queue: Option<&Queue>,
+    f: F,
+) -> bool {
+    let bytes = Closure::<F>::AMOUNT.bytes;
+    if const { Closure::<F>::FITS } {
+        // SAFETY: an F, which is Send and 'static.
+        unsafe { add(kind, queue, Contents::Closures, &Closure::<F>::NEAR, f, bytes) }
+    } else {
+        let f = Box::into_raw(Box::new(f));
+        // SAFETY: an F in a box, as above.
+        unsafe { add(kind, queue, Contents::Closures, &Closure::<F>::FAR, f, bytes) }
+    }
+}
+
+/// How a closure is queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It may wait for company, and its thread for room.
+    Lazy,
+    /// It waits for no company, and its thread for room.
+    Hurried,
+    /// It may wait for company, and its thread for room, but a tick at most.
+    Tick,
+    /// It may wait for company; its thread does not wait.
+    None,
+}
+
+/// The part of a thread that queues closures: it asks for a grace period, and has the worker run what is
+/// ready.
+#[cold]
+pub(super) fn tend_closures<K: AnyKind>(kind: &K, queue: &Queue) {
+    let core = kind.core();
+    if !close_if_full(core, queue, BATCH) {
+        return;
+    }
+    if Sections::of_this_thread() == Sections::None {
+        core.advance(Own::in_domain(core).me());
+    }
+    worker::hurry(&kind.handle());
+}
+
+/// Admits a closure that the thread's purse does not pay for. Where it waits, it waits for the worker.
+#[cold]
+fn make_room_for_closure<K: AnyKind>(
+    kind: &K,
+    queue: Option<&Queue>,
+    amount: Amount,
+    patience: Patience,
+) -> bool {
+    let waits = patience != Patience::None;
+    let core = kind::known(kind);
+    if admit(core, queue, amount) {
+        return true;
+    }
+    if chaos::mutant(Mutant::NoLimit) {
+        admit_over(core, queue, amount);
+        return true;
+    }
+    let place = place();
+    let borrows = place == Place::Section && queue.is_some() && !local::owes(core);
+    trace::limit_reached(core, waits && place == Place::Outside);
+    match place {
+        _ if !waits => false,
+        Place::Section if borrows => {
+            admit_over(core, queue, amount);
+            true
+        }
+        Place::Section | Place::Callback => false,
+        Place::Outside => wait_for_room(kind, queue, amount, patience),
+    }
+}
+
+/// Looks in a row at which nothing waits in a domain, and yet there is no room.
+const LOOKS_IN_VAIN: u32 = 16;
+
+/// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most, and then admits it
+/// over the limit [D-2]. Answers whether it has been admitted.
+fn wait_for_room<K: AnyKind>(
+    kind: &K,
+    queue: Option<&Queue>,
+    amount: Amount,
+    patience: Patience,
+) -> bool {
+    let core = kind.core();
+    let for_a_tick = patience == Patience::Tick;
+    let is_sleepable = core.is_sleepable();
+    let began_ns = clock::monotonic_ns();
+    let mut in_vain = 0;
+    loop {
+        if !for_a_tick {
+            // That waits for a grace period, however long it takes.
+            settle(core, local::existing_objects(core).as_deref());
+        }
+        if admit(core, queue, amount) {
+            return true;
+        }
+        // What is charged then is in the purses of threads that may not come by for long, since a limit that
+        // was greater. Nobody will make room, and nothing waits.
+        in_vain = if core.queues.wants() == Wants::Nothing { in_vain + 1 } else { 0 };
+        if in_vain == LOOKS_IN_VAIN {
+            admit_over(core, queue, amount);
+            return true;
+        }
+        if !worker::hurry(&kind.handle()) {
+            return false; // there is no worker, so nobody makes room
+        }
+        let waited_ns = clock::monotonic_ns().saturating_sub(began_ns);
+        if (for_a_tick || is_sleepable) && u128::from(waited_ns) >= sync::TICK.as_nanos() {
+            if is_sleepable {
+                core.admit_over(amount);
+            }
+            return is_sleepable;
+        }
+        sync::moment();
+    }
+}

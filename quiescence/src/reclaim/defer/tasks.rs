@@ -1,0 +1,133 @@
+//! What tasks do at the limit: nothing here waits.
+
+use grace::Urgency;
+use grace::limit::{Amount, Place};
+
+use super::closures::{add_closure, tend_closures};
+use super::{
+    NESTED_MAX, Reserved, add_boxed, add_value, admit, on_the_spot, place, reserve, reserve_more,
+    retire_over,
+};
+use crate::domain::kind::{self, AnyKind};
+use crate::event::trace;
+use crate::gp::core::Core;
+use crate::reclaim::debug_objects;
+use crate::reclaim::local;
+use crate::reclaim::queue::Wants;
+use crate::reclaim::retire::{self, Boxed, Closure, Retire};
+use crate::reclaim::worker;
+
+/// A task has come to the limit: has what waits become ready as soon as may be. Returns the cookie
+/// of a full grace period from now on, which is asked for.
+#[cold]
+pub(crate) fn ask_for_room<K: AnyKind>(kind: &K) -> grace::Cookie {
+    let core = kind::known(kind);
+    trace::limit_reached(core, true);
+    if let Some(queue) = local::existing_objects(core) {
+        queue.close(core, Urgency::Expedited);
+    }
+    let cookie = core.request(Urgency::Expedited);
+    worker::hurry(&kind.handle()); // without one, the polls do the work
+    cookie
+}
+
+/// Drops what is ready of the objects of this thread, where it may.
+pub(crate) fn run_own_objects(core: &Core) {
+    while place() == Place::Outside
+        && local::existing_objects(core)
+            .is_some_and(|queue| queue.run_some(core, local::token(), core.tuning.run_min()) != 0)
+    {
+    }
+}
+
+/// Whether no callback waits, so that none will make room.
+pub(crate) fn nothing_waits(core: &Core) -> bool {
+    core.queues.wants() == Wants::Nothing
+}
+
+/// Drops `value` after a grace period, if there is room.
+pub(crate) fn retire_if_room<K: AnyKind, P: Retire>(kind: &K, value: P) -> Result<(), P> {
+    let (value, amount) = retire::note(value);
+    let queue = local::objects(kind.core(), || kind.handle());
+    let taken = queue.is_some_and(|queue| queue.purse().take(amount));
+    if !taken && !admit(kind::known(kind), queue, amount) {
+        debug_objects::forget(value.owned().0);
+        return Err(value);
+    }
+    add_value(kind, queue, value, amount.bytes);
+    Ok(())
+}
+
+/// Drops `value`, whose grace period is over and for which there is no room.
+pub(crate) fn end_after_wait<K: AnyKind, P: Retire>(kind: &K, value: P) {
+    if may_free_here() {
+        on_the_spot(kind::known(kind), || retire::end(value));
+    } else {
+        retire_over(&kind.handle(), value);
+    }
+}
+
+/// Whether the thread may drop objects now: not in a section [D-1], nor too deep in other drops.
+fn may_free_here() -> bool {
+    place() != Place::Section && local::nested_in_callbacks() < NESTED_MAX
+}
+
+/// Room for an object of so many bytes, if there is any.
+pub(crate) fn reserve_any<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
+    reserve(kind, bytes).or_else(|| reserve_more(kind, bytes))
+}
+
+/// As [`retire_raw`](super::retire_raw), but over the limit where that would wait; on the spot,
+/// where no reader is left that sees the object any more.
+///
+/// # Safety
+/// As there; if `is_unread`, a grace period has gone by since it could be reached.
+pub(crate) unsafe fn retire_raw_over<K: AnyKind, T: Send + 'static>(
+    kind: &K,
+    object: *mut T,
+    bytes: usize,
+    is_unread: bool,
+) {
+    let core = kind::known(kind);
+    if let Some(room) = reserve_any(kind, bytes) {
+        // SAFETY: by the contract.
+        return unsafe { room.retire(kind, object, bytes) };
+    }
+    if is_unread && may_free_here() {
+        // SAFETY: by the contract.
+        return on_the_spot(core, || unsafe { Boxed::free(object) });
+    }
+    debug_objects::note(object.cast_const().cast(), size_of::<T>());
+    let amount = Amount::object(bytes as u64);
+    core.admit_over(amount);
+    let queue = local::objects(core, || kind.handle());
+    // SAFETY: by the contract; it has been charged.
+    unsafe { add_boxed(kind, queue, object, amount.bytes) };
+}
+
+/// Calls `f` after a grace period, if there is room.
+pub(crate) fn call_if_room<K: AnyKind, F: FnOnce() + Send + 'static>(
+    kind: &K,
+    f: F,
+) -> Result<(), F> {
+    let amount = Closure::<F>::AMOUNT;
+    let queue = local::closures(kind.core(), || kind.handle());
+    let taken = queue.is_some_and(|queue| queue.purse().take(amount));
+    if !taken && !admit(kind::known(kind), queue, amount) {
+        return Err(f);
+    }
+    if add_closure(kind, queue, f)
+        && let Some(queue) = queue
+    {
+        tend_closures(kind, queue);
+    }
+    Ok(())
+}
+
+/// Calls `f` after a grace period, over the limit.
+pub(crate) fn call_over_now<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
+    let amount = Closure::<F>::AMOUNT;
+    kind::known(kind).admit_over(amount);
+    let queue = local::closures(kind.core(), || kind.handle());
+    add_closure(kind, queue, f);
+}

@@ -1,0 +1,245 @@
+//! Bounded memory: [`grace::limit`], executed with two atomic words and a purse for each thread.
+//!
+//! **Invariant [L-1]: what waits in a domain has been charged to it.** The domain's charge is what waits and
+//! what is in purses. It is at most the limit, but for one object of each thread that owes it, and what had to be
+//! admitted though nobody owes it: that is counted ([`Statistics::limit_overruns`](crate::Statistics)).
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering::Relaxed;
+
+use grace::limit::{self, Allowance, Amount, Zone};
+
+use crate::chaos::{self, Point};
+use crate::gp::core::Core;
+use crate::os::sync::{AtomicU64, const_unless_loom};
+
+/// What has been charged to a domain.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    objects: AtomicU64,
+    bytes: AtomicU64,
+}
+
+// Relaxed, all of it: counts that are checked one by one; `grace::limit` says why that is enough.
+impl Charge {
+    const_unless_loom! {
+        pub(crate) fn new() -> Self {
+            Self { objects: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+        }
+    }
+
+    /// Charges so much, if it fits.
+    fn admit(&self, limit: Amount, wanted: Amount) -> bool {
+        let seen = self.add(wanted);
+        chaos::point(Point::Charged);
+        let admitted = limit::admit(seen, limit, wanted).is_some();
+        if !admitted {
+            self.give_back(wanted);
+        }
+        admitted
+    }
+
+    /// Charges so much, whether it fits or not; the words stop at their ends, as [`Amount`]'s arithmetic does. Returns what was
+    /// charged before.
+    ///
+    /// 65,536 objects that say that they are 2^48 bytes each would bring a word that wraps back to nothing. One that has stopped
+    /// is full, and is down to nothing before all of them are freed, not later: so it never stays full.
+    fn add(&self, wanted: Amount) -> Amount {
+        let add = |word: &AtomicU64, wanted: u64| match wanted {
+            0 => word.load(Relaxed),
+            _ => {
+                let more = |charged: u64| Some(charged.saturating_add(wanted));
+                word.fetch_update(Relaxed, Relaxed, more).unwrap_or_else(|charged| charged)
+            }
+        };
+        Amount {
+            objects: add(&self.objects, wanted.objects),
+            bytes: add(&self.bytes, wanted.bytes),
+        }
+    }
+
+    /// So much has been freed, or is not needed after all.
+    pub(crate) fn give_back(&self, amount: Amount) {
+        // Not below nothing, which would be as good as full: a word may have stopped at its end, and a `Retire::bytes` of the
+        // user's may say more than it did when it was charged.
+        for (word, less) in [(&self.objects, amount.objects), (&self.bytes, amount.bytes)] {
+            if less != 0 {
+                let subtract = |charged: u64| Some(charged.saturating_sub(less));
+                let _ = word.fetch_update(Relaxed, Relaxed, subtract);
+            }
+        }
+    }
+
+    /// In a child process, whose other threads are gone.
+    #[cfg(not(loom))]
+    pub(crate) fn set(&self, charged: Amount) {
+        self.objects.store(charged.objects, Relaxed);
+        self.bytes.store(charged.bytes, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> Amount {
+        Amount { objects: self.objects.load(Relaxed), bytes: self.bytes.load(Relaxed) }
+    }
+}
+
+impl Core {
+    /// What may wait here.
+    pub(crate) fn limit(&self) -> Amount {
+        Amount { objects: self.tuning.objects_max(), bytes: self.tuning.bytes_max() }
+    }
+
+    /// How near the limit the domain is.
+    pub(crate) fn zone(&self) -> Zone {
+        limit::zone(self.charge.0.get(), self.limit())
+    }
+
+    /// Admits an object that no thread's purse pays for.
+    pub(crate) fn admit(&self, object: Amount) -> bool {
+        self.charge.0.admit(self.limit(), object)
+    }
+
+    /// Admits an object over the limit; whoever has a purse may remember it by that ([`Purse::borrow`]).
+    pub(crate) fn admit_over(&self, object: Amount) {
+        if !object.is_none() {
+            self.counters.limit_overruns.fetch_add(1, Relaxed);
+        }
+        self.charge.0.add(object);
+    }
+
+    /// What a thread or a lane takes of the limit at once.
+    pub(crate) fn chunk(&self) -> Amount {
+        #[cfg(not(loom))]
+        let lanes = self.lanes.len();
+        #[cfg(loom)]
+        let lanes = 0;
+        limit::chunk(self.limit(), self.queues.len() + lanes)
+    }
+}
+
+/// What one thread may still add to its queue, without asking; see [`Allowance`].
+#[derive(Debug)]
+pub(crate) struct Purse {
+    allowance: Cell<Allowance>,
+    /// How much to take and to keep at once, as it was found last.
+    chunk: Cell<Amount>,
+}
+
+impl Purse {
+    pub(crate) fn new() -> Self {
+        Self { allowance: Cell::new(Allowance::EMPTY), chunk: Cell::new(Amount::NONE) }
+    }
+
+    /// Admits an object out of what is left.
+    #[inline]
+    pub(crate) fn take(&self, object: Amount) -> bool {
+        let mut allowance = self.allowance.get();
+        let taken = allowance.take(object);
+        if taken {
+            self.allowance.set(allowance);
+        }
+        taken
+    }
+
+    /// Admits an object with more from the domain.
+    #[cold]
+    pub(crate) fn refill(&self, core: &Core, object: Amount) -> bool {
+        let limit = core.limit();
+        if !object.fits(limit) {
+            core.charge.0.give_back(self.empty()); // it is admitted if nothing else is charged
+        }
+        self.chunk.set(core.chunk());
+        [self.chunk.get(), Amount::NONE].into_iter().any(|chunk| {
+            let wanted = self.allowance.get().shortfall(object, chunk);
+            let admitted = core.charge.0.admit(limit, wanted);
+            if admitted {
+                self.with(|allowance| allowance.grant(wanted));
+            }
+            admitted && self.take(object)
+        })
+    }
+
+    /// Admits an object over the limit, to be settled.
+    pub(crate) fn borrow(&self, core: &Core, object: Amount) {
+        let wanted = self.allowance.get().shortfall(object, Amount::NONE);
+        core.admit_over(wanted);
+        self.with(|allowance| allowance.borrow(wanted));
+        self.take(object);
+    }
+
+    /// The thread's objects, so many, were freed by itself. Answers what is to be given back to the domain.
+    #[must_use]
+    pub(crate) fn give_back(&self, finished: Amount) -> Amount {
+        self.with(|allowance| allowance.give_back(finished, self.chunk.get()))
+    }
+
+    /// What was taken is not needed after all.
+    pub(crate) fn put_back(&self, object: Amount) {
+        self.with(|allowance| allowance.grant(object));
+    }
+
+    /// Keeps no more than [`Self::give_back`] leaves here: the limit may have been lowered.
+    pub(crate) fn trim(&self, core: &Core) {
+        self.chunk.set(core.chunk());
+        core.charge.0.give_back(self.give_back(Amount::NONE));
+    }
+
+    /// Whether the thread owes something; not if there is room for it by now.
+    pub(crate) fn owes(&self, core: &Core) -> bool {
+        self.allowance.get().owes()
+            && self.with(|allowance| allowance.still_owes(core.charge.0.get(), core.limit()))
+    }
+
+    /// All that the thread has admitted has been freed, so it owes nothing.
+    pub(crate) fn forgive(&self) {
+        self.with(Allowance::forgive);
+    }
+
+    /// What [`grace::limit::remedy`] asks.
+    pub(crate) fn allowance(&self) -> Allowance {
+        self.allowance.get()
+    }
+
+    /// The thread ends. Answers what is to be given back to the domain.
+    #[must_use]
+    pub(crate) fn empty(&self) -> Amount {
+        self.with(Allowance::empty)
+    }
+
+    /// In a child process: its thread is gone.
+    #[cfg(not(loom))]
+    pub(crate) fn forget(&self) {
+        self.allowance.set(Allowance::EMPTY);
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut Allowance) -> R) -> R {
+        let mut allowance = self.allowance.get();
+        let result = f(&mut allowance);
+        self.allowance.set(allowance);
+        result
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// 65,536 objects that were refused, dropped, and so went over the limit: they say that they are 2^64 bytes.
+    #[test]
+    #[cfg_attr(miri, ignore = "65,536 objects")]
+    fn objects_that_say_they_are_huge_do_not_charge_a_domain_with_nothing() {
+        const HUGE: Amount = Amount::object(Amount::BYTES_OF_OBJECT_MAX);
+        let limit = Amount { objects: u64::MAX, bytes: 1 << 20 };
+        let charge = Charge::new();
+        for _ in 0..1 << 16 {
+            charge.add(HUGE);
+        }
+        assert!(!charge.admit(limit, Amount::object(8)), "it is full");
+        charge.give_back(HUGE);
+        assert!(!charge.admit(limit, HUGE) && !charge.admit(limit, Amount::object(8)), "still");
+        for _ in 1..1 << 16 {
+            charge.give_back(HUGE);
+        }
+        assert_eq!(charge.get(), Amount::NONE);
+        assert!(charge.admit(limit, Amount::object(8)), "and not full for ever");
+    }
+}

@@ -1,0 +1,502 @@
+//! What a thread knows of itself: its slot in each domain it has read in, and its callback queues.
+//!
+//! The pointer that [`crate::read`] looks at first is thread-local without a destructor, so it can
+//! be used at any moment of a thread's life. The table behind it is freed by a destructor; a section
+//! that begins after that (inside the destructor of another thread-local) makes a new table, which
+//! goes when the section ends. What is in it is [`table`]'s.
+
+use std::cell::Cell;
+use std::panic::Location;
+use std::ptr;
+use std::sync::Arc;
+use std::thread::LocalKey;
+
+use crate::call_rcu::liburcu_readers;
+use crate::gp::core::foreign::Surroundings;
+use crate::gp::core::{Core, Me};
+use crate::gp::handle::Handle;
+use crate::gp::slot::{NOT_READY, Slot, Sort};
+use crate::reclaim::cache;
+use crate::reclaim::defer;
+use crate::reclaim::queue::{Contents, Credit, Queue};
+
+mod table;
+
+pub(crate) use table::ended;
+use table::{Local, Table};
+
+thread_local! {
+    /// The slot for sections of the global domain, if its fast path may be used.
+    pub(crate) static FAST: Cell<*const Slot> = const { Cell::new(&raw const NOT_READY) };
+    /// The table, or null. Without a destructor, so that it can be used until the very end.
+    static TABLE: Cell<*mut Table> = const { Cell::new(ptr::null_mut()) };
+    /// Frees the table at the end of the thread.
+    static SENTINEL: Sentinel = const { Sentinel };
+    /// The queue of objects that this thread last added to.
+    static OBJECTS: Cell<Last> = const { Cell::new(Last::NONE) };
+    /// The queue of closures that this thread last added to.
+    static CLOSURES: Cell<Last> = const { Cell::new(Last::NONE) };
+    /// What this thread is running.
+    static RUNNING: Cell<Running> = const { Cell::new(Running::NOTHING) };
+    static TOKEN: u8 = const { 0 };
+}
+
+/// A number that no other live thread has. It stays the same in a child process.
+pub(crate) fn token() -> usize {
+    TOKEN.with(|token| ptr::from_ref(token).addr())
+}
+
+/// A queue and its domain; or nulls.
+#[derive(Clone, Copy)]
+struct Last {
+    core: *const Core,
+    queue: *const Queue,
+}
+
+impl Last {
+    const NONE: Self = Self { core: ptr::null(), queue: ptr::null() };
+}
+
+fn forget_last_queues() {
+    OBJECTS.set(Last::NONE);
+    CLOSURES.set(Last::NONE);
+}
+
+/// The callbacks that a thread is running.
+#[derive(Clone, Copy)]
+struct Running {
+    /// Callbacks and objects freed on the spot, one within the other.
+    depth: u32,
+    /// Whose they are, and the room that they have made so far; or nulls.
+    core: *const Core,
+    credit: *const Credit,
+}
+
+impl Running {
+    const NOTHING: Self = Self { depth: 0, core: ptr::null(), credit: ptr::null() };
+}
+
+struct Sentinel;
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        leave_thread();
+    }
+}
+
+/// The slot for implicit sections in a domain; registers on first use.
+#[cold]
+pub(crate) fn implicit_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
+    let table = Table::get();
+    table.with_section(core, handle, |local| {
+        let slot = local.slot(core);
+        if table.exiting.get() {
+            slot.mark_leaving();
+        } else if !local.implicit {
+            local.implicit = true;
+            slot.acquire(1);
+        }
+        slot
+    })
+}
+
+/// The slot of the thread's ordinary sections in a domain, if it is registered there.
+pub(crate) fn existing_slot(core: &Core) -> Option<&Slot> {
+    let locals = Table::existing()?.locals();
+    let local = locals.get(core)?;
+    // SAFETY: not null only while registered with the domain, which is alive (`core`).
+    unsafe { local.slot.as_ref() }
+}
+
+/// Puts the slot where the fast path of the global domain finds it.
+pub(crate) fn make_fast(slot: &'static Slot) {
+    if slot.is_fast() && !Table::get().exiting.get() {
+        FAST.set(slot);
+    }
+}
+
+/// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
+pub(crate) fn handle_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
+    Table::get().with_section(core, handle, |local| {
+        let slot = local.slot(core);
+        slot.acquire(1);
+        slot
+    })
+}
+
+/// An explicit handle goes.
+pub(crate) fn release_handle(core: &Core, handle: impl FnOnce() -> Handle, slot: &Slot) {
+    slot.release();
+    let table = Table::get();
+    table.with_local(core, handle, |local| local.unregister_if_unused(core));
+    table.forget_unused(core);
+    Table::free_if_empty();
+}
+
+/// A slot of its own for a QSBR handle.
+pub(crate) fn qsbr_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
+    Table::get().with_section(core, handle, |local| {
+        let slot = core.register(token(), Sort::Qsbr);
+        local.others.push(slot);
+        slot
+    })
+}
+
+/// A QSBR handle, offline, goes.
+pub(crate) fn release_other(core: &Core, handle: impl FnOnce() -> Handle, slot: &Slot) {
+    let table = Table::get();
+    table.with_local(core, handle, |local| local.others.retain(|other| !ptr::eq(*other, slot)));
+    core.unregister(slot);
+    table.forget_unused(core);
+    Table::free_if_empty();
+}
+
+/// The outermost section of a slot marked as leaving has ended.
+pub(crate) fn left_last_section(slot: &Slot) {
+    let core = slot.core();
+    let table = Table::get();
+    if let Some(local) = table.locals().get_mut(core) {
+        local.unregister_if_unused(core);
+    }
+    table.forget_unused(core);
+    Table::free_if_empty();
+}
+
+/// Has the thread give back what it keeps when it ends. `false` if that has gone by.
+pub(crate) fn is_noticed_at_end() -> bool {
+    SENTINEL.try_with(|_| ()).is_ok()
+}
+
+/// The thread ends: unregisters what is in no section, and the rest when its section ends.
+fn leave_thread() {
+    let Some(table) = Table::existing() else {
+        return cache::clear();
+    };
+    table.exiting.set(true);
+    forget_last_queues();
+    let mut orphans = Vec::new();
+    let mut locals = table.locals();
+    for local in locals.iter_mut() {
+        let Some(handle) = local.core.upgrade() else {
+            continue;
+        };
+        // SAFETY: not null only while registered with the domain, which `handle` keeps alive.
+        if let Some(slot) = unsafe { local.slot.as_ref() } {
+            if std::mem::take(&mut local.implicit) {
+                slot.release();
+            }
+            slot.mark_leaving();
+        }
+        local.unregister_if_unused(&handle);
+        orphans.push((handle, local.objects.take(), local.closures.take()));
+    }
+    locals.keep_used();
+    drop(locals);
+    Table::free_if_empty();
+    cache::clear();
+    // A handle may be the last by now. Then its domain ends here, and runs callbacks: they find no
+    // borrow of the table in their way.
+    for (handle, objects, closures) in orphans {
+        if let Some(queue) = objects {
+            defer::orphan(&handle, &queue, Contents::Objects);
+        }
+        if let Some(queue) = closures {
+            defer::orphan(&handle, &queue, Contents::Closures);
+        }
+    }
+}
+
+/// What the calling thread itself has registered in a domain.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Own {
+    /// How many slots.
+    slots: usize,
+    /// The first of them that is not quiescent.
+    section: Option<Section>,
+}
+
+/// A section, or an online QSBR reader, of the calling thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Section {
+    /// Whether it is a QSBR reader.
+    pub(crate) qsbr: bool,
+    /// Where it began.
+    pub(crate) began: Option<&'static Location<'static>>,
+}
+
+impl Own {
+    pub(crate) fn in_domain(core: &Core) -> Self {
+        let mut own = Self::default();
+        if let Some(table) = Table::existing() {
+            let locals = table.locals();
+            locals.get(core).into_iter().flat_map(Local::slots).for_each(|slot| own.count(slot));
+        }
+        if core.foreign.is_some() {
+            liburcu_readers::own()
+                .filter(|slot| ptr::eq(slot.core_ptr(), core))
+                .for_each(|s| own.count(s));
+        }
+        own
+    }
+
+    fn count(&mut self, slot: &Slot) {
+        self.slots += 1;
+        if self.section.is_none() && !slot.is_quiescent() {
+            self.section = Some(Section { qsbr: slot.is_qsbr(), began: slot.began() });
+        }
+    }
+
+    /// The section that the thread is in.
+    pub(crate) fn section(&self) -> Option<Section> {
+        self.section
+    }
+
+    /// For a driver: slots of one's own need no grace period, unless one is in use.
+    pub(crate) fn me(&self) -> Me {
+        Me { quiescent_slots: if self.section.is_none() { self.slots } else { 0 } }
+    }
+}
+
+/// The thread's queue of retired objects in a domain; none while the thread's table is going away.
+///
+/// The queue of the last call is found at once.
+#[inline]
+pub(crate) fn objects(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
+    last_or_find(&OBJECTS, core, handle, Contents::Objects)
+}
+
+/// The thread's queue of closures in a domain; as [`objects`].
+#[inline]
+pub(crate) fn closures(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
+    last_or_find(&CLOSURES, core, handle, Contents::Closures)
+}
+
+#[inline]
+fn last_or_find<'c>(
+    last: &'static LocalKey<Cell<Last>>,
+    core: &'c Core,
+    handle: impl FnOnce() -> Handle,
+    contents: Contents,
+) -> Option<&'c Queue> {
+    let known = last.get();
+    if ptr::eq(known.core, core) {
+        // SAFETY: the table holds the queue of a living domain until `leave_thread`, and what
+        // forgets an ended domain forgets this pair as well; `core` lives.
+        return unsafe { known.queue.as_ref() };
+    }
+    let queue = find_queue(core, handle, contents);
+    last.set(Last { core, queue: queue.map_or(ptr::null(), ptr::from_ref) });
+    queue
+}
+
+#[cold]
+fn find_queue(core: &Core, handle: impl FnOnce() -> Handle, contents: Contents) -> Option<&Queue> {
+    let table = Table::get();
+    if table.exiting.get() {
+        Table::free_if_empty();
+        return None;
+    }
+    let queue = table.with_local(core, handle, |local| {
+        let queue = match contents {
+            Contents::Objects => &mut local.objects,
+            Contents::Closures => &mut local.closures,
+        };
+        Arc::as_ptr(queue.get_or_insert_with(|| core.queues.add(core, token(), contents)))
+    });
+    // SAFETY: the table holds the queue until `leave_thread`, and while `core` lives.
+    unsafe { queue.as_ref() }
+}
+
+/// The thread's queue of retired objects in a domain, if it ever retired anything there.
+pub(crate) fn existing_objects(core: &Core) -> Option<Arc<Queue>> {
+    Table::existing()?.locals().get(core)?.objects.clone()
+}
+
+/// The thread's queue of closures in a domain, if it ever queued one there.
+pub(crate) fn existing_closures(core: &Core) -> Option<Arc<Queue>> {
+    Table::existing()?.locals().get(core)?.closures.clone()
+}
+
+/// Has the sections that the thread is in, of whatever domains, see to what waits when they end; a QSBR
+/// reader at its next quiescent state.
+pub(crate) fn make_overdue() {
+    each_section(|sections| sections.for_each(Slot::mark_overdue));
+}
+
+/// Whether the thread owes something in a domain, an object or a closure.
+pub(crate) fn owes(core: &Core) -> bool {
+    let Some(table) = Table::existing() else { return false };
+    let locals = table.locals();
+    let queues = locals.get(core).into_iter().flat_map(Local::queues);
+    // All of them: who looks is forgiven what there is room for by now.
+    queues.filter(|queue| queue.purse().owes(core)).count() != 0
+}
+
+/// The thread has gone over the limit in a domain, in which it has a queue.
+pub(crate) fn note_debt(core: &Core) {
+    if let Some(table) = Table::existing() {
+        table.locals().note_debt(core);
+    }
+}
+
+/// Whether the thread owes something in some domain, as far as it knows.
+pub(crate) fn has_debts() -> bool {
+    Table::existing().is_some_and(|table| table.locals().debtors().next().is_some())
+}
+
+/// The domains in which the thread has gone over the limit, and its queues there.
+pub(crate) fn debtors() -> Vec<(Handle, Arc<Queue>)> {
+    let Some(table) = Table::existing() else { return Vec::new() };
+    let mut locals = table.locals();
+    let owing = locals.debtors().flat_map(|local| {
+        let queues = local.objects.iter().chain(&local.closures);
+        let owing = queues.filter(|queue| queue.purse().allowance().owes());
+        owing.filter_map(|queue| Some((local.core.upgrade()?, Arc::clone(queue))))
+    });
+    owing.collect()
+}
+
+/// The sections that a thread is in, of whatever domains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sections {
+    /// None.
+    None,
+    /// Only those of QSBR readers that are online.
+    Qsbr,
+    /// Ordinary ones.
+    Ordinary,
+}
+
+impl Sections {
+    pub(crate) fn of_this_thread() -> Self {
+        let mut all = Self::None;
+        each_section(|sections| {
+            let kinds = sections.map(|s| if s.is_qsbr() { Self::Qsbr } else { Self::Ordinary });
+            all = kinds.max().unwrap_or(Self::None);
+        });
+        all
+    }
+}
+
+/// Calls `f`, which runs no user code, with the sections that this thread is in, of whatever domains.
+fn each_section(f: impl FnOnce(&mut dyn Iterator<Item = &Slot>)) {
+    let is_section = |slot: &&Slot| !slot.is_quiescent();
+    let Some(table) = Table::existing() else {
+        return f(&mut liburcu_readers::own().filter(is_section));
+    };
+    let mut locals = table.locals();
+    // A domain must not end while its slots are looked at; nor here and now, under the borrow, if
+    // this comes to be its last handle: that would run callbacks.
+    let mut handles = Vec::new();
+    let watched = locals.watched(&mut handles);
+    f(&mut watched.flat_map(Local::slots).chain(liburcu_readers::own()).filter(is_section));
+    drop(locals);
+    drop(handles);
+}
+
+/// Whether this thread is running callbacks.
+pub(crate) fn in_callback() -> bool {
+    RUNNING.get().depth != 0
+}
+
+/// How many callbacks, and objects that are freed on the spot, this thread is in, one within the other.
+pub(crate) fn nested_in_callbacks() -> u32 {
+    RUNNING.get().depth
+}
+
+/// Runs `f`, which runs callbacks of `core`; the room that they have made is in `credit`. Foreign ones have their
+/// surroundings.
+pub(crate) fn running_callbacks<R>(core: &Core, credit: &Credit, f: impl FnOnce() -> R) -> R {
+    /// What the thread was running before. Again, also where `f` panics: `credit` goes with this call.
+    struct Before(Running);
+
+    impl Drop for Before {
+        fn drop(&mut self) {
+            RUNNING.set(self.0);
+        }
+    }
+
+    let surroundings = core.foreign.as_ref().and_then(|links| links.surroundings());
+    let _around = surroundings.map(Around::begin);
+    let before = Before(RUNNING.get());
+    RUNNING.set(Running { depth: before.0.depth + 1, core, credit });
+    let result = f();
+    drop(before);
+    result
+}
+
+/// What goes around the callbacks of a foreign domain, until it is dropped.
+struct Around(Surroundings, usize);
+
+impl Around {
+    fn begin(surroundings: Surroundings) -> Self {
+        Self(surroundings, (surroundings.begin)())
+    }
+}
+
+impl Drop for Around {
+    fn drop(&mut self) {
+        (self.0.end)(self.1);
+    }
+}
+
+/// The room that the callbacks of `core` on this thread have made so far, while they are run.
+pub(crate) fn credit(core: &Core) -> Option<&Credit> {
+    let running = RUNNING.get();
+    // SAFETY: `running_callbacks` is in progress, which borrows it; it ends after the caller, who is one of
+    // its callbacks.
+    if ptr::eq(running.core, core) { unsafe { running.credit.as_ref() } } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+    use std::sync::{Arc, mpsc};
+    use std::thread;
+
+    use crate::reclaim::queue::Contents;
+    use crate::reclaim::retire::Closure;
+
+    /// How often the callback below read, and how often it was refused.
+    static READ: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+
+    fn read() {
+        let refused = std::panic::catch_unwind(|| drop(crate::read())).is_err();
+        READ[usize::from(refused)].fetch_add(1, SeqCst);
+    }
+
+    fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::queue::Queue, f: F) {
+        // SAFETY: only this thread adds; a closure of that kind.
+        unsafe { queue.add(&Closure::<F>::NEAR, f, 0) };
+    }
+
+    /// A thread that ends may find itself with the last handle of a domain, and runs what waits there:
+    /// user code, which must find the thread's table free.
+    #[test]
+    fn a_domain_may_end_with_a_thread_that_read_in_it() {
+        let domain = crate::Domain::new();
+        let (inside, handles) = (domain.clone(), Arc::downgrade(&domain.kind().0));
+        // SAFETY: until the lock below is let go a handle is there: `domain`, then the thread's.
+        let core = unsafe { &*handles.as_ptr() };
+        // Not by `call`, which tells the worker: then that might be the one with the last handle.
+        add(&core.queues.add(core, 1, Contents::Closures), read);
+        let (has_read, is_told) = mpsc::channel();
+        let (locked, may_end) = mpsc::channel::<()>();
+        let reader = thread::spawn(move || {
+            drop(inside.read());
+            drop(inside);
+            has_read.send(()).unwrap();
+            may_end.recv().unwrap();
+        });
+        is_told.recv().unwrap();
+        let held = core.hold();
+        locked.send(()).unwrap();
+        while handles.strong_count() < 2 {
+            thread::yield_now(); // until the ending thread has a handle, and waits for the registry
+        }
+        drop(domain);
+        drop(held);
+        reader.join().unwrap();
+        assert_eq!(READ.each_ref().map(|count| count.load(SeqCst)), [1, 0]);
+    }
+}

@@ -1,0 +1,32 @@
+//! Reclamation: callbacks from the call that queues them until they have run, and the limit on memory that waits.
+//!
+//! - [`stream`]: the callbacks of one thread, written one after the other.
+//! - [`queue`]: the callback queues of a domain, and the cookies that their callbacks wait for.
+//! - [`llist`]: a lock-free list that any thread pushes on and one thread takes as a whole.
+//! - [`limit`]: the bytes that may wait in a domain.
+//! - [`retire`], [`weigh`]: the kinds of callbacks; the memory that a value owns.
+//! - [`defer`]: the ways in which a callback is queued, and who runs it.
+//! - [`worker`]: the library's own thread, which runs callbacks and drives grace periods.
+//! - [`cache`]: blocks of memory that a thread keeps for the next object.
+//! - [`local`]: what a thread keeps in each domain: its slot and its queue.
+//! - [`debug_objects`]: the table of objects that wait, in a build with debug assertions.
+//!
+//! May import: [`os`](crate::os), [`event`](crate::event), `percpu`, [`gp`](crate::gp), `srcu`, `rseq`.
+
+#[cfg(not(loom))]
+pub(crate) mod cache;
+pub(crate) mod debug_objects;
+#[cfg(not(loom))]
+pub(crate) mod defer;
+pub(crate) mod limit;
+pub(crate) mod llist;
+#[cfg(not(loom))]
+pub(crate) mod local;
+pub(crate) mod queue;
+#[cfg(not(loom))]
+pub(crate) mod retire;
+pub(crate) mod stream;
+#[cfg(not(loom))]
+pub(crate) mod weigh;
+#[cfg(not(loom))]
+pub(crate) mod worker;

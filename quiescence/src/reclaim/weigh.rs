@@ -1,0 +1,140 @@
+//! How much memory a value owns: what the limit in bytes counts.
+
+mod owners;
+
+use std::fmt;
+
+use crate::gp::core::Core;
+use crate::reclaim::queue::caught;
+use crate::reclaim::retire::charge_of_box;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// How much memory a value owns: what it counts for against its domain's limit in bytes while it waits for a grace
+/// period. [`Rcu`](crate::Rcu) and [`RcuOption`](crate::RcuOption) ask for it.
+///
+/// The types of the standard library have it. For a type of one's own, add up what its fields own:
+/// ```
+/// use quiescence::{Rcu, Weigh};
+///
+/// struct Table {
+///     name: String,
+///     rows: Vec<[u64; 8]>,
+///     version: u64,
+/// }
+///
+/// impl Weigh for Table {
+///     fn owned(&self) -> usize {
+///         self.name.owned() + self.rows.owned()
+///     }
+/// }
+///
+/// let table = Rcu::new(Table { name: "routes".into(), rows: vec![[0; 8]; 1000], version: 1 });
+/// let now = quiescence::read();
+/// assert!(table.load(&now).weight() >= 64_000);
+/// ```
+///
+/// A type that owns nothing outside of itself needs one line, `impl Weigh for Type {}`. Where the type is somebody else's,
+/// [`Rcu::with_weight`](crate::Rcu::with_weight) takes a function instead. For the objects behind a `dyn Trait` of one's
+/// own, implement it for that: `impl Weigh for dyn Trait { ... }`.
+///
+/// # When it is asked
+/// Once for each value that is replaced, after it was unlinked, by the thread that replaced it; other threads may still
+/// read it. The number is kept with the value until it is freed, so it may be another one each time. Where nothing may be
+/// waited for it is asked once more before, in a section, for an estimate. **A panic** in it is reported by the panic hook
+/// and counted ([`Statistics::callbacks_panicked`](crate::Statistics)), and ends there: the value counts as
+/// [`size_of_val`] of it, and nothing is lost.
+///
+/// # What is counted
+/// Bytes that were asked of the allocator, not what it makes of them; an estimate, where the number is not known.
+/// What is shared counts for nothing: references, and an [`Arc`](std::sync::Arc) that is not the last one. A
+/// [`Mutex`](std::sync::Mutex) that is locked at that moment counts as empty.
+///
+/// # Cost
+/// Collections whose elements own something walk over them; those whose elements do not ([`OWNS`](Self::OWNS)) need a
+/// few instructions, whatever is in them. Nested owners nest their walks, and recursive types their recursion.
+///
+/// Source of the idea: `MallocSizeOf` of Servo, and the kernel's `kvfree_call_rcu`, which has to count pages of what waits.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say how much memory it owns, which the limit of what waits counts",
+    label = "does not implement `Weigh`",
+    note = "if it owns nothing outside of itself: `impl quiescence::Weigh for {Self} {{}}`",
+    note = "if it does: have `fn owned(&self) -> usize` add up what its fields own",
+    note = "if the type is not yours: `Rcu::with_weight(value, |value| bytes)`"
+)]
+pub trait Weigh {
+    /// Whether some value of this type owns memory outside of itself. Where it is `false`, [`owned`](Self::owned) is not
+    /// asked, and collections of such values are not walked over.
+    const OWNS: bool = true;
+
+    /// Bytes that the value owns outside of itself. Nothing, unless it is implemented.
+    fn owned(&self) -> usize {
+        0
+    }
+
+    /// Bytes of the value itself, and those that it owns.
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(self.owned())
+    }
+}
+
+/// How the values of one place are weighed. (A function, since what retires them does not know their `Weigh`.)
+pub(crate) struct Scale<T>(Option<fn(&T) -> usize>);
+
+impl<T> Clone for Scale<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Scale<T> {}
+
+impl<T> fmt::Debug for Scale<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Scale::By" } else { "Scale::Size" })
+    }
+}
+
+impl<T> Scale<T> {
+    /// By [`Weigh`].
+    pub(crate) const fn new() -> Self
+    where
+        T: Weigh,
+    {
+        if T::OWNS { Self(Some(T::weight)) } else { Self(None) }
+    }
+
+    /// By a function.
+    pub(crate) const fn by(weight: fn(&T) -> usize) -> Self {
+        Self(Some(weight))
+    }
+
+    /// What all values are charged, if they all weigh the same.
+    #[inline(always)]
+    pub(crate) const fn constant(self) -> Option<usize> {
+        if self.0.is_none() { Some(charge_of_box::<T>(size_of::<T>())) } else { None }
+    }
+
+    /// What this value is charged: for its size at least. A panic of the user's function ends here.
+    #[inline]
+    pub(crate) fn charge(self, core: &Core, value: &T) -> usize {
+        let weight = match self.0 {
+            None => size_of::<T>(),
+            Some(weight) => ask(core, || weight(value)).max(size_of::<T>()),
+        };
+        charge_of_box::<T>(weight)
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn panicked(core: &Core) {
+    core.queues.panicked.fetch_add(1, Relaxed); // a statistic
+}
+
+fn ask(core: &Core, weight: impl FnOnce() -> usize) -> usize {
+    let mut bytes = 0;
+    if !caught(|| bytes = weight()) {
+        panicked(core);
+    }
+    bytes
+}

@@ -1,0 +1,333 @@
+//! What the types of the standard library, and those of this one, own.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, LinkedList, VecDeque};
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::marker::PhantomData;
+use std::num::{self, Saturating, Wrapping};
+use std::ops::{Range, RangeInclusive};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::sync::atomic;
+use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
+use std::{net, time};
+
+use super::Weigh;
+use crate::domain::kind::AnyKind;
+
+macro_rules! own_nothing {
+    ($($type:ty),* $(,)?) => {
+        $(impl Weigh for $type {
+            const OWNS: bool = false;
+        })*
+    };
+}
+
+own_nothing! {
+    (), bool, char, str, f32, f64,
+    i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize,
+    num::NonZeroI8, num::NonZeroI16, num::NonZeroI32, num::NonZeroI64, num::NonZeroI128, num::NonZeroIsize,
+    num::NonZeroU8, num::NonZeroU16, num::NonZeroU32, num::NonZeroU64, num::NonZeroU128, num::NonZeroUsize,
+    atomic::AtomicBool, atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64,
+    atomic::AtomicIsize, atomic::AtomicU8, atomic::AtomicU16, atomic::AtomicU32, atomic::AtomicU64,
+    atomic::AtomicUsize,
+    time::Duration, time::Instant, time::SystemTime,
+    net::IpAddr, net::Ipv4Addr, net::Ipv6Addr, net::SocketAddr, net::SocketAddrV4, net::SocketAddrV6,
+    std::cmp::Ordering, std::any::TypeId, std::thread::ThreadId, std::alloc::Layout,
+    OsStr, CStr, Path,
+}
+
+/// Shared, or not known: counts for nothing.
+macro_rules! share {
+    ($($type:ty),* $(,)?) => {
+        $(impl<T: ?Sized> Weigh for $type {
+            const OWNS: bool = false;
+        })*
+    };
+}
+
+share! { &T, *const T, *mut T, NonNull<T>, PhantomData<T>, Weak<T> }
+
+impl<T> Weigh for atomic::AtomicPtr<T> {
+    const OWNS: bool = false;
+}
+
+macro_rules! functions {
+    ($($argument:ident)*) => {
+        impl<R, $($argument),*> Weigh for fn($($argument),*) -> R {
+            const OWNS: bool = false;
+        }
+    };
+}
+
+functions! {}
+functions! { A }
+functions! { A B }
+functions! { A B C }
+functions! { A B C D }
+
+macro_rules! tuples {
+    ($($field:ident $place:tt),*) => {
+        impl<$($field: Weigh),*> Weigh for ($($field,)*) {
+            const OWNS: bool = $($field::OWNS)||*;
+
+            fn owned(&self) -> usize {
+                0_usize $(.saturating_add(self.$place.owned()))*
+            }
+        }
+    };
+}
+
+tuples! { A 0 }
+tuples! { A 0, B 1 }
+tuples! { A 0, B 1, C 2 }
+tuples! { A 0, B 1, C 2, D 3 }
+tuples! { A 0, B 1, C 2, D 3, E 4 }
+tuples! { A 0, B 1, C 2, D 3, E 4, F 5 }
+tuples! { A 0, B 1, C 2, D 3, E 4, F 5, G 6 }
+tuples! { A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7 }
+
+/// What elements own; without a look at them, if that is nothing.
+fn all<'a, T: Weigh + 'a>(elements: impl IntoIterator<Item = &'a T>) -> usize {
+    if !T::OWNS {
+        return 0;
+    }
+    elements.into_iter().fold(0, |sum, element| sum.saturating_add(element.owned()))
+}
+
+/// So many of a type.
+const fn room_for<T>(count: usize) -> usize {
+    count.saturating_mul(size_of::<T>())
+}
+
+impl<T: Weigh> Weigh for [T] {
+    const OWNS: bool = T::OWNS;
+
+    fn owned(&self) -> usize {
+        all(self)
+    }
+}
+
+impl<T: Weigh, const N: usize> Weigh for [T; N] {
+    const OWNS: bool = T::OWNS;
+
+    fn owned(&self) -> usize {
+        all(self)
+    }
+}
+
+// ---- one owner ------------------------------------------------------------------------------------
+
+impl<T: ?Sized + Weigh> Weigh for Box<T> {
+    fn owned(&self) -> usize {
+        (**self).weight()
+    }
+}
+
+impl<T: ?Sized + Weigh> Weigh for Pin<Box<T>> {
+    fn owned(&self) -> usize {
+        (**self).weight()
+    }
+}
+
+/// All of it, if this is the last one; else it is others' as well, and counts for nothing.
+impl<T: ?Sized + Weigh> Weigh for Arc<T> {
+    fn owned(&self) -> usize {
+        if Self::strong_count(self) == 1 {
+            (**self).weight().saturating_add(2 * size_of::<usize>())
+        } else {
+            0
+        }
+    }
+}
+
+impl<T: Weigh> Weigh for Option<T> {
+    const OWNS: bool = T::OWNS;
+
+    fn owned(&self) -> usize {
+        self.as_ref().map_or(0, T::owned)
+    }
+}
+
+impl<T: Weigh, E: Weigh> Weigh for Result<T, E> {
+    const OWNS: bool = T::OWNS || E::OWNS;
+
+    fn owned(&self) -> usize {
+        match self {
+            Ok(value) => value.owned(),
+            Err(error) => error.owned(),
+        }
+    }
+}
+
+impl<B: ?Sized + ToOwned<Owned: Weigh>> Weigh for Cow<'_, B> {
+    fn owned(&self) -> usize {
+        match self {
+            Cow::Borrowed(_) => 0,
+            Cow::Owned(value) => value.owned(),
+        }
+    }
+}
+
+macro_rules! wrappers {
+    ($($type:ident)*) => {
+        $(impl<T: Weigh> Weigh for $type<T> {
+            const OWNS: bool = T::OWNS;
+
+            fn owned(&self) -> usize {
+                self.0.owned()
+            }
+        })*
+    };
+}
+
+wrappers! { Reverse Wrapping Saturating }
+
+impl<T: Weigh> Weigh for Range<T> {
+    const OWNS: bool = T::OWNS;
+
+    fn owned(&self) -> usize {
+        self.start.owned().saturating_add(self.end.owned())
+    }
+}
+
+impl<T: Weigh> Weigh for RangeInclusive<T> {
+    const OWNS: bool = T::OWNS;
+
+    fn owned(&self) -> usize {
+        self.start().owned().saturating_add(self.end().owned())
+    }
+}
+
+/// What is locked at that moment counts for nothing: its owner may be waiting for the one who asks.
+impl<T: Weigh> Weigh for Mutex<T> {
+    const OWNS: bool = T::OWNS;
+
+    fn owned(&self) -> usize {
+        if T::OWNS { self.try_lock().map_or(0, |value| value.owned()) } else { 0 }
+    }
+}
+
+/// As a [`Mutex`], where it is locked for writing.
+impl<T: Weigh> Weigh for RwLock<T> {
+    const OWNS: bool = T::OWNS;
+
+    fn owned(&self) -> usize {
+        if T::OWNS { self.try_read().map_or(0, |value| value.owned()) } else { 0 }
+    }
+}
+
+impl<T: Weigh> Weigh for OnceLock<T> {
+    const OWNS: bool = T::OWNS;
+
+    fn owned(&self) -> usize {
+        self.get().map_or(0, T::owned)
+    }
+}
+
+// ---- text -----------------------------------------------------------------------------------------
+
+impl Weigh for String {
+    fn owned(&self) -> usize {
+        self.capacity()
+    }
+}
+
+impl Weigh for OsString {
+    fn owned(&self) -> usize {
+        self.capacity()
+    }
+}
+
+impl Weigh for PathBuf {
+    fn owned(&self) -> usize {
+        self.capacity()
+    }
+}
+
+impl Weigh for CString {
+    fn owned(&self) -> usize {
+        self.as_bytes_with_nul().len()
+    }
+}
+
+// ---- collections ----------------------------------------------------------------------------------
+
+macro_rules! buffers {
+    ($($type:ident)*) => {
+        $(impl<T: Weigh> Weigh for $type<T> {
+            fn owned(&self) -> usize {
+                room_for::<T>(self.capacity()).saturating_add(all(self))
+            }
+        })*
+    };
+}
+
+buffers! { Vec VecDeque BinaryHeap }
+
+impl<T: Weigh> Weigh for LinkedList<T> {
+    fn owned(&self) -> usize {
+        room_for::<(T, [usize; 2])>(self.len()).saturating_add(all(self))
+    }
+}
+
+/// Of a hash table with room for so many: seven of eight buckets, their number a power of two, a byte each.
+fn table<T>(capacity: usize) -> usize {
+    if capacity == 0 {
+        return 0;
+    }
+    let buckets = (capacity.saturating_mul(8) / 7).checked_next_power_of_two();
+    buckets.unwrap_or(usize::MAX).saturating_mul(size_of::<T>() + 1)
+}
+
+impl<K: Weigh, V: Weigh, S> Weigh for HashMap<K, V, S> {
+    fn owned(&self) -> usize {
+        let elements = all(self.keys()).saturating_add(all(self.values()));
+        table::<(K, V)>(self.capacity()).saturating_add(elements)
+    }
+}
+
+impl<T: Weigh, S> Weigh for HashSet<T, S> {
+    fn owned(&self) -> usize {
+        table::<T>(self.capacity()).saturating_add(all(self))
+    }
+}
+
+/// Of a B-tree of so many: nodes have room for eleven, and are about half full.
+fn tree<T>(count: usize) -> usize {
+    const FULL: usize = 11;
+    let node = FULL * size_of::<T>() + 4 * size_of::<usize>();
+    count.div_ceil(FULL / 2 + 1).saturating_mul(node)
+}
+
+impl<K: Weigh, V: Weigh> Weigh for BTreeMap<K, V> {
+    fn owned(&self) -> usize {
+        let elements = all(self.keys()).saturating_add(all(self.values()));
+        tree::<(K, V)>(self.len()).saturating_add(elements)
+    }
+}
+
+impl<T: Weigh> Weigh for BTreeSet<T> {
+    fn owned(&self) -> usize {
+        tree::<T>(self.len()).saturating_add(all(self))
+    }
+}
+
+// ---- this library's -------------------------------------------------------------------------------
+
+/// What is in it is weighed where it is replaced there.
+impl<T: Send + Sync + 'static, K: AnyKind> Weigh for crate::Rcu<T, K> {
+    const OWNS: bool = false;
+}
+
+/// As [`Rcu`](crate::Rcu).
+impl<T: Send + Sync + 'static, K: AnyKind> Weigh for crate::RcuOption<T, K> {
+    const OWNS: bool = false;
+}
+
+/// Shared.
+impl<K: AnyKind> Weigh for crate::Domain<K> {
+    const OWNS: bool = false;
+}

@@ -1,0 +1,545 @@
+//! The worker: one thread per process that looks after what nobody else does.
+//!
+//! It starts with the first callback that is ever queued. While some domain has callbacks waiting it looks in:
+//! closes batches, takes steps of grace periods, runs what is ready. It never waits for one domain's readers,
+//! so a stalled domain holds no other one up (unless a callback waits for it: at the limit what a callback retires
+//! does). What has just been queued may wait for company, as long as
+//! the domain's tuning says ([`Tuning::lazy`](crate::Tuning)); what waits for a grace period or is ready is
+//! looked after at every [`TICK`](sync::TICK). When nothing waits anywhere the worker sleeps without a timer:
+//! an idle process is idle.
+//!
+//! What it spends on a domain's grace periods is measured, and kept within the domain's budget: after a
+//! turn that was dear it leaves the domain's grace periods alone for longer than a tick, unless somebody is
+//! in a hurry. A domain under `poll` is looked at again without pause.
+//!
+//! **Invariant [W-1]: user code that runs on the worker runs inside `queue::caught`**: callbacks, drops
+//! of objects and of what a panic carries, sizes that are asked for again, wakers (called, and dropped with their domain),
+//! subscribers of `tracing`. So no panic of theirs ends the thread. If it ends all the same, by a fault of the library's, the next
+//! one takes over what it had in hand (`start_anew`), and [`Statistics::worker_restarts`](crate::Statistics) says so.
+
+use std::ptr;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use grace::Urgency;
+use grace::limit::Zone;
+
+use crate::chaos::{self, Mutant};
+use crate::event::trace;
+use crate::gp::core::{Attention, Core, Me};
+use crate::gp::handle::Handle;
+use crate::os::{clock, signals, sync, thread};
+use crate::reclaim::local;
+use crate::reclaim::queue::{self, Wants};
+
+mod tasks;
+
+use tasks::{Task, Tasks};
+
+/// Callbacks run for one queue before the next one gets its turn.
+const RUNS_PER_TURN: usize = 64;
+
+static WORKER: Mutex<State> =
+    Mutex::new(State { started: false, ends: false, domains: Tasks::new(), in_hand: Vec::new() });
+static WORK: Condvar = Condvar::new();
+
+/// Times that the worker has ended and another one was to take its place.
+static RESTARTS: AtomicU64 = AtomicU64::new(0);
+
+#[derive(Debug)]
+struct State {
+    started: bool,
+    /// The process ends, and the thread is to do so before.
+    ends: bool,
+    /// Domains with something to do. Not kept alive: a domain that ends runs what waits in it itself.
+    domains: Tasks,
+    /// Those that the worker is looking after.
+    in_hand: Vec<Task>,
+}
+
+/// So long from now on; as good as never, if that is beyond what the clock can say.
+fn after(now: Instant, ns: u64) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 86_400);
+    now + Duration::from_nanos(ns).min(YEAR)
+}
+
+/// Tells the worker that `handle` has callbacks, or a grace period to attend to. Answers whether there is
+/// a worker.
+pub(crate) fn announce(handle: &Handle) -> bool {
+    let mut state = sync::lock(&WORKER);
+    if handle.queues.announced.swap(true, Relaxed) {
+        return true;
+    }
+    let now = Instant::now();
+    let close_at = after(now, handle.tuning.lazy_ns());
+    let wanted = handle.attention() != Attention::None;
+    let due = if wanted { now + sync::TICK } else { close_at };
+    let task = Task { domain: handle.downgrade(), due, close_at, has_more: false };
+    let first = state.domains.add(task);
+    let refused = if state.started {
+        // Else the worker wakes up before it is this one's turn, and sees it then.
+        if first {
+            WORK.notify_one();
+        }
+        Vec::new()
+    } else {
+        start(&mut state)
+    };
+    let started = state.started;
+    drop(state);
+    // Where this was the last owner the domain ends here, and runs callbacks: without the lock.
+    drop(refused);
+    started
+}
+
+/// Has the worker see to `handle` now, and wait for no company there. Answers whether there is a worker.
+pub(crate) fn hurry(handle: &Handle) -> bool {
+    // Release: pairs with the Acquire in `tend`; who sees the mark closes what was queued before it.
+    handle.queues.hurried.store(true, Release);
+    attend(handle)
+}
+
+/// Has the worker look at `handle` now. Answers whether there is a worker.
+pub(crate) fn attend(handle: &Handle) -> bool {
+    if !announce(handle) {
+        return false;
+    }
+    let mut state = sync::lock(&WORKER);
+    let now = Instant::now();
+    // If it is not in the list, the worker is looking after it, and sees what there is to do when it is done.
+    state.domains.change(ptr::from_ref::<Core>(handle), |task| task.due = task.due.min(now));
+    WORK.notify_one();
+    true
+}
+
+/// The tuning of `handle` has changed: what waits for company there waits no longer than it says now.
+pub(crate) fn retune(handle: &Handle) {
+    let mut state = sync::lock(&WORKER);
+    let close_at = after(Instant::now(), handle.tuning.lazy_ns());
+    // If it is not in the list, the worker is looking after it, and sees the tuning when it is done.
+    state.domains.change(ptr::from_ref::<Core>(handle), |task| {
+        task.close_at = task.close_at.min(close_at);
+        task.due = task.due.min(task.close_at);
+    });
+    WORK.notify_one();
+}
+
+/// A domain ends. None of our locks is held. However patient it was, its memory does not wait for its turn.
+pub(crate) fn forget(core: &Core) {
+    // Relaxed: set by whoever had a handle; what is in the list has been announced.
+    if core.queues.announced.load(Relaxed) {
+        let forgotten = sync::lock(&WORKER).domains.remove(core);
+        drop(forgotten);
+    }
+}
+
+/// Starts the thread. If the system gives none, the callbacks wait for their threads' next updates
+/// or a barrier, and the next announcement tries again; the domains are given back.
+fn start(state: &mut State) -> Vec<Handle> {
+    let spawned =
+        signals::without(|| std::thread::Builder::new().name("quiescence".into()).spawn(run));
+    state.started = spawned.is_ok();
+    if state.started {
+        return Vec::new();
+    }
+    let refused = state.domains.take_all().into_iter().filter_map(|task| task.domain.upgrade());
+    let refused: Vec<_> = refused.collect();
+    refused.iter().for_each(|handle| handle.queues.announced.store(false, Relaxed));
+    refused
+}
+
+/// At the orderly end of the process: has the thread end after its turn. Whoever announces a domain afterwards
+/// starts another. Returns whether the thread is still there.
+pub(crate) fn end() -> bool {
+    let mut state = sync::lock(&WORKER);
+    state.ends = state.started;
+    WORK.notify_one();
+    state.started
+}
+
+/// How often the worker of this process has ended and been started anew.
+pub(crate) fn restarts() -> u64 {
+    RESTARTS.load(Relaxed) // a statistic
+}
+
+/// The worker has ended over a fault of the library's: another one takes its place, and what it had in hand. If the system
+/// gives no thread, the next announcement tries again.
+fn start_anew() {
+    RESTARTS.fetch_add(1, Relaxed); // a statistic
+    let mut state = sync::lock(&WORKER);
+    // Not at once: where it was one of these domains that it has ended over, the next one rests in between.
+    let due = Instant::now() + sync::TICK;
+    let in_hand = std::mem::take(&mut state.in_hand);
+    for task in in_hand {
+        state.domains.add(Task { due, ..task });
+    }
+    state.started = false;
+    // Unless the process ends: then it has gone when it was asked to.
+    let refused = if std::mem::take(&mut state.ends) { Vec::new() } else { start(&mut state) };
+    drop(state);
+    // Without the lock, as in `announce`.
+    drop(refused);
+}
+
+fn run() {
+    thread::is_one_of_ours();
+    // What it panics with is dropped in there: the standard library aborts where that panics again.
+    if !queue::caught(work) {
+        start_anew();
+    }
+}
+
+fn work() {
+    let mut state = sync::lock(&WORKER);
+    let mut restless = false;
+    loop {
+        state = pause(state, restless);
+        if state.ends {
+            state.ends = false;
+            state.started = false;
+            return;
+        }
+        state.in_hand = state.domains.take_due(Instant::now());
+        let mut tasks: Vec<_> = state.in_hand.iter().filter_map(Task::upgrade).collect();
+        drop(state);
+        #[cfg(test)]
+        tests::end_if_asked();
+        tasks.iter_mut().for_each(tend);
+        trace::deliver();
+        state = sync::lock(&WORKER);
+        restless = false;
+        state.in_hand.clear();
+        for task in &mut tasks {
+            // Under the lock that `announce` takes: a callback added from now on announces again.
+            let attention = attention_or_forget(task);
+            restless |= attention == Attention::AtOnce;
+            if attention != Attention::None {
+                state.domains.add(task.downgrade());
+            }
+        }
+        drop(state);
+        // Where this was the last owner the domain ends here, and runs callbacks: without the lock.
+        drop(tasks);
+        state = sync::lock(&WORKER);
+    }
+}
+
+/// Waits until some domain's turn has come. Lets only others run, if one is to be looked at again at once.
+fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'static, State> {
+    if restless {
+        drop(state);
+        std::thread::yield_now();
+        return sync::lock(&WORKER);
+    }
+    while !state.ends {
+        let now = Instant::now();
+        match state.domains.first_due() {
+            Some(due) if due <= now => return state,
+            Some(due) => state = sync::wait_at_most(&WORK, state, Some(due - now)).0,
+            None => state = sync::wait(&WORK, state),
+        }
+    }
+    state
+}
+
+/// What is still to be done in the domain, and when; if nothing is, the next callback is to be announced.
+fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
+    let core: &Core = &task.domain;
+    let now = Instant::now();
+    let asked = core.attention();
+    let wants = if asked == Attention::None { core.queues.leave() } else { core.queues.wants() };
+    let hurried = core.queues.hurried.load(Relaxed);
+    task.close_at = task.close_at.min(after(now, core.tuning.lazy_ns())); // see `retune`
+    task.due = match (asked, wants) {
+        (Attention::AtOnce, _) => now,
+        _ if hurried || task.has_more => now,
+        (Attention::Within(ns), _) => after(now, ns),
+        (Attention::AtTick, _) | (_, Wants::Looks) => now + sync::TICK,
+        _ => task.close_at.max(now),
+    };
+    if wants == Wants::Nothing { asked } else { asked.max(Attention::AtTick) }
+}
+
+/// Does what can be done in a domain without waiting.
+fn tend(task: &mut Task<Handle>) {
+    let core: &Core = &task.domain;
+    let now = Instant::now();
+    let queues = core.queues.all();
+    let hurried = core.queues.hurried.swap(false, Acquire); // pairs with the Release in `hurry`
+    let lazy = chaos::mutant(Mutant::LazyForever);
+    if hurried || now >= task.close_at && !lazy {
+        let urgency = if hurried { Urgency::Normal } else { Urgency::Background };
+        queues.iter().for_each(|queue| queue.close(core, urgency));
+        task.close_at = after(now, core.tuning.lazy_ns());
+    }
+    // Relaxed: the worker's own.
+    let rests_until_ns = core.rests_until_ns.load(Relaxed);
+    let rested = clock::monotonic_ns() >= rests_until_ns;
+    let is_waited_for = || matches!(core.attention(), Attention::Within(_));
+    if rested || hurried || core.urgency() == Urgency::Expedited || is_waited_for() {
+        advance(core);
+    }
+    let began_ns = clock::thread_cpu_ns();
+    let mut ran = 0;
+    task.has_more = false;
+    for queue in &queues {
+        if queue.is_tended() && !hurried {
+            continue;
+        }
+        let mut turns = RUNS_PER_TURN;
+        while turns != 0 {
+            match queue.run_some(core, local::token(), core.tuning.run_min()) {
+                0 => break,
+                some => ran += some,
+            }
+            turns -= 1;
+        }
+        task.has_more |= turns == 0;
+    }
+    if ran != 0 {
+        trace::worker_ran_callbacks(core, clock::thread_cpu_ns().saturating_sub(began_ns));
+    }
+    core.queues.forget_orphans(core);
+    if core.zone() != Zone::Full {
+        // Also where it was not made by callbacks: a limit was raised, a thread has ended.
+        core.tell_of_room();
+    }
+    core.look_for_stall();
+}
+
+/// Takes steps of a grace period, and notes how long the domain's are to be left alone from now on. What
+/// is owed already stays owed.
+fn advance(core: &Core) {
+    let began_ns = clock::thread_cpu_ns();
+    core.advance_at_tick(Me::NOBODY);
+    let spent_ns = clock::thread_cpu_ns().saturating_sub(began_ns);
+    // Relaxed: a statistic.
+    core.worker_ns.fetch_add(spent_ns, Relaxed);
+    if let Some(budget) = core.budget {
+        let rest_ns = budget.rest_ns(spent_ns, sync::TICK.as_nanos() as u64);
+        let until_ns = clock::monotonic_ns().saturating_add(rest_ns);
+        // Relaxed: the worker's own.
+        core.rests_until_ns.fetch_max(until_ns, Relaxed);
+    }
+}
+
+/// The worker's lock, held across a `fork`.
+pub(crate) struct Held(MutexGuard<'static, State>);
+
+/// Before a `fork`.
+pub(crate) fn hold() -> Held {
+    Held(sync::lock(&WORKER))
+}
+
+impl Held {
+    /// In the child: there is no worker. The next announcement starts one.
+    pub(crate) fn after_fork(&mut self) {
+        self.0.started = false;
+        self.0.ends = false;
+        self.0.domains.take_all();
+        self.0.in_hand.clear();
+        RESTARTS.store(0, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::sync::{Arc, mpsc};
+
+    use super::*;
+    use crate::Domain;
+    use crate::domain::domain::Builder;
+    use crate::domain::kind::AnyKind;
+    use crate::reclaim::queue::Contents;
+    use crate::reclaim::retire::{Boxed, Closure};
+
+    /// Has the worker end in its next turn.
+    static END: AtomicBool = AtomicBool::new(false);
+
+    pub(super) fn end_if_asked() {
+        assert!(!END.swap(false, Relaxed), "a test ends the worker");
+    }
+
+    /// The next one takes over what it had in hand, and what comes then.
+    #[test]
+    fn a_worker_that_ends_all_the_same_is_followed_by_another() {
+        for ended in 1..=3 {
+            let before = Domain::new();
+            let (sender, called) = mpsc::channel();
+            let send = sender.clone();
+            END.store(true, Relaxed);
+            before.call_hurried(move || send.send("in hand").unwrap()).unwrap();
+            assert_eq!(called.recv(), Ok("in hand"));
+            assert_eq!(before.statistics().worker_restarts, ended);
+            let after = Domain::new();
+            after.call_hurried(move || sender.send("later").unwrap()).unwrap();
+            assert_eq!(called.recv(), Ok("later"));
+        }
+    }
+
+    /// A thread that has gone over the limit with a closure, or in a sleepable domain, has left that to the worker when it added
+    /// it: the end of its section takes no lock, not that of the worker either, which another thread holds here.
+    #[test]
+    fn the_end_of_a_section_does_not_wait_for_the_workers_lock() {
+        let (domain, srcu) = (Domain::new(), crate::Srcu::new());
+        let mut tuning = domain.tuning();
+        tuning.objects_max = 1;
+        domain.tune(tuning);
+        srcu.tune(tuning);
+        let (sender, ended) = mpsc::channel();
+        let (inside, held) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let guard = domain.read();
+                for _ in 0..2 {
+                    domain.call(|| ()).unwrap(); // the second is one over the limit
+                    drop(srcu.try_retire(Box::new(7))); // as well
+                }
+                inside.wait();
+                held.wait();
+                drop(guard);
+                sender.send(()).unwrap();
+            });
+            inside.wait();
+            let lock = hold();
+            held.wait();
+            let ended = ended.recv_timeout(Duration::from_secs(60));
+            drop(lock);
+            ended.expect("the section has ended");
+        });
+        domain.barrier();
+        srcu.barrier();
+    }
+
+    /// A domain in which a callback waits that the worker thread does not hear of.
+    fn with_callback(builder: Builder) -> Domain {
+        let domain = builder.build();
+        let core = domain.kind().core();
+        let queue = core.queues.add(core, 1, Contents::Closures);
+        add(&queue, || ());
+        domain
+    }
+
+    fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::queue::Queue, f: F) {
+        // SAFETY: only this thread adds; a closure of that kind.
+        unsafe { queue.add(&Closure::<F>::NEAR, f, 0) };
+    }
+
+    fn task(domain: &Domain, close_at: Instant) -> Task<Handle> {
+        Task { domain: domain.kind().handle(), due: Instant::now(), close_at, has_more: false }
+    }
+
+    /// Looks after the domain when its callbacks have waited for company long enough.
+    fn tend_at_its_time(domain: &Domain) -> u64 {
+        tend(&mut task(domain, Instant::now()));
+        domain.statistics().grace_periods
+    }
+
+    /// Who has company to wait for waits, unless somebody hurries.
+    #[test]
+    fn what_may_wait_for_company_does() {
+        let domain = with_callback(Domain::builder());
+        let core = domain.kind().core();
+        let mut task = task(&domain, Instant::now() + Duration::from_secs(3_600));
+        tend(&mut task);
+        assert_eq!(domain.statistics().grace_periods, 0);
+        assert_eq!(attention_or_forget(&mut task), Attention::AtTick);
+        assert_eq!(task.due, task.close_at, "nothing to do before");
+        core.queues.hurried.store(true, Relaxed);
+        tend(&mut task);
+        assert_eq!(domain.statistics().grace_periods, 1);
+        assert_eq!(domain.statistics().callbacks_run, 1);
+        assert_eq!(attention_or_forget(&mut task), Attention::None);
+    }
+
+    /// What is ready waits for no tick: a flood is run at the speed of the worker.
+    #[test]
+    fn a_turn_that_leaves_something_ready_is_followed_by_another() {
+        let domain = with_callback(Domain::builder());
+        let mut tuning = domain.tuning();
+        tuning.run_min = if cfg!(miri) { 1 } else { tuning.run_min };
+        domain.tune(tuning);
+        let core = domain.kind().core();
+        let queue = Arc::clone(&core.queues.all()[0]);
+        let turn = RUNS_PER_TURN as u64 * u64::from(domain.tuning().run_min);
+        (0..turn).for_each(|_| add(&queue, || ()));
+        let mut task = task(&domain, Instant::now());
+        tend(&mut task);
+        assert_eq!(domain.statistics().callbacks_run, turn);
+        assert_eq!(attention_or_forget(&mut task), Attention::AtTick);
+        assert!(task.due <= Instant::now());
+        tend(&mut task);
+        assert_eq!(attention_or_forget(&mut task), Attention::None);
+    }
+
+    /// Whatever stands side by side, the clock is looked at.
+    #[test]
+    fn callbacks_end_their_turn_when_the_time_is_up() {
+        let domain = Domain::new();
+        let mut tuning = domain.tuning();
+        tuning.run_time = Duration::ZERO;
+        domain.tune(tuning);
+        let core = domain.kind().core();
+        let queue = core.queues.add(core, 1, Contents::Closures);
+        add(&queue, || ());
+        for number in 0..999_u64 {
+            let object = Box::into_raw(Box::new(number));
+            // SAFETY: only this thread adds; from a box.
+            unsafe { queue.add(&Boxed::<u64>::KIND, object, 0) };
+        }
+        queue.close(core, Urgency::Normal);
+        core.advance(Me { quiescent_slots: 0 });
+        assert_eq!(queue.run_some(core, 1, 1_000), 32, "one look, after one callback and 31 boxes");
+        while queue.run_some(core, 1, 1_000) != 0 {}
+        assert!(queue.is_empty());
+    }
+
+    /// However patient they were: their memory would wait as long.
+    #[test]
+    fn domains_that_have_ended_are_forgotten() {
+        let patient = || {
+            let domain = Domain::new();
+            let mut tuning = domain.tuning();
+            tuning.lazy = Duration::MAX;
+            domain.tune(tuning);
+            domain.call(|| ()).expect("there is room");
+            domain
+        };
+        let ended: Vec<_> = (0..10).map(|_| patient().kind().handle().downgrade()).collect();
+        let _last = patient();
+        let state = sync::lock(&WORKER);
+        assert_eq!(ended.iter().filter(|one| state.domains.has(one.as_ptr())).count(), 0);
+    }
+
+    /// Nobody gets around the budget by wanting nothing for a moment, after which the domain is
+    /// announced anew.
+    #[test]
+    fn what_a_domain_owes_outlives_its_task() {
+        let domain = with_callback(Domain::builder());
+        let core = domain.kind().core();
+        core.rests_until_ns.store(u64::MAX, Relaxed);
+        assert_eq!(tend_at_its_time(&domain), 0, "it rests");
+        core.request(Urgency::Expedited);
+        assert_eq!(tend_at_its_time(&domain), 1, "but not where somebody is in a hurry");
+        assert_eq!(core.rests_until_ns.load(Relaxed), u64::MAX, "and then it still owes");
+        core.rests_until_ns.store(0, Relaxed);
+        core.request(Urgency::Background);
+        assert_eq!(tend_at_its_time(&domain), 2);
+    }
+
+    /// The rest begins when the turn ends: else a long turn eats it up.
+    #[test]
+    fn a_turn_is_no_more_than_its_share_of_turn_and_rest() {
+        let domain = with_callback(Domain::builder().worker_budget_ppm(1));
+        let core = domain.kind().core();
+        let began_ns = clock::monotonic_ns();
+        assert_eq!(tend_at_its_time(&domain), 1);
+        let spent_ns = core.worker_ns.load(Relaxed);
+        assert!(spent_ns > 0);
+        let rests_until_ns = core.rests_until_ns.load(Relaxed);
+        assert!(spent_ns * 1_000_000 <= rests_until_ns - began_ns, "{spent_ns}: {rests_until_ns}");
+    }
+}

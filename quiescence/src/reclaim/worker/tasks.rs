@@ -1,0 +1,153 @@
+//! The domains with something to do, by when it is their turn.
+//!
+//! A schedule beside a table by domain: to add one, to bring it forward, to remove it and to find those that are due
+//! takes steps with the logarithm of their number, whether a program has one domain or one for each of its objects.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use crate::gp::by_domain::{ByDomain, OfDomain};
+use crate::gp::core::Core;
+use crate::gp::handle::{Handle, WeakHandle};
+
+/// A domain with something to do.
+#[derive(Debug)]
+pub(super) struct Task<H = WeakHandle> {
+    pub(super) domain: H,
+    /// When it is this one's turn.
+    pub(super) due: Instant,
+    /// When what has been queued has waited for company long enough.
+    pub(super) close_at: Instant,
+    /// More was ready than one turn may run.
+    pub(super) has_more: bool,
+}
+
+impl Task {
+    pub(super) fn upgrade(&self) -> Option<Task<Handle>> {
+        let &Task { ref domain, due, close_at, has_more } = self;
+        Some(Task { domain: domain.upgrade()?, due, close_at, has_more })
+    }
+}
+
+impl Task<Handle> {
+    pub(super) fn downgrade(&self) -> Task {
+        let Task { domain, due, close_at, has_more } = self;
+        Task { domain: domain.downgrade(), due: *due, close_at: *close_at, has_more: *has_more }
+    }
+}
+
+impl OfDomain for Task {
+    fn domain(&self) -> *const Core {
+        self.domain.as_ptr()
+    }
+}
+
+/// At most one task for each domain.
+#[derive(Debug)]
+pub(super) struct Tasks {
+    all: ByDomain<Task>,
+    /// When each of them is due, and the address of its domain.
+    schedule: BTreeSet<(Instant, usize)>,
+}
+
+impl Tasks {
+    pub(super) const fn new() -> Self {
+        Self { all: ByDomain::new(), schedule: BTreeSet::new() }
+    }
+
+    /// Adds the task of a domain that has none. Returns whether it is due before all others.
+    pub(super) fn add(&mut self, task: Task) -> bool {
+        let (due, domain) = (task.due, task.domain().addr());
+        self.all.insert(task);
+        self.schedule.insert((due, domain));
+        self.schedule.first() == Some(&(due, domain))
+    }
+
+    /// Changes the times of a domain's task, if there is one.
+    pub(super) fn change(&mut self, domain: *const Core, f: impl FnOnce(&mut Task)) {
+        if let Some(task) = self.all.get_mut(domain) {
+            self.schedule.remove(&(task.due, domain.addr()));
+            f(task);
+            self.schedule.insert((task.due, domain.addr()));
+        }
+    }
+
+    /// Takes a domain's task out.
+    pub(super) fn remove(&mut self, domain: *const Core) -> Option<Task> {
+        let task = self.all.remove(domain)?;
+        self.schedule.remove(&(task.due, domain.addr()));
+        Some(task)
+    }
+
+    /// When the first of them is due.
+    pub(super) fn first_due(&self) -> Option<Instant> {
+        self.schedule.first().map(|(due, _)| *due)
+    }
+
+    /// Takes out those that are due.
+    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Task> {
+        let mut due = Vec::new();
+        while let Some((_, domain)) = self.schedule.first().copied().filter(|first| first.0 <= now)
+        {
+            due.extend(self.remove(std::ptr::without_provenance(domain)));
+        }
+        due
+    }
+
+    /// Takes out all of them.
+    pub(super) fn take_all(&mut self) -> Vec<Task> {
+        self.schedule.clear();
+        self.all.take_all()
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        assert_eq!(self.all.len(), self.schedule.len());
+        self.all.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn has(&self, domain: *const Core) -> bool {
+        self.all.get(domain).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Domain;
+    use crate::domain::kind::AnyKind;
+
+    /// Each task comes out once, when it is due and not before, in the order of the schedule, whatever has been brought
+    /// forward or taken out meanwhile.
+    #[test]
+    fn tasks_come_out_when_they_are_due() {
+        let domains: Vec<Domain> = (0..40).map(|_| Domain::new()).collect();
+        let core = |n: usize| std::ptr::from_ref(domains[n].kind().core());
+        let began = Instant::now();
+        let at = |s: u64| began + Duration::from_secs(s);
+        let mut tasks = Tasks::new();
+        for (n, domain) in domains.iter().enumerate() {
+            let domain = domain.kind().handle().downgrade();
+            // Two of each time; the earliest come last.
+            let due = at(100 - n as u64 / 2);
+            let first = tasks.add(Task { domain, due, close_at: at(0), has_more: false });
+            assert!(first || n % 2 == 1, "it is due before all others, or with one");
+        }
+        tasks.change(core(0), |task| task.due = at(7));
+        tasks.change(core(1), |task| task.due = at(200));
+        assert!(tasks.remove(core(39)).is_some() && tasks.remove(core(39)).is_none());
+        assert!(!tasks.has(core(39)) && tasks.has(core(38)));
+        assert_eq!((tasks.len(), tasks.first_due()), (39, Some(at(7))));
+        assert!(tasks.take_due(at(6)).is_empty());
+        let due: Vec<_> = tasks.take_due(at(82)).iter().map(OfDomain::domain).collect();
+        assert_eq!(due.len(), 4, "that which was brought forward, one of 81, two of 82");
+        assert_eq!((due[0], due[1]), (core(0), core(38)));
+        assert_eq!((tasks.len(), tasks.first_due()), (35, Some(at(83))));
+        assert_eq!(tasks.take_all().len(), 35);
+        assert_eq!((tasks.len(), tasks.first_due()), (0, None));
+    }
+}

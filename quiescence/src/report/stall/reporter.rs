@@ -1,0 +1,378 @@
+//! The reporter: one thread per process, started by the first stall, that makes the reports and calls the
+//! hook.
+//!
+//! Whoever notices a stall (a driver, a thread that waits for one, the worker) leaves a [`Note`] and goes
+//! on. So a hook that panics, blocks or itself waits for grace periods holds nobody up but the reporter.
+//! At most [`NOTES_MAX`] notes wait; those that find no room, or no thread, are counted and said in the
+//! next report.
+//!
+//! The reporter locks a registry for a look only. What it asks the system and the hold-outs takes time,
+//! so it looks again afterwards whether the section it reports is still the same.
+
+use std::collections::VecDeque;
+use std::panic::Location;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use grace::word;
+
+use super::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport};
+use super::{Note, hook, symbols};
+use crate::chaos::{self, Mutant};
+use crate::event::statistics::Statistics;
+use crate::event::trace;
+use crate::gp::core::Core;
+use crate::gp::registry::Registry;
+use crate::gp::slot::Slot;
+use crate::os::stack::{self, Alternate, StackMissing};
+use crate::os::thread::ThreadState;
+use crate::os::{clock, signals, sync, thread};
+use crate::process::fork;
+use crate::reclaim::queue::caught;
+
+/// Notes that wait at most.
+const NOTES_MAX: usize = 64;
+/// Hold-outs that are named in one report.
+const HOLDOUTS_MAX: usize = 64;
+/// Stacks that are taken for one report: each is a signal, and may be 100 ms of waiting in vain.
+const STACKS_MAX: usize = 16;
+
+static REPORTER: Mutex<State> =
+    Mutex::new(State { started: false, ends: false, notes: VecDeque::new() });
+static NOTED: Condvar = Condvar::new();
+
+/// Reports that could not be made.
+static LOST: AtomicU64 = AtomicU64::new(0);
+/// Times that the hook panicked.
+static HOOK_PANICS: AtomicU64 = AtomicU64::new(0);
+
+#[derive(Debug)]
+struct State {
+    started: bool,
+    /// The process ends, and the thread is to do so before.
+    ends: bool,
+    notes: VecDeque<Note>,
+}
+
+/// Leaves a note to the reporter. The caller holds no lock of the library.
+pub(crate) fn send(note: Note) {
+    let mut state = sync::lock(&REPORTER);
+    if !state.started {
+        state.start();
+    }
+    if state.started && state.notes.len() < NOTES_MAX {
+        state.notes.push_back(note);
+        NOTED.notify_one();
+    } else {
+        LOST.fetch_add(1, Relaxed); // a statistic, as all of them here
+    }
+}
+
+/// At the orderly end of the process: has the thread end, what is noted or not. Returns whether it is still there.
+pub(crate) fn end() -> bool {
+    let mut state = sync::lock(&REPORTER);
+    state.ends = state.started;
+    NOTED.notify_one();
+    state.started
+}
+
+impl State {
+    fn start(&mut self) {
+        let builder = std::thread::Builder::new().name("quiescence-stall".into());
+        self.started = signals::without(|| builder.spawn(run)).is_ok();
+    }
+}
+
+fn run() {
+    thread::is_one_of_ours();
+    if !caught(work) {
+        // Over a fault of the library's: the next one takes its place, at once if there are notes.
+        let mut state = sync::lock(&REPORTER);
+        state.started = false;
+        if !std::mem::take(&mut state.ends) && !state.notes.is_empty() {
+            state.start();
+        }
+    }
+}
+
+fn work() {
+    loop {
+        let mut state = sync::lock(&REPORTER);
+        let note = loop {
+            if state.ends {
+                state.ends = false;
+                state.started = false;
+                return;
+            }
+            match state.notes.pop_front() {
+                Some(note) => break note,
+                None => state = sync::wait(&NOTED, state),
+            }
+        };
+        drop(state);
+        // Whatever goes wrong: the next report is to be made.
+        let told = caught(|| {
+            if let Some(report) = report(&note, stack_of) {
+                let holdouts = (report.holdouts.len() + report.unnamed) as u64;
+                trace::stall_reported(note.identity, note.grace_period, note.age_ns, holdouts);
+                hook::call(&report);
+            }
+        });
+        if !told {
+            HOOK_PANICS.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// The stack of a hold-out, with names.
+fn stack_of(holding: &Holding) -> Result<Vec<StackFrame>, StackMissing> {
+    stack::take(holding.thread, holding.alternate).map(|pointers| symbols::resolve(&pointers))
+}
+
+/// Makes the report, unless the grace period has ended, perhaps while stacks were taken and named.
+fn report(
+    note: &Note,
+    stack_of: impl Fn(&Holding) -> Result<Vec<StackFrame>, StackMissing>,
+) -> Option<StallReport> {
+    let domain = fork::find(note.core, note.identity)?;
+    let core: &Core = &domain;
+    let is_over = || core.sequence().ended() >= note.grace_period;
+    let (found, unnamed) = find(&core.registry(), core);
+    if is_over() {
+        return None;
+    }
+    let unfinished = core.unfinished_sections();
+    let mut holdouts: Vec<Holdout> = Vec::with_capacity(found.len());
+    for (index, holding) in found.iter().enumerate() {
+        let mut holdout = holding.describe();
+        // Looked at before the signal, which would wake it.
+        holdout.stack = match index {
+            _ if holding.leaving => Err(StackMissing::ThreadEnded),
+            STACKS_MAX.. => Err(StackMissing::EnoughTaken),
+            _ if !may_be_asked(core, holdout.state) => Err(StackMissing::Asleep),
+            _ => stack_of(holding),
+        };
+        if !holding.is_still_so(core) {
+            holdout.stack = Err(StackMissing::SectionEnded);
+        }
+        holdouts.push(holdout);
+    }
+    // Stacks may take seconds, symbols the more so.
+    if is_over() {
+        return None;
+    }
+    Some(StallReport {
+        domain: core.label().into_owned(),
+        grace_period: note.grace_period,
+        age: Duration::from_nanos(note.age_ns),
+        expedited: note.expedited,
+        statistics: Statistics::of(core),
+        holdouts,
+        unnamed,
+        sections: unfinished.as_ref().map_or(0, |unfinished| unfinished.sections),
+        slots: unfinished.map_or_else(Vec::new, |unfinished| balances(&unfinished.balances)),
+        oldest_guard: core.oldest_guard().map(|(live, listed)| OldestGuard {
+            place: live.place,
+            thread: live.thread,
+            age: Duration::from_nanos(clock::monotonic_ns().saturating_sub(live.since_ns)),
+            listed,
+        }),
+        reports_lost: LOST.load(Relaxed),
+        hook_panics: HOOK_PANICS.load(Relaxed),
+    })
+    // Here the domain is let go, before the hook, which may never return.
+}
+
+/// Whether a thread in this state may be sent the signal. A program that was compiled against liburcu does not expect
+/// one: a call that it sleeps in and Linux never restarts (`poll`, `sem_timedwait`) would fail with `EINTR`, `pause`
+/// would return. Of a thread that falls asleep after the look this may still happen.
+fn may_be_asked(core: &Core, state: ThreadState) -> bool {
+    let is_foreign = core.foreign.is_some() && !chaos::mutant(Mutant::SignalToSleepers);
+    !is_foreign || state == ThreadState::Running
+}
+
+fn balances(counted: &[(Option<u32>, u64, u64)]) -> Vec<SlotBalance> {
+    let of_one = |&(processor, begun, ended): &_| SlotBalance { processor, begun, ended };
+    counted.iter().map(of_one).collect()
+}
+
+/// A reader as it was found.
+#[derive(Clone, Copy)]
+struct Holding {
+    slot: *const Slot,
+    thread: u32,
+    alternate: Alternate,
+    number: grace::Number,
+    began: Option<&'static Location<'static>>,
+    qsbr: bool,
+    /// The thread is at its end, so that its id may be another one's by now.
+    leaving: bool,
+}
+
+/// Who holds the grace period up, as far as they are named, and how many more do.
+fn find(registry: &Registry, core: &Core) -> (Vec<Holding>, usize) {
+    let mut found = Vec::new();
+    let mut unnamed = 0;
+    for slot in registry.holding_up(core.announced()) {
+        // Relaxed: it is told, and decides nothing.
+        let word = slot.word().load(Relaxed);
+        if word::nesting(word) == 0 {
+            continue; // it has just left
+        } else if found.len() == HOLDOUTS_MAX {
+            unnamed += 1;
+            continue;
+        }
+        found.push(Holding {
+            slot,
+            thread: slot.thread(),
+            alternate: slot.alternate(),
+            number: word::number(word),
+            began: slot.began(),
+            qsbr: slot.is_qsbr(),
+            leaving: slot.is_leaving(),
+        });
+    }
+    (found, unnamed)
+}
+
+impl Holding {
+    /// What the thread is doing; without its stack.
+    fn describe(&self) -> Holdout {
+        let seen = thread::look_at(self.thread);
+        Holdout {
+            thread: self.thread,
+            thread_name: seen.name,
+            state: seen.state,
+            sleeps_in: seen.sleeps_in,
+            began: self.began,
+            qsbr: self.qsbr,
+            stack: Err(StackMissing::Unsupported),
+        }
+    }
+
+    /// Whether the same thread is in the same section.
+    fn is_still_so(&self, core: &Core) -> bool {
+        // Under the lock a slot does not change hands, and is not unregistered. A program's record, once it is, may be
+        // gone; so what was found is looked for anew, and not followed.
+        let registry = core.registry();
+        let Some(slot) = registry.registered(self.slot) else { return false };
+        // Relaxed: as in `find`. A section that begins later is under a later number.
+        let word = slot.word().load(Relaxed);
+        slot.thread() == self.thread
+            && word::nesting(word) != 0
+            && word::number(word) == self.number
+    }
+}
+
+/// The reporter's locks, held across a `fork`.
+pub(crate) struct Held {
+    state: MutexGuard<'static, State>,
+    hook: hook::Held,
+}
+
+/// Before a `fork`.
+pub(crate) fn hold() -> Held {
+    Held { state: sync::lock(&REPORTER), hook: hook::hold() }
+}
+
+impl Held {
+    /// In the child: there is no reporter. The next note starts one.
+    pub(crate) fn after_fork(&mut self) {
+        let _: &hook::Held = &self.hook;
+        self.state.started = false;
+        self.state.ends = false;
+        self.state.notes.clear();
+        symbols::after_fork();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gp::core::Me;
+    use crate::gp::engine::{Engine, Settings};
+    use crate::gp::slot::Sort;
+    use grace::policy::Budget;
+    use grace::{Start, Urgency};
+
+    /// The stack of a hold-out takes its time, in which the grace period may end.
+    #[test]
+    fn a_grace_period_that_ends_while_stacks_are_taken_is_not_reported() {
+        let domain = crate::Domain::new();
+        let core = domain.core();
+        let reader = std::cell::RefCell::new(domain.qsbr());
+        let cookie = domain.start();
+        let note =
+            Note { core, identity: core.identity(), grace_period: 1, age_ns: 1, expedited: false };
+        let none = |_: &Holding| Err(StackMissing::EnoughTaken);
+        let report_of = |stack_of: &dyn Fn(&Holding) -> _| report(&note, stack_of);
+        let holdouts = |report: StallReport| report.holdouts.len();
+        assert_eq!(report_of(&none).map(holdouts), Some(1));
+        let ends = |holding: &Holding| {
+            reader.borrow_mut().quiescent_state();
+            while !domain.poll(cookie) {}
+            none(holding)
+        };
+        assert!(report_of(&ends).is_none(), "it has ended");
+        assert!(report_of(&none).is_none());
+    }
+
+    /// What is told of a section is told only if it is the same one when the stack has been taken.
+    #[test]
+    fn a_section_that_has_ended_is_not_taken_for_the_next_one() {
+        let core = Core::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
+        let place = Location::caller();
+        let slot = core.register(1, Sort::Ordinary);
+        slot.enter_outermost(&core.gp.0, place);
+        core.request(Urgency::Normal);
+        core.advance(Me { quiescent_slots: 0 });
+        let (found, unnamed) = find(&core.registry(), &core);
+        let [holding] = &found[..] else { panic!("{}", found.len()) };
+        assert_eq!((holding.thread, unnamed), (thread::id(), 0));
+        assert_eq!(holding.began, Some(place));
+        assert!(holding.is_still_so(&core));
+        slot.enter_slow(&core.gp.0, place);
+        assert!(holding.is_still_so(&core), "nested in the same one");
+        slot.leave();
+        slot.leave();
+        assert!(!holding.is_still_so(&core), "it has ended");
+        slot.enter_outermost(&core.gp.0, place);
+        assert!(!holding.is_still_so(&core), "this one began after the grace period");
+        assert!(find(&core.registry(), &core).0.is_empty());
+        slot.leave();
+        core.unregister(slot);
+        let stranger = Holding { thread: thread::id() + 1, ..found[0] };
+        let slot = core.register(1, Sort::Ordinary);
+        slot.enter_outermost(&core.gp.0, place);
+        assert!(!stranger.is_still_so(&core));
+        slot.leave();
+    }
+
+    /// The memory of a program's record is the program's again once the record is unregistered.
+    #[test]
+    fn a_record_that_is_unregistered_is_not_looked_at() {
+        let core = Core::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
+        let record = Box::into_raw(Box::new(Slot::new(grace::word::QUIESCENT)));
+        let sort = Sort::Foreign(crate::call_rcu::liburcu_readers::Readers::Light);
+        // SAFETY: from a box that is freed below, after it was unregistered.
+        unsafe { core.register_at(record, 1, sort) };
+        // SAFETY: as above.
+        let slot = unsafe { &*record };
+        slot.enter_outermost(&core.gp.0, Location::caller());
+        core.request(Urgency::Normal);
+        core.advance(Me { quiescent_slots: 0 });
+        let (found, _) = find(&core.registry(), &core);
+        let [holding] = &found[..] else { panic!("{}", found.len()) };
+        assert!(holding.is_still_so(&core));
+        let word = slot.word().load(Relaxed);
+        slot.leave();
+        core.unregister(slot);
+        slot.word().store(word, Relaxed); // whatever the program has there now
+        assert!(!holding.is_still_so(&core), "it is no reader any more");
+        // SAFETY: from the box, and unregistered.
+        drop(unsafe { Box::from_raw(record) });
+        assert!(!holding.is_still_so(&core), "and not followed");
+    }
+}

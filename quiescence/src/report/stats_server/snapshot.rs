@@ -1,0 +1,124 @@
+//! What a process says of itself: the answers of [`super`]. Described in `docs/JSON.md`.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::json::Json;
+use crate::event::statistics::Statistics;
+use crate::gp::core::Core;
+use crate::os::fence::{self, Fences};
+use crate::os::{clock, thread};
+use crate::process::fork;
+use crate::report::inspect::{LongestReader, Look};
+
+/// What the answers are; the number grows when a reader of the old ones would go wrong.
+const SCHEMA: &str = "quiescence-stats/1";
+/// Domains that are told of. A process may have any number of them, an answer may not.
+const DOMAINS_MAX: usize = 256;
+
+/// The statistics of all domains.
+pub(super) fn of_process() -> String {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (domains, total) = fork::domains(DOMAINS_MAX);
+    Json::document(|json| {
+        json.key("schema").string(SCHEMA);
+        json.field("pid", std::process::id().into());
+        json.key("program").string(&program());
+        json.field("time_ns", u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX));
+        json.field("monotonic_ns", clock::monotonic_ns());
+        json.key("fences").string(match fence::chosen() {
+            Fences::Membarrier => "membarrier",
+            Fences::Portable => "portable",
+        });
+        json.field("domains_total", total as u64);
+        json.key("domains").array(|json| {
+            // A handle that has become the last one runs what waits in its domain; as on the worker.
+            for domain in domains {
+                json.object(|json| of_domain(json, &domain));
+            }
+        });
+    })
+}
+
+/// What was wrong with a request.
+pub(super) fn of_mistake(mistake: &str) -> String {
+    Json::document(|json| {
+        json.key("schema").string(SCHEMA);
+        json.key("error").string(mistake);
+    })
+}
+
+/// The name of the program's file.
+fn program() -> String {
+    let path = std::env::current_exe().unwrap_or_default();
+    let name = path.file_name().or(path.as_os_str().into());
+    Path::new(name.unwrap_or_default()).display().to_string()
+}
+
+fn of_domain(json: &mut Json, core: &Core) {
+    let statistics = Statistics::of(core);
+    let Look { engine, in_progress, longest_reader } = core.look();
+    let tuning = core.tuning.get();
+    json.field("number", core.identity() as u64);
+    json.key("name").string(&core.label());
+    json.key("engine").string(engine);
+    for (key, count) in counts(&statistics) {
+        json.field(key, count);
+    }
+    json.field("objects_max", tuning.objects_max);
+    json.field("bytes_max", tuning.bytes_max);
+    json.key("latency").array(|json| {
+        for (range, count) in statistics.latency.buckets() {
+            json.object(|json| {
+                json.field("from_ns", range.start);
+                json.field("below_ns", range.end);
+                json.field("count", count);
+            });
+        }
+    });
+    match in_progress {
+        None => json.key("in_progress").null(),
+        Some(in_progress) => json.key("in_progress").object(|json| {
+            json.field("number", in_progress.number);
+            json.field("waits_ns", in_progress.waits_ns);
+        }),
+    }
+    match longest_reader {
+        None => json.key("longest_reader").null(),
+        Some(reader) => json.key("longest_reader").object(|json| of_reader(json, &reader)),
+    }
+}
+
+/// The counts, by the names of the fields of [`Statistics`].
+fn counts(statistics: &Statistics) -> [(&'static str, u64); 19] {
+    [
+        ("grace_periods", statistics.grace_periods),
+        ("grace_periods_expedited", statistics.grace_periods_expedited),
+        ("heavy_fences", statistics.heavy_fences),
+        ("sleeps", statistics.sleeps),
+        ("worker_ns", statistics.worker_ns),
+        ("worker_callbacks_ns", statistics.worker_callbacks_ns),
+        ("readers", statistics.readers),
+        ("waiters", statistics.waiters),
+        ("callbacks_queued", statistics.callbacks_queued),
+        ("callbacks_run", statistics.callbacks_run),
+        ("callbacks_waiting", statistics.callbacks_waiting()),
+        ("callbacks_panicked", statistics.callbacks_panicked),
+        ("bytes_waiting", statistics.bytes_waiting),
+        ("batches", statistics.batches),
+        ("limit_waits", statistics.limit_waits),
+        ("limit_refusals", statistics.limit_refusals),
+        ("limit_overruns", statistics.limit_overruns),
+        ("stalls", statistics.stalls),
+        ("worker_restarts", statistics.worker_restarts),
+    ]
+}
+
+fn of_reader(json: &mut Json, reader: &LongestReader) {
+    json.key("qsbr").boolean(reader.qsbr);
+    json.field("thread_id", reader.thread.into());
+    let name = thread::look_at(reader.thread).name;
+    json.key("thread_name").string_or_null(name.as_deref());
+    json.key("place").string_or_null(reader.place.map(|place| place.to_string()).as_deref());
+    json.field("at_least_ns", reader.at_least_ns);
+}

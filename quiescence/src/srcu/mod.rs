@@ -1,0 +1,13 @@
+//! Grace periods of sleepable domains: the counters of their readers.
+//!
+//! - [`banks`]: the two pairs of counters, and how a reader counts itself in and out.
+//! - [`track`]: the list of guards, where a domain is told to keep one.
+//!
+//! The domain that users hold is [`Srcu`](crate::Srcu), in `domain/srcu.rs`.
+//!
+//! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu), [`gp`](crate::gp).
+
+pub(crate) mod banks;
+pub(crate) mod track;
+
+pub(crate) use banks::{Bank, Banks, Entry};
