@@ -1,0 +1,284 @@
+//! The rules of the house, as far as a reading of the sources can hold them.
+//!
+//! - The library's modules stand in rooms, folders of `src`, and a room imports only rooms above it in [`ROOMS`]. So there is
+//!   no cycle among rooms.
+//! - A file has at most [`LINES_MAX`] lines.
+//!
+//! Each rule has a list of the exceptions that there are still, each with its reason. The lists are exact: an exception
+//! that does not occur any more fails the test as well, so they can only become shorter.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The rooms, in their order. What is not in a room is `chaos`, which is above all and imports none of them, `lib.rs` and tests.
+const ROOMS: [&str; 13] = [
+    "os",
+    "event",
+    "percpu",
+    "gp",
+    "srcu",
+    "rseq",
+    "reclaim",
+    "domain",
+    "sync",
+    "collections",
+    "call_rcu",
+    "report",
+    "process",
+];
+
+/// Files that import a room below their own: the file, the room, and why.
+const UPWARDS: &[(&str, &str, &str)] = &[
+    ("call_rcu/lane/shared.rs", "process", "whether this thread is in the midst of a fork"),
+    ("call_rcu/liburcu_readers.rs", "process", "whether this thread is in the midst of a fork"),
+    ("chaos.rs", "process", "the torture forks"),
+    ("collections/hash_table/public.rs", "process", "has forks watched"),
+    ("domain/kind.rs", "process", "makes a domain known to the fork"),
+    ("event/statistics.rs", "gp", "statistics are taken of the state of a domain"),
+    ("event/statistics.rs", "reclaim", "a count of the worker is in them"),
+    ("event/trace.rs", "gp", "an event is told with the state of a domain"),
+    ("event/trace/events.rs", "reclaim", "catches panics of subscribers as those of callbacks"),
+    ("gp/core.rs", "call_rcu", "the state of a domain has its lanes"),
+    ("gp/core.rs", "process", "a domain that ends is forgotten"),
+    ("gp/core.rs", "reclaim", "the state of a domain has its queues"),
+    ("gp/core.rs", "report", "has statistics served"),
+    ("gp/core.rs", "srcu", "the state of a domain has its banks"),
+    ("gp/core/banks.rs", "report", "when a stall is due"),
+    ("gp/core/banks.rs", "srcu", "the driver of sleepable domains"),
+    ("gp/core/sleepers.rs", "reclaim", "catches panics of wakers as those of callbacks"),
+    ("gp/core/watch.rs", "report", "has stalls reported"),
+    ("gp/registry.rs", "call_rcu", "marks records of liburcu's readers"),
+    ("gp/slot.rs", "reclaim", "the end of a section settles debts"),
+    ("os/socket.rs", "process", "removes its file when the process ends"),
+    ("reclaim/defer.rs", "domain", "knows a domain by its type"),
+    ("reclaim/defer/closures.rs", "domain", "the same"),
+    ("reclaim/defer/tasks.rs", "domain", "the same"),
+    ("reclaim/local.rs", "call_rcu", "records of liburcu's readers are slots of the thread"),
+    ("reclaim/local/table.rs", "process", "finds a domain by its address"),
+    ("reclaim/weigh/owners.rs", "domain", "what values of this library own"),
+    ("report/stall/reporter.rs", "process", "finds a domain by its address"),
+    ("report/stats_server/snapshot.rs", "process", "lists the domains"),
+    ("rseq/fallback.rs", "domain", "fallback sections are those of an `Srcu`"),
+];
+
+/// Lines of a file, at most.
+const LINES_MAX: usize = 700;
+
+/// Files that are longer, and why.
+const LONG: &[(&str, &str)] = &[
+    ("gp/core.rs", "the state of a domain and its driver are to be split"),
+    ("loom_tests.rs", "each test has its own scenario, and all share the helpers"),
+];
+
+#[test]
+fn no_room_imports_one_below_it() {
+    let sources = Sources::read();
+    let names = sources.names_of_the_root();
+    let mut upwards = BTreeMap::new();
+    for (file, text) in &sources.files {
+        let place = ROOMS.iter().position(|room| file.starts_with(&format!("{room}/")));
+        let Some(place) = place.or((file == "chaos.rs").then_some(0)) else { continue };
+        if sources.tests.contains(file) {
+            continue;
+        }
+        for path in paths(&code(text)) {
+            let Some(room) = room_of(&path, &names) else {
+                assert!(
+                    matches!(&*path[0], "chaos" | "__private" | "expect"),
+                    "{file}: crate::{} is in no room",
+                    path.join("::")
+                );
+                continue;
+            };
+            if room > place || file == "chaos.rs" {
+                upwards.insert((file.clone(), ROOMS[room]), path.join("::"));
+            }
+        }
+    }
+    let known: BTreeSet<_> =
+        UPWARDS.iter().map(|(file, room, _)| ((*file).to_owned(), *room)).collect();
+    assert_eq!(known.len(), UPWARDS.len(), "an exception is listed twice");
+    let found: BTreeSet<_> = upwards.keys().cloned().collect();
+    let new: Vec<_> = found.difference(&known).map(|key| (key, &upwards[key])).collect();
+    assert!(new.is_empty(), "imports of a room that is below the file's own: {new:#?}");
+    let gone: Vec<_> = known.difference(&found).collect();
+    assert!(gone.is_empty(), "exceptions that do not occur any more: {gone:#?}");
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let sources = Sources::read();
+    let found: BTreeSet<_> = (sources.files.iter())
+        .filter(|(_, text)| text.lines().count() > LINES_MAX)
+        .map(|(file, _)| &**file)
+        .collect();
+    let known: BTreeSet<_> = LONG.iter().map(|(file, _)| *file).collect();
+    assert_eq!(found, known, "files of more than {LINES_MAX} lines, and those that are listed");
+}
+
+/// The rules notice what they are about.
+#[test]
+fn imports_are_found_in_whatever_form() {
+    let text = "
+        use crate::gp::{slot::Slot, registry::{self, Registry}};
+        // use crate::report::stall;
+        pub(crate) use crate::os::sync as s;
+        fn f() { crate::process::fork::watch(); let _ = \"crate::rseq\"; $crate::Guard }
+        #[cfg(all(test, not(loom)))]
+        #[allow(dead_code)]
+        mod tests { use crate::domain::rcu; }
+    ";
+    let found: Vec<_> = paths(&code(text)).iter().map(|path| path.join("::")).collect();
+    let expected = [
+        "gp::slot::Slot",
+        "gp::registry::self",
+        "gp::registry::Registry",
+        "os::sync",
+        "process::fork::watch",
+    ];
+    assert_eq!(found, expected);
+    let names = BTreeMap::from([("Domain".to_owned(), 7)]);
+    assert_eq!(room_of(&["Domain".to_owned(), "new".to_owned()], &names), Some(7));
+    assert_eq!(room_of(&["gp".to_owned()], &names), Some(3));
+}
+
+/// The sources of the library.
+struct Sources {
+    /// By their paths in `src`.
+    files: BTreeMap<String, String>,
+    /// Those that are compiled for tests only.
+    tests: BTreeSet<String>,
+}
+
+impl Sources {
+    fn read() -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut files = BTreeMap::new();
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path: PathBuf = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rs") {
+                    let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+                    files.insert(name, fs::read_to_string(&path).unwrap());
+                }
+            }
+        }
+        assert!(files.len() > 100, "only {} files found", files.len());
+        let tests = files.iter().flat_map(|(file, text)| test_files(file, text)).collect();
+        Self { files, tests }
+    }
+
+    /// What `lib.rs` exports, with the room that it comes from.
+    fn names_of_the_root(&self) -> BTreeMap<String, usize> {
+        let mut names: BTreeMap<String, usize> = paths(&code(&self.files["lib.rs"]))
+            .into_iter()
+            .filter_map(|path| Some((path.last()?.clone(), room_of(&path, &BTreeMap::new())?)))
+            .collect();
+        // Exported by a star: the functions of the global domain.
+        let global = &self.files["domain/global.rs"];
+        let functions = global.lines().filter_map(|line| line.strip_prefix("pub fn "));
+        let functions = functions.filter_map(|line| line.split(['(', '<']).next());
+        let domain = ROOMS.iter().position(|room| *room == "domain").unwrap();
+        names.extend(functions.map(|name| (name.to_owned(), domain)));
+        names
+    }
+}
+
+/// The room that a path of the crate leads to, if it leads to one.
+fn room_of(path: &[String], names: &BTreeMap<String, usize>) -> Option<usize> {
+    ROOMS.iter().position(|room| *room == path[0]).or_else(|| names.get(&path[0]).copied())
+}
+
+/// Whether a line is an attribute of what is compiled for tests only.
+fn is_for_tests(line: &str) -> bool {
+    let line = line.trim();
+    line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test")
+}
+
+/// The files of modules that `file` declares for tests only.
+fn test_files(file: &str, text: &str) -> Vec<String> {
+    let folder = match file.rsplit_once('/') {
+        Some((folder, "mod.rs")) => folder.to_owned(),
+        _ => file.trim_end_matches(".rs").to_owned(),
+    };
+    let folder = if folder == "lib" { String::new() } else { folder + "/" };
+    let lines: Vec<_> = text.lines().collect();
+    let declared = |(at, _): (usize, &&str)| {
+        let module = lines[at + 1..].iter().find(|line| !line.trim().starts_with("#["))?;
+        let name = module.trim().strip_prefix("mod ")?.strip_suffix(';')?;
+        Some(format!("{folder}{name}.rs"))
+    };
+    lines.iter().enumerate().filter(|(_, line)| is_for_tests(line)).filter_map(declared).collect()
+}
+
+/// The text without comments, strings, and modules of tests.
+fn code(text: &str) -> String {
+    let mut out = String::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        if is_for_tests(line) {
+            while lines.next_if(|line| line.trim().starts_with("#[")).is_some() {}
+            if lines.next_if(|line| line.trim().starts_with("mod ") && line.contains('{')).is_some()
+            {
+                break; // modules of tests come last
+            }
+            continue;
+        }
+        let line = line.split("//").next().unwrap_or_default();
+        // What stands between quotes; those of this code have no others in them.
+        out.extend(line.split('"').step_by(2));
+        out.push('\n');
+    }
+    out
+}
+
+/// The paths that begin with `crate::`, groups written out.
+fn paths(code: &str) -> Vec<Vec<String>> {
+    let mut out = Vec::new();
+    for (at, found) in code.match_indices("crate::") {
+        let before = code[..at].chars().next_back();
+        if !before.is_some_and(|c| c == '$' || c.is_alphanumeric() || c == '_') {
+            tree(&code[at + found.len()..], &mut Vec::new(), &mut out);
+        }
+    }
+    out
+}
+
+/// Reads a path, or a group of them, after `prefix`. Returns what comes after it.
+fn tree<'a>(text: &'a str, prefix: &mut Vec<String>, out: &mut Vec<Vec<String>>) -> &'a str {
+    let text = text.trim_start();
+    if let Some(mut rest) = text.strip_prefix('{') {
+        loop {
+            rest = tree(rest, prefix, out).trim_start();
+            if let Some(renamed) = rest.strip_prefix("as ") {
+                rest = renamed.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+            }
+            rest = rest.trim_start().trim_start_matches(',').trim_start();
+            match rest.strip_prefix('}') {
+                Some(after) => return after,
+                None if rest.is_empty() => return rest,
+                None => {}
+            }
+        }
+    }
+    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
+    if end == 0 {
+        // A star, or nothing that is known here.
+        out.extend((!prefix.is_empty()).then(|| prefix.clone()));
+        return text.get(1..).unwrap_or_default();
+    }
+    prefix.push(text[..end].to_owned());
+    let rest = match text[end..].strip_prefix("::") {
+        Some(more) if !more.starts_with('<') => tree(more, prefix, out),
+        _ => {
+            out.push(prefix.clone());
+            &text[end..]
+        }
+    };
+    prefix.pop();
+    rest
+}
