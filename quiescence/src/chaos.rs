@@ -383,7 +383,19 @@ mod imp {
     pub fn fork(child: impl FnOnce() -> i32) -> std::io::Result<u32> {
         // Callbacks take it, and hold no other lock then.
         let held = QUARANTINED.lock().unwrap_or_else(PoisonError::into_inner);
-        crate::process::fork::in_child(held, child)
+        // SAFETY: `process::fork` makes the library whole in the child, glibc its allocator; and `child` needs
+        // no other lock, by its contract. (If it does it hangs, and touches nothing that is half made.)
+        let forked = unsafe { libc::fork() };
+        let error = std::io::Error::last_os_error();
+        drop(held);
+        match forked {
+            -1 => Err(error),
+            0 => {
+                let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
+                std::process::exit(code.unwrap_or(101))
+            }
+            pid => Ok(pid.cast_unsigned()),
+        }
     }
 
     /// Has `hook` called at every point, from now on.

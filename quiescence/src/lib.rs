@@ -166,6 +166,15 @@ pub mod guide {}
 #[doc = include_str!("../docs/GLOSSARY.md")]
 pub mod glossary {}
 
+/// What rooms do for rooms above them.
+#[cfg(not(loom))]
+static HOOKS: gp::hooks::Hooks = gp::hooks::Hooks {
+    first_use: process::fork::watch,
+    unlocked: report::stats_server::attend,
+    stalled: report::stall::reporter::send,
+    section_ended: reclaim::local::section_ended,
+};
+
 /// For the macro [`domain!`] only.
 #[cfg(not(loom))]
 #[doc(hidden)]

@@ -35,10 +35,12 @@ pub(crate) use self::lanes::{HeldInners, HeldLanes, Lanes};
 use self::shared::Shared;
 pub(crate) use self::twice::{HeldHeads, hold as hold_heads};
 use crate::domain::domain::Domain;
-use crate::domain::kind::{self, AnyKind};
+use crate::domain::kind::AnyKind;
 use crate::domain::raw::{Function, Head};
 use crate::gp::core::Core;
+use crate::gp::domains;
 use crate::gp::handle::Handle;
+use crate::os::thread;
 use crate::reclaim::local;
 
 /// Whether a push wakes a runner that sleeps.
@@ -142,7 +144,7 @@ impl Lane {
     /// A lane of a domain, which nobody attends to yet. Allocates.
     pub fn new<K: AnyKind>(domain: &Domain<K>, wakes: Wakes) -> Self {
         let handle = domain.kind().handle();
-        let shared = kind::known(&handle).lanes.add(wakes);
+        let shared = domains::known(&handle).lanes.add(wakes);
         Self { shared, handle }
     }
 
@@ -243,7 +245,7 @@ impl Lane {
 
     /// Whether the calling thread attends to it.
     pub fn is_attended_here(&self) -> bool {
-        self.shared.is_attended_by(local::token())
+        self.shared.is_attended_by(thread::token())
     }
 
     /// Whether nothing waits in it, nor is being run. Takes a lock.

@@ -15,14 +15,12 @@
 //!
 //! Use of it is for who gives C, or another language, an interface; the crate `compat` does.
 
-use std::fmt;
 use std::panic::Location;
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64};
 
 pub use crate::gp::core::foreign::{Readers, Surroundings, Words};
+pub use crate::gp::record::Record;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::Guard;
@@ -30,10 +28,11 @@ use crate::domain::kind::{AnyKind, Kind};
 use crate::event::trace;
 use crate::gp::core::Core;
 use crate::gp::core::foreign::Links;
+use crate::gp::domains;
 use crate::gp::handle::Handle;
+use crate::gp::record::{add_own, remove_own};
 use crate::gp::slot::{Slot, Sort};
-use crate::os::fence;
-use crate::process::fork;
+use crate::os::{fence, thread};
 use crate::reclaim::defer;
 use crate::reclaim::local::{self, Own};
 use crate::reclaim::queue::{self, Queue, Wants};
@@ -49,124 +48,6 @@ use crate::reclaim::queue::{self, Queue, Wants};
 /// replace it.
 pub fn heavy_fence() {
     fence::heavy(std::iter::empty());
-}
-
-/// One thread's place as a reader: liburcu's `struct urcu_reader`, of 256 bytes. All zeroes is one that is not
-/// registered. Its first word is the reader's own: what its program calls `ctr`.
-#[repr(C, align(128))]
-pub struct Record {
-    slot: Slot,
-    /// liburcu's list. Ours of all readers is elsewhere; this is the next record of the same thread, or null.
-    next: AtomicPtr<Record>,
-    _node: usize,
-    /// QSBR: an updater sleeps until this reader has announced a quiescent state.
-    waiting: AtomicI32,
-    _unused: u32,
-    /// 1 while the record is registered. For its own thread, which may look instead of remembering.
-    registered: AtomicU32,
-    _unused_too: u32,
-    /// The same where QSBR's readers look, if they are compiled with liburcu's assertions.
-    registered_qsbr: AtomicU32,
-    _rest: [u8; 92],
-}
-
-const _: () = assert!(size_of::<Record>() == 256);
-const _: () = assert!(std::mem::offset_of!(Record, waiting) == 144);
-const _: () = assert!(std::mem::offset_of!(Record, registered) == 152);
-const _: () = assert!(std::mem::offset_of!(Record, registered_qsbr) == 160);
-
-impl Record {
-    /// The reader's word.
-    pub fn word(&self) -> &AtomicU64 {
-        self.slot.word()
-    }
-
-    /// The owner, a QSBR reader, is to wake the driver at its next quiescent state.
-    ///
-    /// # Safety
-    /// `record` is valid.
-    pub(crate) unsafe fn mark_waiting(record: *const Self) {
-        // SAFETY: by the contract.
-        let waiting = unsafe { &raw const (*record).waiting };
-        // SAFETY: as above. Relaxed: a full fence comes before, after -1 was stored, and the driver's heavy one
-        // follows [FR-1].
-        unsafe { &*waiting }.store(1, Relaxed);
-    }
-
-    /// Whether the record is registered: 152 bytes from its beginning, for those who look by themselves.
-    pub fn is_registered(&self) -> bool {
-        self.registered.load(Relaxed) != 0
-    }
-
-    fn set_registered(&self, now: bool) {
-        self.registered.store(u32::from(now), Relaxed);
-        self.registered_qsbr.store(u32::from(now), Relaxed);
-    }
-
-    /// Whether the reader is in no section; for QSBR, offline. For the reader's own thread.
-    pub fn is_quiescent(&self) -> bool {
-        self.slot.is_quiescent()
-    }
-}
-
-impl fmt::Debug for Record {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Record").field("word", self.word()).finish_non_exhaustive()
-    }
-}
-
-thread_local! {
-    /// The calling thread's records, one leading to the next. Without a destructor and without memory of its own, so
-    /// that a signal handler may register its thread whatever it has interrupted. Relaxed everywhere: only the
-    /// thread itself and its handlers look; and a handler leaves the list whole.
-    static OWN: AtomicPtr<Record> = const { AtomicPtr::new(ptr::null_mut()) };
-}
-
-/// Adds to the calling thread's records.
-fn add_own(record: &Record) {
-    OWN.with(|own| {
-        let this = ptr::from_ref(record).cast_mut();
-        let mut first = own.load(Relaxed);
-        loop {
-            record.next.store(first, Relaxed);
-            match own.compare_exchange(first, this, Relaxed, Relaxed) {
-                Ok(_) => return,
-                Err(now) => first = now, // by a handler
-            }
-        }
-    });
-}
-
-/// Takes it from the calling thread's records.
-fn remove_own(record: &Record) {
-    let this = ptr::from_ref(record).cast_mut();
-    let next = record.next.load(Relaxed);
-    OWN.with(|own| {
-        // A handler may add at the front meanwhile; then it is not the first any more.
-        if own.compare_exchange(this, next, Relaxed, Relaxed).is_ok() {
-            return;
-        }
-        let mut place = own.load(Relaxed);
-        // SAFETY: null, or in the list, so registered and valid.
-        while let Some(before) = unsafe { place.as_ref() } {
-            let following = before.next.load(Relaxed);
-            if following == this {
-                return before.next.store(next, Relaxed);
-            }
-            place = following;
-        }
-    });
-}
-
-/// The slots of the calling thread's records, of whatever domains. To be looked at right away.
-pub(crate) fn own<'a>() -> impl Iterator<Item = &'a Slot> {
-    let record = |place: *mut Record| -> Option<&'a Record> {
-        // SAFETY: null, or in the list, so registered and valid; only the thread itself takes one out.
-        unsafe { place.as_ref() }
-    };
-    let first = record(OWN.with(|own| own.load(Relaxed)));
-    let records = std::iter::successors(first, move |one| record(one.next.load(Relaxed)));
-    records.map(|one| &one.slot)
 }
 
 /// A domain of foreign readers. For a static.
@@ -196,7 +77,7 @@ impl ForeignDomain {
         words.ctr.store(self.core.gp.0.load(Relaxed), Relaxed);
         self.links().attach(words, surroundings);
         // Here, and not when somebody registers, which is to be possible anywhere.
-        fork::remember(&Foreign(self).handle());
+        domains::remember(&Foreign(self).handle());
     }
 
     /// Makes room for so many readers, all together. Until there are more, [`register`](Self::register) allocates
@@ -247,9 +128,9 @@ impl ForeignDomain {
         let me = || Own::in_domain(&self.core).me();
         // A thread that ends adds to queues that all share.
         if own_only && local::is_noticed_at_end() {
-            queue::drain(&self.core, &self.own_queues(), &me, local::token());
+            queue::drain(&self.core, &self.own_queues(), &me, thread::token());
         } else {
-            self.core.queues.drain(&self.core, me, local::token());
+            self.core.queues.drain(&self.core, me, thread::token());
         }
         trace::deliver();
     }
@@ -286,7 +167,7 @@ impl ForeignDomain {
         let sort = Sort::Foreign(self.links().readers);
         assert!(self.links().words().is_some(), "quiescence: a foreign domain is not attached yet");
         // SAFETY: the slot is the first part of the record; by the contract.
-        unsafe { self.core.register_at(record.cast::<Slot>(), local::token(), sort) };
+        unsafe { self.core.register_at(record.cast::<Slot>(), thread::token(), sort) };
         // SAFETY: by the contract.
         let record = unsafe { &*record };
         add_own(record);

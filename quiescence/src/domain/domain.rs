@@ -9,15 +9,17 @@ use grace::policy::Budget;
 use grace::{Start, Urgency};
 
 use crate::domain::guard::Reader;
-use crate::domain::kind::{self, AnyKind, Global, Kind, Private};
+use crate::domain::kind::{AnyKind, Global, Kind, Private};
 use crate::domain::qsbr::Qsbr;
 use crate::event::statistics::Statistics;
 use crate::gp::core::{Attention, Core};
+use crate::gp::domains;
 use crate::gp::engine::{Engine, Settings};
 use crate::gp::tuning::Tuning;
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::local::Own;
 use crate::reclaim::retire::{Refused, Retire, WithSize};
+use crate::reclaim::weigh::Weigh;
 use crate::reclaim::worker;
 
 mod tasks;
@@ -199,7 +201,7 @@ impl<K: AnyKind> Domain<K> {
 
     /// The core, for everything but reading.
     pub(crate) fn core(&self) -> &Core {
-        kind::known(&self.kind)
+        domains::known(&self.kind)
     }
 
     /// Begins a read-side critical section of this domain: as [`read`](crate::read), with a [`Guard`](crate::Guard),
@@ -523,7 +525,7 @@ pub(crate) fn synchronize<K: AnyKind>(
     urgency: Urgency,
     place: &'static Location<'static>,
 ) {
-    let core = kind::known(kind);
+    let core = domains::known(kind);
     let own = may_wait(core, "synchronize", place);
     core.synchronize(urgency, own.me());
 }
@@ -534,7 +536,7 @@ pub(crate) fn wait_unless_done<K: AnyKind>(
     cookie: grace::Cookie,
     place: &'static Location<'static>,
 ) {
-    let core = kind::known(kind);
+    let core = domains::known(kind);
     if !core.sequence().is_done(cookie) {
         let me = may_wait(core, "into_inner", place).me();
         core.wait(cookie, Urgency::Normal, me);
@@ -570,4 +572,9 @@ fn refuse(what: &str, place: &Location<'_>, section: crate::reclaim::local::Sect
         "quiescence: {what}() at {place} would wait for ever: this thread is inside a read-side \
          critical section of the same domain, begun at {began}; drop the guard first"
     );
+}
+
+/// Shared.
+impl<K: AnyKind> Weigh for Domain<K> {
+    const OWNS: bool = false;
 }

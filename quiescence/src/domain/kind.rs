@@ -6,11 +6,10 @@
 
 use std::panic::Location;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::domain::guard::{Guard, Section};
 use crate::gp::core::Core;
-use crate::gp::handle::Handle;
+use crate::gp::handle::{Handle, Named};
 
 /// Names a domain whose readers are threads: what [`Domain::read`](crate::Domain::read) and its kin ask for.
 /// Implemented by [`Global`], [`Private`] and the types that [`domain!`](crate::domain!) declares.
@@ -44,14 +43,15 @@ pub unsafe trait AnyKind: Clone + Send + Sync + 'static {
     fn handle(&self) -> Handle;
 }
 
-/// The domain that `kind` names, made known to `fork` when it is used for the first time.
-pub(crate) fn known<K: AnyKind>(kind: &K) -> &Core {
-    let core = kind.core();
-    // Relaxed: `remember` looks again under a lock.
-    if !core.known.load(Relaxed) {
-        crate::process::fork::remember(&kind.handle());
+impl<K: AnyKind> Named for K {
+    #[inline(always)]
+    fn core(&self) -> &Core {
+        AnyKind::core(self)
     }
-    core
+
+    fn handle(&self) -> Handle {
+        AnyKind::handle(self)
+    }
 }
 
 /// The kind of the one global domain: what [`crate::read`] and the other free functions use.

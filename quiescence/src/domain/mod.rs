@@ -25,4 +25,5 @@ pub mod raw;
 pub(crate) mod rcu;
 pub(crate) mod snapshot;
 pub(crate) mod srcu;
+mod statistics;
 pub(crate) mod tasks;

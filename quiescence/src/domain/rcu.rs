@@ -673,3 +673,13 @@ impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for Unlinked<
         f.debug_tuple("Unlinked").field(&**self).finish()
     }
 }
+
+/// What is in it is weighed where it is replaced there.
+impl<T: Send + Sync + 'static, K: AnyKind> Weigh for Rcu<T, K> {
+    const OWNS: bool = false;
+}
+
+/// As [`Rcu`](crate::Rcu).
+impl<T: Send + Sync + 'static, K: AnyKind> Weigh for RcuOption<T, K> {
+    const OWNS: bool = false;
+}

@@ -13,9 +13,10 @@ use std::task::{Context, Poll, Waker};
 use grace::{Cookie, Urgency};
 
 use crate::domain::domain::Domain;
-use crate::domain::kind::{self, AnyKind};
+use crate::domain::kind::AnyKind;
 use crate::gp::core::Core;
 use crate::gp::core::sleepers::Wanted;
+use crate::gp::domains;
 use crate::os::{signals, sync};
 use crate::reclaim::defer;
 use crate::reclaim::local::{self, Own};
@@ -35,7 +36,7 @@ impl<K: AnyKind> Waiter<K> {
     }
 
     fn core(&self) -> &Core {
-        kind::known(self.domain.kind())
+        domains::known(self.domain.kind())
     }
 
     /// Has the task told of what is wanted. Returns whether the grace period among that is over, so
@@ -81,13 +82,13 @@ pub(crate) struct GracePeriod<K: AnyKind> {
 impl<K: AnyKind> GracePeriod<K> {
     /// A full one from now on.
     pub(crate) fn new(domain: Domain<K>) -> Self {
-        let cookie = kind::known(domain.kind()).request(Urgency::Normal);
+        let cookie = domains::known(domain.kind()).request(Urgency::Normal);
         Self { waiter: Waiter::new(domain), cookie }
     }
 
     /// The one of a cookie that this domain has given.
     pub(crate) fn of(domain: Domain<K>, cookie: Cookie) -> Self {
-        let required = kind::known(domain.kind()).require(cookie, Urgency::Normal);
+        let required = domains::known(domain.kind()).require(cookie, Urgency::Normal);
         required.expect("given by this domain");
         Self { waiter: Waiter::new(domain), cookie }
     }

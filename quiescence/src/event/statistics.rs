@@ -10,9 +10,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;
 
-#[cfg(not(loom))]
-use crate::gp::core::Core;
-
 /// Counts of what has happened in a domain since it was made, as [`Domain::statistics`] found them.
 /// Each is exact; together they are not a snapshot of one moment.
 ///
@@ -74,34 +71,6 @@ pub struct Statistics {
 
 #[cfg(not(loom))]
 impl Statistics {
-    pub(crate) fn of(core: &Core) -> Self {
-        // What has run first: so it is never more than what was queued.
-        let callbacks = core.queues.counts().plus(core.lanes.counts());
-        let counters = &core.counters;
-        Self {
-            grace_periods: core.sequence().ended(),
-            // Relaxed: counts, and nothing is inferred from them.
-            grace_periods_expedited: counters.expedited.0.load(Relaxed),
-            latency: counters.latency.get(),
-            heavy_fences: core.fences.load(Relaxed),
-            sleeps: core.sleeps.load(Relaxed),
-            worker_ns: core.worker_ns.load(Relaxed),
-            worker_callbacks_ns: counters.worker_callbacks_ns.load(Relaxed),
-            readers: core.readers() as u64,
-            waiters: core.waiters() as u64,
-            callbacks_queued: callbacks.queued,
-            callbacks_run: callbacks.run,
-            callbacks_panicked: core.queues.panicked.load(Relaxed),
-            bytes_waiting: callbacks.bytes_waiting,
-            batches: counters.batches.load(Relaxed),
-            limit_waits: counters.limit_waits.load(Relaxed),
-            limit_refusals: counters.limit_refusals.load(Relaxed),
-            limit_overruns: counters.limit_overruns.load(Relaxed),
-            stalls: counters.stalls.load(Relaxed),
-            worker_restarts: crate::reclaim::worker::restarts(),
-        }
-    }
-
     /// Callbacks that wait: for their grace period, or to be run. Those that are being run, up to a batch at a
     /// time, are in it until they have been; their room is given back before, so it may be more than
     /// [`Tuning::objects_max`](crate::Tuning::objects_max) for a moment.
@@ -244,7 +213,7 @@ pub(crate) struct Callbacks {
 
 #[cfg(not(loom))]
 impl Callbacks {
-    fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             queued: self.queued + other.queued,
             run: self.run + other.run,
@@ -258,6 +227,12 @@ impl Callbacks {
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
+    /// The count.
+    #[cfg(not(loom))]
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed) // a count, and nothing is inferred from it
+    }
+
     /// Adds. The caller holds the lock that all who add hold: no locked instruction is needed.
     pub(crate) fn add_alone(&self, count: u64) {
         // Relaxed: a statistic.
@@ -276,7 +251,7 @@ impl Buckets {
     }
 
     #[cfg(not(loom))]
-    fn get(&self) -> Latency {
+    pub(crate) fn get(&self) -> Latency {
         Latency { counts: std::array::from_fn(|index| self.0[index].0.load(Relaxed)) }
     }
 }

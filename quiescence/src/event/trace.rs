@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use grace::{Cookie, Sequence, Urgency};
 
-use crate::gp::core::Core;
+use super::statistics::Counters;
 
 #[cfg(all(feature = "tracing", not(loom)))]
 mod events;
@@ -22,81 +22,90 @@ mod events;
 /// What is told in more than one place is not inlined: a linker that leaves one of the places out, which a program does not
 /// use, leaves a note behind that leads nowhere.
 macro_rules! probe {
-    ($name:ident, $core:expr $(, $argument:expr)*) => {{
+    ($name:ident, $domain:expr $(, $argument:expr)*) => {{
         #[cfg(all(feature = "probes", not(loom)))]
-        probe::probe!(quiescence, $name, $core.identity() $(, $argument)*);
+        probe::probe!(quiescence, $name, $domain.identity $(, $argument)*);
         #[cfg(not(all(feature = "probes", not(loom))))]
-        let _ = ($core, $($argument),*);
+        let _ = ($domain.identity, $($argument),*);
     }};
 }
 
 /// Notes an event for [`deliver`], where the feature is on.
 macro_rules! event {
-    ($core:expr, $event:ident { $($field:ident),* }) => {
+    ($domain:expr, $event:ident { $($field:ident),* }) => {
         #[cfg(all(feature = "tracing", not(loom)))]
-        events::note($core.identity(), events::Event::$event { $($field),* });
+        events::note($domain.identity, events::Event::$event { $($field),* });
     };
+}
+
+/// Where an event happens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    /// The number that the domain is told by.
+    pub(crate) identity: usize,
+    /// What is counted there.
+    pub(crate) counters: &'a Counters,
 }
 
 /// A grace period begins: the one after `sequence`.
 #[inline]
-pub(crate) fn grace_period_began(core: &Core, sequence: Sequence, urgency: Urgency) {
+pub(crate) fn grace_period_began(domain: Source<'_>, sequence: Sequence, urgency: Urgency) {
     let (number, urgency) = (sequence.ended().wrapping_add(1), urgency as u64);
-    probe!(grace_period_begin, core, number, urgency);
-    event!(core, GracePeriodBegin { number, urgency });
+    probe!(grace_period_begin, domain, number, urgency);
+    event!(domain, GracePeriodBegin { number, urgency });
 }
 
 /// A grace period has ended. `latency_ns` since it began, unless nobody else was registered; `expedited`
 /// if somebody in a hurry wanted it. Under the machine's lock, which the counts rely on.
 #[inline]
 pub(crate) fn grace_period_ended(
-    core: &Core,
+    domain: Source<'_>,
     sequence: Sequence,
     latency_ns: Option<u64>,
     expedited: bool,
 ) {
     if expedited {
-        core.counters.expedited.add_alone(1);
+        domain.counters.expedited.add_alone(1);
     }
     if let Some(ns) = latency_ns {
-        core.counters.latency.record_alone(ns);
+        domain.counters.latency.record_alone(ns);
     }
     let (number, latency_ns) = (sequence.ended(), latency_ns.unwrap_or(0));
-    probe!(grace_period_end, core, number, latency_ns);
-    event!(core, GracePeriodEnd { number, latency_ns });
+    probe!(grace_period_end, domain, number, latency_ns);
+    event!(domain, GracePeriodEnd { number, latency_ns });
 }
 
 /// A batch of `callbacks` was closed, and waits for `cookie`: a grace period, by its number.
 #[inline(never)]
-pub(crate) fn batch_closed(core: &Core, callbacks: u64, cookie: Cookie) {
-    core.counters.batches.fetch_add(1, Relaxed);
+pub(crate) fn batch_closed(domain: Source<'_>, callbacks: u64, cookie: Cookie) {
+    domain.counters.batches.fetch_add(1, Relaxed);
     let number = Sequence::from_bits(cookie.to_bits()).ended();
-    probe!(batch, core, callbacks, number);
-    event!(core, Batch { callbacks, number });
+    probe!(batch, domain, callbacks, number);
+    event!(domain, Batch { callbacks, number });
 }
 
 /// So many callbacks have been run in one go.
 #[inline(never)]
-pub(crate) fn callbacks_run(core: &Core, callbacks: u64) {
-    probe!(callbacks, core, callbacks);
-    event!(core, Callbacks { callbacks });
+pub(crate) fn callbacks_run(domain: Source<'_>, callbacks: u64) {
+    probe!(callbacks, domain, callbacks);
+    event!(domain, Callbacks { callbacks });
 }
 
 /// A thread comes to the limit of what may wait, and has to wait (`true`) or is refused.
 #[inline(never)]
-pub(crate) fn limit_reached(core: &Core, waits: bool) {
-    let counters = &core.counters;
+pub(crate) fn limit_reached(domain: Source<'_>, waits: bool) {
+    let counters = &domain.counters;
     if waits { &counters.limit_waits } else { &counters.limit_refusals }.fetch_add(1, Relaxed);
-    probe!(limit, core, u64::from(waits));
-    event!(core, Limit { waits });
+    probe!(limit, domain, u64::from(waits));
+    event!(domain, Limit { waits });
 }
 
 /// The grace period `number` (see the module) has been in progress for `age_ns`, and so many readers hold
 /// it up.
 #[inline]
-pub(crate) fn stalled(core: &Core, number: u64, age_ns: u64, holdouts: u64) {
-    core.counters.stalls.fetch_add(1, Relaxed);
-    probe!(stall, core, number, age_ns, holdouts);
+pub(crate) fn stalled(domain: Source<'_>, number: u64, age_ns: u64, holdouts: u64) {
+    domain.counters.stalls.fetch_add(1, Relaxed);
+    probe!(stall, domain, number, age_ns, holdouts);
 }
 
 /// A report of a stall has been made, by its own thread: whoever noticed it may be about to sleep, and
@@ -114,8 +123,8 @@ pub(crate) fn stall_reported(domain: usize, number: u64, age_ns: u64, holdouts: 
 
 /// The worker has spent so much processor time on callbacks of this domain.
 #[inline]
-pub(crate) fn worker_ran_callbacks(core: &Core, spent_ns: u64) {
-    core.counters.worker_callbacks_ns.fetch_add(spent_ns, Relaxed);
+pub(crate) fn worker_ran_callbacks(domain: Source<'_>, spent_ns: u64) {
+    domain.counters.worker_callbacks_ns.fetch_add(spent_ns, Relaxed);
 }
 
 /// Hands the events that this thread has noted to the subscriber, which is code of the user: the caller

@@ -35,6 +35,7 @@ use crate::gp::engine::Settings;
 use crate::gp::registry::Registry;
 use crate::gp::relay::Relay;
 use crate::gp::slot::{Slot, Sort};
+use crate::gp::stall::Watch;
 use crate::gp::tuning;
 #[cfg(not(loom))]
 use crate::os::stack::Alternate;
@@ -44,7 +45,6 @@ use crate::os::sync::{
 use crate::os::{fence, futex};
 use crate::reclaim::limit::Charge;
 use crate::reclaim::queue::Queues;
-use crate::report::stall::watch::Watch;
 #[cfg(not(loom))]
 use crate::srcu::Banks;
 
@@ -317,6 +317,15 @@ impl Core {
         if self.number != 0 { self.number } else { std::ptr::from_ref(self).addr() }
     }
 
+    /// Where the events of this domain happen.
+    pub(crate) fn source(&self) -> trace::Source<'_> {
+        #[cfg(not(loom))]
+        let identity = self.identity();
+        #[cfg(loom)]
+        let identity = 0;
+        trace::Source { identity, counters: &self.counters }
+    }
+
     // ---- readers ------------------------------------------------------------------------------
 
     /// Enters a reader of the calling thread.
@@ -530,7 +539,7 @@ impl Core {
     fn unlocked_again(&self) {
         trace::deliver();
         #[cfg(not(loom))]
-        crate::report::stats_server::attend();
+        (crate::HOOKS.unlocked)();
     }
 
     /// As [`synchronize`](Self::synchronize), for a caller that takes the place of drivers at work up to so many times,
@@ -760,7 +769,7 @@ impl Core {
         state.watch = Watch::NEW;
         state.pauses = 0;
         state.current = Current::beginning(urgency, matches!(needed, Some(Needed::Heavy)));
-        trace::grace_period_began(self, state.protocol.sequence(), urgency);
+        trace::grace_period_began(self.source(), state.protocol.sequence(), urgency);
     }
 
     /// Orders what was unlinked before against what sections load after.
@@ -879,7 +888,7 @@ impl Core {
         }
         self.note_end_to_sleepers(state, sequence);
         let current = state.current;
-        trace::grace_period_ended(self, sequence, current.latency_ns(), current.expedited);
+        trace::grace_period_ended(self.source(), sequence, current.latency_ns(), current.expedited);
     }
 }
 
@@ -922,7 +931,7 @@ impl Drop for Core {
         // First: what is run below may use the library, and finds no trace of a domain that ends.
         #[cfg(not(loom))]
         if *self.known.get_mut() {
-            crate::process::fork::forget(self);
+            crate::gp::domains::forget(self);
             crate::reclaim::worker::forget(self);
             crate::reclaim::local::ended(self);
         }

@@ -81,3 +81,12 @@ impl OfDomain for WeakHandle {
         self.as_ptr()
     }
 }
+
+/// Whatever names a domain: a [`Handle`], or one of the types that users name domains by.
+pub(crate) trait Named {
+    /// The domain.
+    fn core(&self) -> &Core;
+
+    /// The domain, kept alive.
+    fn handle(&self) -> Handle;
+}

@@ -266,7 +266,7 @@ impl Registry {
             #[cfg(not(loom))]
             if slot.is_qsbr() {
                 // SAFETY: the slot of a foreign reader is the beginning of its record, and registered.
-                unsafe { crate::call_rcu::liburcu_readers::Record::mark_waiting(holdout.cast()) };
+                unsafe { crate::gp::record::Record::mark_waiting(holdout.cast()) };
             }
         }
     }

@@ -47,7 +47,7 @@ pub(crate) struct Slot {
     references: Cell<u64>,
     /// Where this slot stands in the registry's list. Under the registry's lock.
     index: Cell<usize>,
-    /// Whose slot it is; see [`crate::reclaim::local::token`]. Under the registry's lock.
+    /// Whose slot it is; see [`crate::os::thread::token`]. Under the registry's lock.
     owner: Cell<usize>,
     /// The id of that thread in the system; see `os::thread`. Under the registry's lock.
     thread: Cell<u32>,
@@ -220,16 +220,23 @@ impl Slot {
             return;
         }
         self.report_quiescent();
-        // Relaxed: only the owner sets these marks. A QSBR reader does its part at its quiescent states.
+        // Relaxed: only the owner sets these marks.
         #[cfg(not(loom))]
-        if self.attention.load(Relaxed) & OVERDUE != 0 && !self.is_qsbr() {
+        if self.attention.load(Relaxed) & (OVERDUE | LEAVING) != 0 {
+            (crate::HOOKS.section_ended)(self);
+        }
+    }
+
+    /// Takes the mark of a reader that has retired too much; whether it was there. A QSBR reader keeps it: it does its
+    /// part at its quiescent states. Owner only.
+    #[cfg(not(loom))]
+    pub(crate) fn take_overdue(&self) -> bool {
+        // Relaxed: only the owner sets the mark.
+        let taken = self.attention.load(Relaxed) & OVERDUE != 0 && !self.is_qsbr();
+        if taken {
             self.clear_overdue();
-            crate::reclaim::defer::settle_debts();
         }
-        #[cfg(not(loom))]
-        if self.attention.load(Relaxed) & LEAVING != 0 {
-            crate::reclaim::local::left_last_section(self);
-        }
+        taken
     }
 
     /// Wakes the sleeping updater if this reader was the last it waited for.

@@ -8,7 +8,11 @@
 #[cfg(not(loom))]
 pub(crate) mod clock;
 pub(crate) mod environment;
+#[cfg(not(loom))]
+pub(crate) mod exit;
 pub(crate) mod fence;
+#[cfg(not(loom))]
+pub(crate) mod forking;
 pub(crate) mod futex;
 pub(crate) mod memory;
 #[cfg(not(loom))]
@@ -26,3 +30,4 @@ pub(crate) mod sync;
 pub(crate) mod thread;
 #[cfg(not(loom))]
 pub(crate) mod tracer;
+pub(crate) mod unwind;

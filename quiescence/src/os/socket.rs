@@ -139,7 +139,7 @@ mod imp {
         *sync::lock(&MADE) = Some((getpid(), path));
         INSTALL.call_once(|| {
             // If there is no memory to remember it, the file stays, and is swept later.
-            crate::process::exit::at_exit(remove);
+            crate::os::exit::at_exit(remove);
         });
     }
 

@@ -6,6 +6,15 @@
 use std::cell::Cell;
 use std::fmt;
 
+thread_local! {
+    static TOKEN: u8 = const { 0 };
+}
+
+/// A number that no other live thread has. It stays the same in a child process.
+pub(crate) fn token() -> usize {
+    TOKEN.with(|token| std::ptr::from_ref(token).addr())
+}
+
 /// What a thread is doing, as the system tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -7,100 +7,39 @@
 //! callback queues become orphans that the next `barrier` or the worker runs.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, MutexGuard, Once};
+use std::sync::Once;
 
 use crate::call_rcu::lane;
 use crate::collections::hash_table_worker;
-use crate::gp::by_domain::ByDomain;
 use crate::gp::core;
-use crate::gp::handle::{Handle, WeakHandle};
+use crate::gp::domains;
+use crate::gp::handle::Handle;
 use crate::gp::tuning;
-use crate::os::{clock, fence, percpu, sync};
-use crate::process::exit;
+use crate::os::{clock, exit, fence, forking, percpu, thread};
 use crate::reclaim::debug_objects;
-use crate::reclaim::defer;
-use crate::reclaim::local;
 use crate::reclaim::queue;
 use crate::reclaim::worker;
 use crate::report::stats_server;
 use crate::rseq;
 use crate::srcu::track;
 
-/// The domains in use, so that a fork finds them. One that ends takes itself out ([`forget`]).
-static DOMAINS: Mutex<ByDomain<WeakHandle>> = Mutex::new(ByDomain::new());
-
 /// The system calls us at every fork, from the first domain on.
 static INSTALL: Once = Once::new();
 
-/// Remembers a domain, when it is used for the first time.
-#[cold]
-pub(crate) fn remember(handle: &Handle) {
-    watch();
-    let mut domains = sync::lock(&DOMAINS);
-    if !handle.known.swap(true, Relaxed) {
-        domains.insert(handle.downgrade());
-    }
-    drop(domains);
-    stats_server::attend();
-}
-
-/// A domain that is known ends. None of our locks is held.
-pub(crate) fn forget(core: &core::Core) {
-    let forgotten = sync::lock(&DOMAINS).remove(core);
-    drop(forgotten);
-}
-
-/// Has the system call us at every fork from now on, if it does not yet.
+/// Has the system call us at every fork from now on and at the end of the process, if it does not yet. Called when the
+/// first domain or table is used.
 pub(crate) fn watch() {
     INSTALL.call_once(|| {
         imp::install();
-        assert!(exit::at_exit(finish), "quiescence: atexit fails: out of memory");
+        assert!(exit::at_exit(super::end::finish), "quiescence: atexit fails: out of memory");
     });
-}
-
-/// The domains in use, so many at most, and how many there are.
-pub(crate) fn domains(max: usize) -> (Vec<Handle>, usize) {
-    let domains = sync::lock(&DOMAINS);
-    (domains.iter().filter_map(WeakHandle::upgrade).take(max).collect(), domains.len())
-}
-
-/// How long the orderly end of a process waits for other threads' sections, at most.
-const FINISH_NS: u64 = 200_000_000;
-
-/// At an orderly end of the process: runs what waits. Where other threads stay in sections, not for ever.
-extern "C" fn finish() {
-    let deadline_ns = clock::monotonic_ns().saturating_add(FINISH_NS);
-    let (mut domains, _) = domains(usize::MAX);
-    // What C queues expects to be lost here, as with liburcu: what it looks at may be gone.
-    domains.retain(|handle| handle.foreign.is_none());
-    // All of them each time: a callback of one may queue in another.
-    while !domains.iter().map(|handle| defer::finish(handle)).fold(true, |all, one| all & one)
-        && clock::monotonic_ns() < deadline_ns
-    {
-        sync::moment();
-    }
-    end_threads(deadline_ns);
-}
-
-/// Has the library's own threads end, so that none of them runs user code beside what the program tears down from now
-/// on. Waits for them until then: a callback that one of them is in may never return, or be the one that ends the process.
-fn end_threads(deadline_ns: u64) {
-    let ends = [worker::end, crate::report::stall::reporter::end, hash_table_worker::end];
-    while ends.iter().filter(|end| end()).count() != 0
-        && !crate::os::thread::is_ours()
-        && clock::monotonic_ns() < deadline_ns
-    {
-        sync::moment();
-    }
 }
 
 /// Everything that is locked while the memory is copied. The guards refer to the domains beside
 /// them and are dropped first.
 struct Held {
     domains_held: Vec<DomainHeld>,
-    domains: MutexGuard<'static, ByDomain<WeakHandle>>,
+    domains: domains::Held,
     worker: worker::Held,
     tables: hash_table_worker::Held,
     retired: debug_objects::Held,
@@ -138,8 +77,7 @@ extern "C" fn prepare() {
     let serve = stats_server::hold();
     let tables = hash_table_worker::hold();
     let worker = worker::hold();
-    let domains = sync::lock(&DOMAINS);
-    let handles: Vec<Handle> = domains.iter().filter_map(WeakHandle::upgrade).collect();
+    let (domains, handles) = domains::hold();
     let domains_held = handles.into_iter().map(DomainHeld::hold).collect();
     let retired = debug_objects::hold();
     let heads = lane::hold_heads();
@@ -159,21 +97,12 @@ extern "C" fn prepare() {
             serve,
         });
     };
-    // Relaxed: for this thread alone, which is the one that may find itself there.
-    PREPARED.store(local::token(), Relaxed);
-}
-
-/// The thread that holds everything for a `fork`, as [`local::token`]; else 0.
-static PREPARED: AtomicUsize = AtomicUsize::new(0);
-
-/// Whether this thread is in the midst of a `fork`, and holds all locks: for those whom another handler of the fork may call.
-pub(crate) fn is_prepared_here() -> bool {
-    PREPARED.load(Relaxed) == local::token()
+    forking::begin();
 }
 
 /// After the fork, in the parent.
 extern "C" fn parent() {
-    PREPARED.store(0, Relaxed);
+    forking::end();
     // SAFETY: as in `prepare`. Taken out before the first lock is let go.
     if let Some(held) = unsafe { (*HELD.0.get()).take() } {
         held.let_go();
@@ -186,16 +115,16 @@ extern "C" fn child() {
     let Some(mut held) = (unsafe { (*HELD.0.get()).take() }) else {
         return;
     };
-    PREPARED.store(0, Relaxed);
+    forking::end();
     fence::register_after_fork();
     percpu::register_after_fork();
-    let owner = local::token();
+    let owner = thread::token();
     rseq::after_fork();
     held.serve.after_fork();
     held.worker.after_fork();
     held.tables.after_fork();
     held.reporter.after_fork();
-    crate::os::thread::after_fork();
+    thread::after_fork();
     crate::os::stack::after_fork();
     held.heads.clear();
     for domain in &mut held.domains_held {
@@ -252,34 +181,6 @@ impl DomainHeld {
         let lane_inners = unsafe { lanes.hold_inners() };
         Self { core: core.hold(), lane_inners, lanes, queue_inners, queues, handle }
     }
-}
-
-/// For the torture: runs `child` in a child process, which ends with the code that it answers. `held` is let
-/// go on both sides.
-#[cfg(feature = "chaos")]
-pub(crate) fn in_child<L>(held: L, child: impl FnOnce() -> i32) -> std::io::Result<u32> {
-    // SAFETY: the functions above make the library whole in the child, glibc its allocator; and `child` needs
-    // no other lock, by its contract. (If it does it hangs, and touches nothing that is half made.)
-    let forked = unsafe { libc::fork() };
-    let error = std::io::Error::last_os_error();
-    drop(held);
-    match forked {
-        -1 => Err(error),
-        0 => {
-            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
-            std::process::exit(code.unwrap_or(101))
-        }
-        pid => Ok(pid.cast_unsigned()),
-    }
-}
-
-/// The domain at this address, if it is still the one with this identity.
-pub(crate) fn find(core: *const core::Core, identity: usize) -> Option<Handle> {
-    let domains = sync::lock(&DOMAINS);
-    let handle = domains.get(core).and_then(WeakHandle::upgrade);
-    // Before the handle may go, which may be the last, and run callbacks.
-    drop(domains);
-    handle.filter(|handle| handle.identity() == identity)
 }
 
 #[cfg(all(unix, not(miri)))]

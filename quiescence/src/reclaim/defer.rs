@@ -34,14 +34,14 @@ use grace::Urgency;
 use grace::limit::{Amount, Place, Remedy, Zone, remedy};
 
 use crate::chaos::{self, Mutant, Point};
-use crate::domain::kind::{self, AnyKind};
 use crate::event::trace;
 use crate::gp::core::{Core, Me};
-use crate::gp::handle::Handle;
-use crate::os::sync;
+use crate::gp::domains;
+use crate::gp::handle::{Handle, Named};
+use crate::os::{sync, thread, unwind};
 use crate::reclaim::debug_objects;
 use crate::reclaim::local::{self, Own, Sections};
-use crate::reclaim::queue::{self, BATCH, BATCH_ALONE, Contents, Credit, Queue, RUN_SHARE, Wants};
+use crate::reclaim::queue::{BATCH, BATCH_ALONE, Contents, Credit, Queue, RUN_SHARE, Wants};
 use crate::reclaim::retire::{self, Boxed, Counted, Refused, Retire, Value, charge_of_box};
 use crate::reclaim::stream;
 use crate::reclaim::worker;
@@ -73,7 +73,7 @@ enum Room {
 /// `object` came from a box and new sections cannot reach it.
 #[inline]
 #[track_caller]
-pub(crate) unsafe fn retire_raw<K: AnyKind, T: Send + 'static>(
+pub(crate) unsafe fn retire_raw<K: Named, T: Send + 'static>(
     kind: &K,
     object: *mut T,
     bytes: usize,
@@ -92,7 +92,7 @@ pub(crate) unsafe fn retire_raw<K: AnyKind, T: Send + 'static>(
 /// As [`retire_raw`].
 #[cold]
 #[track_caller]
-unsafe fn retire_slowly<K: AnyKind, T: Send + 'static>(kind: &K, object: *mut T, bytes: usize) {
+unsafe fn retire_slowly<K: Named, T: Send + 'static>(kind: &K, object: *mut T, bytes: usize) {
     debug_objects::note(object.cast_const().cast(), size_of::<T>());
     if chaos::mutant(Mutant::RetireBeforeUnlink) {
         // SAFETY: not at all: this is the fault to be caught.
@@ -117,7 +117,7 @@ unsafe fn retire_slowly<K: AnyKind, T: Send + 'static>(kind: &K, object: *mut T,
 /// # Safety
 /// As [`retire_raw`]; and `queue` is this thread's.
 #[inline]
-unsafe fn add_boxed<K: AnyKind, T: Send + 'static>(
+unsafe fn add_boxed<K: Named, T: Send + 'static>(
     kind: &K,
     queue: Option<&Queue>,
     object: *mut T,
@@ -142,7 +142,7 @@ pub(crate) struct Reserved<'q> {
 
 /// Room for an object of so many bytes, if the thread's purse has it.
 #[inline]
-pub(crate) fn reserve<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
+pub(crate) fn reserve<K: Named>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
     let amount = Amount::object(bytes as u64);
     let queue = local::objects(kind.core(), || kind.handle())?;
     let plain = !chaos::mutant(Mutant::RetireBeforeUnlink);
@@ -151,10 +151,10 @@ pub(crate) fn reserve<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved<'_>
 
 /// The same with more from the domain, as far as there is any.
 #[cold]
-fn reserve_more<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
+fn reserve_more<K: Named>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
     let amount = Amount::object(bytes as u64);
     let queue = local::objects(kind.core(), || kind.handle())?;
-    admit(kind::known(kind), Some(queue), amount).then_some(Reserved { queue, amount })
+    admit(domains::known(kind), Some(queue), amount).then_some(Reserved { queue, amount })
 }
 
 impl Reserved<'_> {
@@ -169,7 +169,7 @@ impl Reserved<'_> {
     /// `object` is null or came from a box; new sections of the same domain cannot reach it.
     #[inline]
     #[track_caller]
-    pub(crate) unsafe fn retire<K: AnyKind, T: Send + 'static>(
+    pub(crate) unsafe fn retire<K: Named, T: Send + 'static>(
         mut self,
         kind: &K,
         object: *mut T,
@@ -202,7 +202,7 @@ impl Reserved<'_> {
 
 /// Whether an object of so many bytes, if that is known, may be unlinked here, to be retired then: not in a
 /// section, where nothing can be waited for, if this thread has gone over the limit there already.
-pub(crate) fn may_replace<K: AnyKind>(kind: &K, bytes: Option<usize>) -> bool {
+pub(crate) fn may_replace<K: Named>(kind: &K, bytes: Option<usize>) -> bool {
     let Some(queue) = local::objects(kind.core(), || kind.handle()) else { return true };
     let mut allowance = queue.purse().allowance();
     let taken = bytes.is_some_and(|bytes| allowance.take(Amount::object(bytes as u64)));
@@ -212,7 +212,7 @@ pub(crate) fn may_replace<K: AnyKind>(kind: &K, bytes: Option<usize>) -> bool {
 /// Drops `value` after a grace period, or gives it back: if there is no room, and `waits` is false or nothing
 /// may be waited for.
 #[track_caller]
-pub(crate) fn retire<K: AnyKind, P: Retire>(
+pub(crate) fn retire<K: Named, P: Retire>(
     kind: &K,
     value: P,
     waits: bool,
@@ -251,7 +251,7 @@ pub(crate) fn retire_over<P: Retire>(handle: &Handle, value: P) {
     leave_to_worker(handle, queue);
 }
 
-fn add_value<K: AnyKind, P: Retire>(kind: &K, queue: Option<&Queue>, value: P, bytes: u64) {
+fn add_value<K: Named, P: Retire>(kind: &K, queue: Option<&Queue>, value: P, bytes: u64) {
     if const { Value::<P>::BARE } {
         // SAFETY: a P, which is Send and 'static.
         unsafe { add_object(kind, queue, &Value::<P>::POINTER, value, bytes) };
@@ -271,7 +271,7 @@ fn add_value<K: AnyKind, P: Retire>(kind: &K, queue: Option<&Queue>, value: P, b
 /// # Safety
 /// As [`Queue::add`]: `kind` and `payload` fit.
 #[inline]
-unsafe fn add_object<K: AnyKind, P>(
+unsafe fn add_object<K: Named, P>(
     kind: &K,
     queue: Option<&Queue>,
     what: &'static stream::Kind,
@@ -292,7 +292,7 @@ unsafe fn add_object<K: AnyKind, P>(
 /// # Safety
 /// As [`Queue::add`]; and `queue` is this thread's.
 #[inline]
-unsafe fn add<K: AnyKind, P>(
+unsafe fn add<K: Named, P>(
     kind: &K,
     queue: Option<&Queue>,
     contents: Contents,
@@ -304,7 +304,7 @@ unsafe fn add<K: AnyKind, P>(
     let due = match queue {
         // SAFETY: by the contract.
         Some(queue) => unsafe { queue.add(what, payload, bytes) },
-        None => kind::known(kind).queues.with_shared(core, contents, |queue| {
+        None => domains::known(kind).queues.with_shared(core, contents, |queue| {
             // SAFETY: by the contract; whoever holds the lock is the one who adds.
             unsafe { queue.add(what, payload, bytes) }
         }),
@@ -327,7 +327,8 @@ fn tend(core: &Core, queue: &Queue) {
     }
     match Sections::of_this_thread() {
         Sections::None => {
-            if queue.run_some(core, local::token(), RUN_SHARE) == 0 && queue.wants() == Wants::Looks
+            if queue.run_some(core, thread::token(), RUN_SHARE) == 0
+                && queue.wants() == Wants::Looks
             {
                 core.advance(Own::in_domain(core).me());
             }
@@ -362,7 +363,7 @@ fn urgency(core: &Core) -> Urgency {
 
 /// Frees an object whose grace period is over, as callbacks are run.
 fn on_the_spot(core: &Core, free: impl FnOnce()) {
-    let whole = local::running_callbacks(core, &Credit::new(), || queue::caught(free));
+    let whole = local::running_callbacks(core, &Credit::new(), || unwind::caught(free));
     core.queues.panicked.fetch_add(u64::from(!whole), Relaxed);
 }
 
@@ -381,8 +382,8 @@ fn place() -> Place {
 
 /// Admits an object that the thread's purse does not pay for, if need be and `waits` by waiting.
 #[cold]
-fn make_room<K: AnyKind>(kind: &K, queue: Option<&Queue>, object: Amount, waits: bool) -> Room {
-    let core = kind::known(kind);
+fn make_room<K: Named>(kind: &K, queue: Option<&Queue>, object: Amount, waits: bool) -> Room {
+    let core = domains::known(kind);
     if admit(core, queue, object) {
         return Room::Charged;
     }
@@ -398,7 +399,10 @@ fn make_room<K: AnyKind>(kind: &K, queue: Option<&Queue>, object: Amount, waits:
         None if place() == Place::Section => Remedy::Refuse,
         None => Remedy::WaitAndFree,
     };
-    trace::limit_reached(core, waits && !matches!(remedy, Remedy::Borrow | Remedy::Refuse));
+    trace::limit_reached(
+        core.source(),
+        waits && !matches!(remedy, Remedy::Borrow | Remedy::Refuse),
+    );
     match remedy {
         _ if !waits => Room::Full,
         Remedy::WaitAndRun => {
@@ -474,7 +478,7 @@ fn is_settled_here(core: &Core, queue: &Queue) -> bool {
 
 /// Has the worker run what has just been added over the limit, if it is the worker's to run. Here, and not when the section
 /// ends: that takes no lock [D-3].
-fn leave_to_worker<K: AnyKind>(kind: &K, queue: Option<&Queue>) {
+fn leave_to_worker<K: Named>(kind: &K, queue: Option<&Queue>) {
     let core = kind.core();
     if queue.is_some_and(|queue| queue.purse().allowance().owes() && !is_settled_here(core, queue))
     {
@@ -510,7 +514,7 @@ fn settle(core: &Core, queue: Option<&Queue>) -> bool {
 /// Drops of this thread's objects what is ready, as long as the limit asks for it.
 fn run_ready(core: &Core, queue: &Queue) {
     // A drop may begin a section on this thread and leak it.
-    while queue.run_some(core, local::token(), core.tuning.run_min()) != 0
+    while queue.run_some(core, thread::token(), core.tuning.run_min()) != 0
         && core.zone() != Zone::Free
         && Sections::of_this_thread() == Sections::None
     {}
@@ -568,7 +572,7 @@ pub(crate) fn catch_up(core: &Core) {
         return;
     }
     for _ in 0..RUNS_AT_QUIESCENT_STATE {
-        if queue.run_some(core, local::token(), core.tuning.run_min()) == 0 {
+        if queue.run_some(core, thread::token(), core.tuning.run_min()) == 0 {
             break;
         }
     }
@@ -585,7 +589,7 @@ pub(crate) fn barrier(core: &Core, me: impl Fn() -> Me) {
         return;
     }
     let lanes = core.lanes.begin_barrier();
-    core.queues.drain(core, &me, local::token());
+    core.queues.drain(core, &me, thread::token());
     lanes.finish(core, &me);
     trace::deliver();
 }
@@ -599,7 +603,7 @@ pub(crate) fn finish(core: &Core) -> bool {
         core.advance_at_tick(Own::in_domain(core).me());
     }
     queues.iter().for_each(|queue| {
-        while queue.run_some(core, local::token(), core.tuning.run_min()) != 0 {}
+        while queue.run_some(core, thread::token(), core.tuning.run_min()) != 0 {}
     });
     core.queues.forget_orphans(core);
     core.queues.wants() == Wants::Nothing

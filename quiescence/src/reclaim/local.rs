@@ -11,11 +11,12 @@ use std::ptr;
 use std::sync::Arc;
 use std::thread::LocalKey;
 
-use crate::call_rcu::liburcu_readers;
 use crate::gp::core::foreign::Surroundings;
 use crate::gp::core::{Core, Me};
 use crate::gp::handle::Handle;
+use crate::gp::record;
 use crate::gp::slot::{NOT_READY, Slot, Sort};
+use crate::os::thread;
 use crate::reclaim::cache;
 use crate::reclaim::defer;
 use crate::reclaim::queue::{Contents, Credit, Queue};
@@ -38,12 +39,6 @@ thread_local! {
     static CLOSURES: Cell<Last> = const { Cell::new(Last::NONE) };
     /// What this thread is running.
     static RUNNING: Cell<Running> = const { Cell::new(Running::NOTHING) };
-    static TOKEN: u8 = const { 0 };
-}
-
-/// A number that no other live thread has. It stays the same in a child process.
-pub(crate) fn token() -> usize {
-    TOKEN.with(|token| ptr::from_ref(token).addr())
 }
 
 /// A queue and its domain; or nulls.
@@ -136,7 +131,7 @@ pub(crate) fn release_handle(core: &Core, handle: impl FnOnce() -> Handle, slot:
 /// A slot of its own for a QSBR handle.
 pub(crate) fn qsbr_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
     Table::get().with_section(core, handle, |local| {
-        let slot = core.register(token(), Sort::Qsbr);
+        let slot = core.register(thread::token(), Sort::Qsbr);
         local.others.push(slot);
         slot
     })
@@ -151,8 +146,18 @@ pub(crate) fn release_other(core: &Core, handle: impl FnOnce() -> Handle, slot: 
     Table::free_if_empty();
 }
 
+/// The outermost section of a slot has ended that is marked: its thread has debts to settle, or is leaving.
+pub(crate) fn section_ended(slot: &Slot) {
+    if slot.take_overdue() {
+        defer::settle_debts();
+    }
+    if slot.is_leaving() {
+        left_last_section(slot);
+    }
+}
+
 /// The outermost section of a slot marked as leaving has ended.
-pub(crate) fn left_last_section(slot: &Slot) {
+fn left_last_section(slot: &Slot) {
     let core = slot.core();
     let table = Table::get();
     if let Some(local) = table.locals().get_mut(core) {
@@ -232,9 +237,7 @@ impl Own {
             locals.get(core).into_iter().flat_map(Local::slots).for_each(|slot| own.count(slot));
         }
         if core.foreign.is_some() {
-            liburcu_readers::own()
-                .filter(|slot| ptr::eq(slot.core_ptr(), core))
-                .for_each(|s| own.count(s));
+            record::own().filter(|slot| ptr::eq(slot.core_ptr(), core)).for_each(|s| own.count(s));
         }
         own
     }
@@ -301,7 +304,7 @@ fn find_queue(core: &Core, handle: impl FnOnce() -> Handle, contents: Contents) 
             Contents::Objects => &mut local.objects,
             Contents::Closures => &mut local.closures,
         };
-        Arc::as_ptr(queue.get_or_insert_with(|| core.queues.add(core, token(), contents)))
+        Arc::as_ptr(queue.get_or_insert_with(|| core.queues.add(core, thread::token(), contents)))
     });
     // SAFETY: the table holds the queue until `leave_thread`, and while `core` lives.
     unsafe { queue.as_ref() }
@@ -382,14 +385,14 @@ impl Sections {
 fn each_section(f: impl FnOnce(&mut dyn Iterator<Item = &Slot>)) {
     let is_section = |slot: &&Slot| !slot.is_quiescent();
     let Some(table) = Table::existing() else {
-        return f(&mut liburcu_readers::own().filter(is_section));
+        return f(&mut record::own().filter(is_section));
     };
     let mut locals = table.locals();
     // A domain must not end while its slots are looked at; nor here and now, under the borrow, if
     // this comes to be its last handle: that would run callbacks.
     let mut handles = Vec::new();
     let watched = locals.watched(&mut handles);
-    f(&mut watched.flat_map(Local::slots).chain(liburcu_readers::own()).filter(is_section));
+    f(&mut watched.flat_map(Local::slots).chain(record::own()).filter(is_section));
     drop(locals);
     drop(handles);
 }

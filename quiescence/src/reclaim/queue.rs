@@ -30,7 +30,7 @@ pub(crate) use forked::{Held, HeldQueue};
 pub(crate) use list::Queues;
 #[cfg(not(loom))]
 pub(crate) use list::drain;
-pub(crate) use run::{Credit, caught};
+pub(crate) use run::Credit;
 use run::{Deadline, running};
 
 use std::cell::Cell;
@@ -44,6 +44,7 @@ use crate::event::trace;
 use crate::gp::core::{Core, Line, Me};
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard};
+use crate::os::unwind;
 use crate::reclaim::limit::Purse;
 use crate::reclaim::stream::{Cursor, Kind, Stream};
 
@@ -86,7 +87,7 @@ pub(crate) struct Queue {
     /// Callbacks that have finished, and their bytes. Written under the lock.
     finished: AtomicU64,
     bytes_finished: AtomicU64,
-    /// The thread that adds, as [`crate::reclaim::local::token`]; 0 for the shared ones.
+    /// The thread that adds, as [`crate::os::thread::token`]; 0 for the shared ones.
     owner: usize,
     contents: Contents,
     /// That thread is gone; nobody adds any more.
@@ -120,7 +121,7 @@ struct Inner {
     counted: u64,
     /// Where the oldest callback that has not been taken out stands.
     cursor: Cursor,
-    /// The thread that is running callbacks of this queue, as [`crate::reclaim::local::token`]; else 0.
+    /// The thread that is running callbacks of this queue, as [`crate::os::thread::token`]; else 0.
     runner: usize,
     /// How many it has taken, from `cursor` on.
     claimed: u64,
@@ -195,7 +196,7 @@ impl Inner {
         let cookie = early.unwrap_or_else(|| core.request(urgency));
         let callbacks = self.segments.len();
         if self.segments.accelerate(cookie) {
-            trace::batch_closed(core, callbacks, cookie);
+            trace::batch_closed(core.source(), callbacks, cookie);
         }
     }
 
@@ -417,7 +418,7 @@ impl Queue {
         if chaos::mutant(Mutant::CreditTwice) {
             core.charge.0.give_back(left);
         }
-        trace::callbacks_run(core, ran.count);
+        trace::callbacks_run(core.source(), ran.count);
         ran
     }
 
@@ -438,7 +439,7 @@ impl Queue {
         while credit.progress.begun() < run.count {
             // SAFETY: read above, and each is run once; readers have let go, since it was ready.
             let call = || unsafe { (run.kind.run)(run.payload, run.count, &credit.progress) };
-            ran.panicked += u64::from(!caught(call));
+            ran.panicked += u64::from(!unwind::caught(call));
         }
     }
 

@@ -5,7 +5,7 @@ mod owners;
 use std::fmt;
 
 use crate::gp::core::Core;
-use crate::reclaim::queue::caught;
+use crate::os::unwind::caught;
 use crate::reclaim::retire::charge_of_box;
 use std::sync::atomic::Ordering::Relaxed;
 

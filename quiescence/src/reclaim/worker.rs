@@ -12,7 +12,7 @@
 //! turn that was dear it leaves the domain's grace periods alone for longer than a tick, unless somebody is
 //! in a hurry. A domain under `poll` is looked at again without pause.
 //!
-//! **Invariant [W-1]: user code that runs on the worker runs inside `queue::caught`**: callbacks, drops
+//! **Invariant [W-1]: user code that runs on the worker runs inside `unwind::caught`**: callbacks, drops
 //! of objects and of what a panic carries, sizes that are asked for again, wakers (called, and dropped with their domain),
 //! subscribers of `tracing`. So no panic of theirs ends the thread. If it ends all the same, by a fault of the library's, the next
 //! one takes over what it had in hand (`start_anew`), and [`Statistics::worker_restarts`](crate::Statistics) says so.
@@ -30,9 +30,8 @@ use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::gp::core::{Attention, Core, Me};
 use crate::gp::handle::Handle;
-use crate::os::{clock, signals, sync, thread};
-use crate::reclaim::local;
-use crate::reclaim::queue::{self, Wants};
+use crate::os::{clock, signals, sync, thread, unwind};
+use crate::reclaim::queue::Wants;
 
 mod tasks;
 
@@ -186,7 +185,7 @@ fn start_anew() {
 fn run() {
     thread::is_one_of_ours();
     // What it panics with is dropped in there: the standard library aborts where that panics again.
-    if !queue::caught(work) {
+    if !unwind::caught(work) {
         start_anew();
     }
 }
@@ -290,7 +289,7 @@ fn tend(task: &mut Task<Handle>) {
         }
         let mut turns = RUNS_PER_TURN;
         while turns != 0 {
-            match queue.run_some(core, local::token(), core.tuning.run_min()) {
+            match queue.run_some(core, thread::token(), core.tuning.run_min()) {
                 0 => break,
                 some => ran += some,
             }
@@ -299,7 +298,7 @@ fn tend(task: &mut Task<Handle>) {
         task.has_more |= turns == 0;
     }
     if ran != 0 {
-        trace::worker_ran_callbacks(core, clock::thread_cpu_ns().saturating_sub(began_ns));
+        trace::worker_ran_callbacks(core.source(), clock::thread_cpu_ns().saturating_sub(began_ns));
     }
     core.queues.forget_orphans(core);
     if core.zone() != Zone::Full {

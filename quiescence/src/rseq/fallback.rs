@@ -28,8 +28,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicPtr, compiler_fence};
 
 use crate::chaos::{self, Mutant};
-use crate::domain::kind;
 use crate::domain::srcu::{Srcu, SrcuGuard};
+use crate::gp::domains;
 use crate::srcu::{Bank, Banks};
 
 /// The counts of those who cannot read in a sequence.
@@ -76,7 +76,7 @@ impl Fallback {
         if self.prepared.load(Acquire) {
             return;
         }
-        kind::known(self.domain.domain().kind());
+        domains::known(self.domain.domain().kind());
         // A reader that is preempted there is nobody's fault: no report after milliseconds.
         let mut tuning = self.domain.tuning();
         tuning.stall_after_expedited = tuning.stall_after;

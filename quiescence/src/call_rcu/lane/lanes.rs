@@ -261,9 +261,9 @@ fn run_by_worker(handle: &Handle, mut left: Chain) {
 /// [`wait_for_room`](super::wait_for_room).
 pub(super) fn wait_for_room(core: &Core) {
     if Sections::of_this_thread() != Sections::None || local::in_callback() {
-        return trace::limit_reached(core, false);
+        return trace::limit_reached(core.source(), false);
     }
-    trace::limit_reached(core, true);
+    trace::limit_reached(core.source(), true);
     let lanes = &core.lanes;
     let mut short = sync::lock(&lanes.short);
     *short += 1;

@@ -21,9 +21,8 @@ use crate::chaos::{self, Mutant};
 use crate::domain::raw::{Function, Head};
 use crate::event::trace;
 use crate::gp::core::{Core, Line, Me};
-use crate::os::clock;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard};
-use crate::process::fork;
+use crate::os::{clock, forking, thread};
 use crate::reclaim::llist::{Chain, Found, Inbox, Link, Ring};
 use crate::reclaim::local::{self, Own};
 use crate::reclaim::queue::Credit;
@@ -78,7 +77,7 @@ pub(super) struct Inner {
     claimed: u64,
     /// Whether some are being run.
     runs: bool,
-    /// The thread that attends, as [`local::token`]; else 0.
+    /// The thread that attends, as [`thread::token`]; else 0.
     runner: usize,
     part: Part,
     /// A runner is about to come: visitors leave the lane to it.
@@ -104,7 +103,7 @@ pub(super) enum Part {
 impl Inner {
     /// Whether another thread runs callbacks.
     fn is_running(&self) -> bool {
-        self.runs && self.runner != local::token()
+        self.runs && self.runner != thread::token()
     }
 
     /// Some head was queued twice: forgets what waits, whose order nobody can tell, and whoever attends.
@@ -297,7 +296,7 @@ impl Shared {
         }
         inner.part = part;
         self.take(&mut inner)?;
-        inner.runner = local::token();
+        inner.runner = thread::token();
         inner.expected = false;
         Ok(true)
     }
@@ -388,7 +387,7 @@ impl Shared {
         let presses = hurried || core.zone() != Zone::Free;
         let urgency = if presses { Urgency::Expedited } else { Urgency::Normal };
         let cookie = core.request(urgency); // after the heads were taken [LN-3], [GP-9]
-        trace::batch_closed(core, inner.waiting.count(), cookie);
+        trace::batch_closed(core.source(), inner.waiting.count(), cookie);
         drop(inner);
         if !chaos::mutant(Mutant::EarlyLane) {
             core.wait(cookie, urgency, me());
@@ -401,7 +400,7 @@ impl Shared {
                 some => ran += some,
             }
         }
-        trace::worker_ran_callbacks(core, clock::thread_cpu_ns().saturating_sub(began_ns));
+        trace::worker_ran_callbacks(core.source(), clock::thread_cpu_ns().saturating_sub(began_ns));
         Ok(ran)
     }
 
@@ -439,7 +438,7 @@ impl Shared {
         });
         // Release: who sees the count has what they did behind it.
         self.finished.fetch_add(count, Release);
-        trace::callbacks_run(core, count);
+        trace::callbacks_run(core.source(), count);
         let mut inner = sync::lock(&self.inner);
         inner.claimed = 0;
         inner.runs = false;
@@ -466,7 +465,7 @@ impl Shared {
     }
 
     pub(super) fn pause(&self) {
-        if fork::is_prepared_here() {
+        if forking::is_here() {
             return; // this thread holds the lock already: nothing is begun
         }
         let mut inner = sync::lock(&self.inner);
@@ -476,7 +475,7 @@ impl Shared {
     }
 
     pub(super) fn resume(&self) {
-        if fork::is_prepared_here() {
+        if forking::is_here() {
             return;
         }
         let mut inner = sync::lock(&self.inner);
@@ -501,7 +500,7 @@ impl Shared {
     /// Whether the calling thread runs callbacks of it.
     pub(super) fn is_run_here(&self) -> bool {
         let inner = sync::lock(&self.inner);
-        inner.runs && inner.runner == local::token()
+        inner.runs && inner.runner == thread::token()
     }
 
     /// From now on barriers find something in the lane, and visitors nothing.

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
-use crate::reclaim::queue::caught;
+use crate::os::unwind::caught;
 
 /// Events that a thread keeps at most.
 const KEPT: usize = 32;

@@ -16,9 +16,9 @@ use super::{Core, Driver, Me, State, Until};
 use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::Current;
 use crate::event::trace;
+use crate::gp::stall::Watch;
 use crate::os::sync::{self, MutexGuard};
 use crate::os::{clock, fence};
-use crate::report::stall::watch::Watch;
 use crate::srcu::{Bank, Banks, track};
 
 const JIFFY_NS: u64 = 1_000_000;
@@ -270,7 +270,7 @@ impl Core {
             state.watch = Watch::NEW;
             // Two heavy fences are to come: the clock costs little beside them.
             state.current = Current::beginning(urgency, true);
-            trace::grace_period_began(self, sequence, urgency);
+            trace::grace_period_began(self.source(), sequence, urgency);
         }
     }
 }

@@ -17,7 +17,7 @@ use super::{Core, State};
 use crate::chaos::{self, Mutant};
 use crate::os::fence;
 use crate::os::sync::{self, MutexGuard};
-use crate::reclaim::queue;
+use crate::os::unwind;
 
 /// What a task is to be told of.
 #[derive(Clone, Copy, Debug)]
@@ -186,5 +186,5 @@ impl Core {
 
 /// Wakes tasks, oldest first: the user's code.
 fn wake(tasks: Vec<Waker>) {
-    tasks.into_iter().for_each(|waker| _ = queue::caught(|| waker.wake()));
+    tasks.into_iter().for_each(|waker| _ = unwind::caught(|| waker.wake()));
 }

@@ -13,10 +13,10 @@ use super::{Core, Driver, Me, State, Until};
 #[cfg(not(loom))]
 use crate::event::trace;
 #[cfg(not(loom))]
+use crate::gp::stall::Note;
+#[cfg(not(loom))]
 use crate::os::clock;
 use crate::os::sync::{self, MutexGuard};
-#[cfg(not(loom))]
-use crate::report::stall;
 
 #[cfg(not(loom))]
 impl Core {
@@ -27,12 +27,12 @@ impl Core {
     ) -> (MutexGuard<'a, State>, Option<Duration>) {
         let (note, left) = self.look_at_age(&mut state);
         if let Some(note) = note {
-            state = self.unlocked(state, || stall::reporter::send(note));
+            state = self.unlocked(state, || (crate::HOOKS.stalled)(note));
         }
         (state, left)
     }
 
-    fn look_at_age(&self, state: &mut State) -> (Option<stall::Note>, Option<Duration>) {
+    fn look_at_age(&self, state: &mut State) -> (Option<Note>, Option<Duration>) {
         let waiting = state.protocol.sequence().in_progress();
         let since_ns = state.current.waits_since_ns.filter(|_| waiting);
         let Some(since_ns) = since_ns else {
@@ -44,9 +44,9 @@ impl Core {
         let note = state.watch.take_due(now_ns, since_ns, limit_ns).map(|age_ns| {
             // It is in progress, so one more than have ended.
             let grace_period = state.protocol.sequence().ended().wrapping_add(1);
-            trace::stalled(self, grace_period, age_ns, state.watch.holdouts as u64);
+            trace::stalled(self.source(), grace_period, age_ns, state.watch.holdouts as u64);
             let (core, identity) = (std::ptr::from_ref(self), self.identity());
-            stall::Note { core, identity, grace_period, age_ns, expedited }
+            Note { core, identity, grace_period, age_ns, expedited }
         });
         let due_ns = state.watch.due_ns(since_ns, limit_ns);
         (note, due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns))))
@@ -74,7 +74,7 @@ impl Core {
         let (note, left) = self.look_at_age(&mut state);
         if let Some(note) = note {
             // What it waits for may come meanwhile: the caller looks first.
-            return (self.unlocked(state, || stall::reporter::send(note)), None);
+            return (self.unlocked(state, || (crate::HOOKS.stalled)(note)), None);
         }
         let patient = patience.left(self, &state);
         let most = [left, most].into_iter().flatten().fold(patient, Duration::min);

@@ -4,8 +4,9 @@ use grace::limit::{Amount, Place};
 
 use super::{add, admit, admit_over, close_if_full, leave_to_worker, place, settle};
 use crate::chaos::{self, Mutant};
-use crate::domain::kind::{self, AnyKind};
 use crate::event::trace;
+use crate::gp::domains;
+use crate::gp::handle::Named;
 use crate::os::{clock, sync};
 use crate::reclaim::local::{self, Own, Sections};
 use crate::reclaim::queue::{BATCH, Contents, Queue, Wants};
@@ -13,7 +14,7 @@ use crate::reclaim::retire::{Closure, Refused};
 use crate::reclaim::worker;
 
 /// [`Domain::call`](crate::Domain::call), and its kin.
-pub(crate) fn call<K: AnyKind, F: FnOnce() + Send + 'static>(
+pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
     kind: &K,
     f: F,
     patience: Patience,
@@ -36,19 +37,19 @@ pub(crate) fn call<K: AnyKind, F: FnOnce() + Send + 'static>(
 }
 
 /// As [`call`], for callers that cannot be refused: over the limit, where nothing may be waited for.
-pub(crate) fn call_over<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
+pub(crate) fn call_over<K: Named, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
     let waits = if place() == Place::Outside { Patience::Lazy } else { Patience::None };
     call_in_any_case(kind, f, waits);
 }
 
 /// As [`call_over`], but it waits for a tick at most: what waits may need a lock that the caller holds.
 #[cfg(not(loom))]
-pub(crate) fn call_within_a_tick<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
+pub(crate) fn call_within_a_tick<K: Named, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
     call_in_any_case(kind, f, Patience::Tick);
 }
 
 /// As [`call`]; over the limit, where that refuses.
-fn call_in_any_case<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F, patience: Patience) {
+fn call_in_any_case<K: Named, F: FnOnce() + Send + 'static>(kind: &K, f: F, patience: Patience) {
     if let Err(refused) = call(kind, f, patience) {
         let amount = Closure::<F>::AMOUNT;
         let queue = local::closures(kind.core(), || kind.handle());
@@ -59,7 +60,7 @@ fn call_in_any_case<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F, pa
 }
 
 /// Adds a closure that has been charged [`Closure::AMOUNT`]. Answers whether it is time for the thread to do its part.
-pub(super) fn add_closure<K: AnyKind, F: FnOnce() + Send + 'static>(
+pub(super) fn add_closure<K: Named, F: FnOnce() + Send + 'static>(
     kind: &K,
     queue: Option<&Queue>,
     f: F,
@@ -91,7 +92,7 @@ pub(crate) enum Patience {
 /// The part of a thread that queues closures: it asks for a grace period, and has the worker run what is
 /// ready.
 #[cold]
-pub(super) fn tend_closures<K: AnyKind>(kind: &K, queue: &Queue) {
+pub(super) fn tend_closures<K: Named>(kind: &K, queue: &Queue) {
     let core = kind.core();
     if !close_if_full(core, queue, BATCH) {
         return;
@@ -104,14 +105,14 @@ pub(super) fn tend_closures<K: AnyKind>(kind: &K, queue: &Queue) {
 
 /// Admits a closure that the thread's purse does not pay for. Where it waits, it waits for the worker.
 #[cold]
-fn make_room_for_closure<K: AnyKind>(
+fn make_room_for_closure<K: Named>(
     kind: &K,
     queue: Option<&Queue>,
     amount: Amount,
     patience: Patience,
 ) -> bool {
     let waits = patience != Patience::None;
-    let core = kind::known(kind);
+    let core = domains::known(kind);
     if admit(core, queue, amount) {
         return true;
     }
@@ -121,7 +122,7 @@ fn make_room_for_closure<K: AnyKind>(
     }
     let place = place();
     let borrows = place == Place::Section && queue.is_some() && !local::owes(core);
-    trace::limit_reached(core, waits && place == Place::Outside);
+    trace::limit_reached(core.source(), waits && place == Place::Outside);
     match place {
         _ if !waits => false,
         Place::Section if borrows => {
@@ -138,7 +139,7 @@ const LOOKS_IN_VAIN: u32 = 16;
 
 /// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most, and then admits it
 /// over the limit [D-2]. Answers whether it has been admitted.
-fn wait_for_room<K: AnyKind>(
+fn wait_for_room<K: Named>(
     kind: &K,
     queue: Option<&Queue>,
     amount: Amount,

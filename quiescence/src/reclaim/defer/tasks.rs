@@ -8,9 +8,11 @@ use super::{
     NESTED_MAX, Reserved, add_boxed, add_value, admit, on_the_spot, place, reserve, reserve_more,
     retire_over,
 };
-use crate::domain::kind::{self, AnyKind};
 use crate::event::trace;
 use crate::gp::core::Core;
+use crate::gp::domains;
+use crate::gp::handle::Named;
+use crate::os::thread;
 use crate::reclaim::debug_objects;
 use crate::reclaim::local;
 use crate::reclaim::queue::Wants;
@@ -20,9 +22,9 @@ use crate::reclaim::worker;
 /// A task has come to the limit: has what waits become ready as soon as may be. Returns the cookie
 /// of a full grace period from now on, which is asked for.
 #[cold]
-pub(crate) fn ask_for_room<K: AnyKind>(kind: &K) -> grace::Cookie {
-    let core = kind::known(kind);
-    trace::limit_reached(core, true);
+pub(crate) fn ask_for_room<K: Named>(kind: &K) -> grace::Cookie {
+    let core = domains::known(kind);
+    trace::limit_reached(core.source(), true);
     if let Some(queue) = local::existing_objects(core) {
         queue.close(core, Urgency::Expedited);
     }
@@ -35,7 +37,7 @@ pub(crate) fn ask_for_room<K: AnyKind>(kind: &K) -> grace::Cookie {
 pub(crate) fn run_own_objects(core: &Core) {
     while place() == Place::Outside
         && local::existing_objects(core)
-            .is_some_and(|queue| queue.run_some(core, local::token(), core.tuning.run_min()) != 0)
+            .is_some_and(|queue| queue.run_some(core, thread::token(), core.tuning.run_min()) != 0)
     {
     }
 }
@@ -46,11 +48,11 @@ pub(crate) fn nothing_waits(core: &Core) -> bool {
 }
 
 /// Drops `value` after a grace period, if there is room.
-pub(crate) fn retire_if_room<K: AnyKind, P: Retire>(kind: &K, value: P) -> Result<(), P> {
+pub(crate) fn retire_if_room<K: Named, P: Retire>(kind: &K, value: P) -> Result<(), P> {
     let (value, amount) = retire::note(value);
     let queue = local::objects(kind.core(), || kind.handle());
     let taken = queue.is_some_and(|queue| queue.purse().take(amount));
-    if !taken && !admit(kind::known(kind), queue, amount) {
+    if !taken && !admit(domains::known(kind), queue, amount) {
         debug_objects::forget(value.owned().0);
         return Err(value);
     }
@@ -59,9 +61,9 @@ pub(crate) fn retire_if_room<K: AnyKind, P: Retire>(kind: &K, value: P) -> Resul
 }
 
 /// Drops `value`, whose grace period is over and for which there is no room.
-pub(crate) fn end_after_wait<K: AnyKind, P: Retire>(kind: &K, value: P) {
+pub(crate) fn end_after_wait<K: Named, P: Retire>(kind: &K, value: P) {
     if may_free_here() {
-        on_the_spot(kind::known(kind), || retire::end(value));
+        on_the_spot(domains::known(kind), || retire::end(value));
     } else {
         retire_over(&kind.handle(), value);
     }
@@ -73,7 +75,7 @@ fn may_free_here() -> bool {
 }
 
 /// Room for an object of so many bytes, if there is any.
-pub(crate) fn reserve_any<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
+pub(crate) fn reserve_any<K: Named>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
     reserve(kind, bytes).or_else(|| reserve_more(kind, bytes))
 }
 
@@ -82,13 +84,13 @@ pub(crate) fn reserve_any<K: AnyKind>(kind: &K, bytes: usize) -> Option<Reserved
 ///
 /// # Safety
 /// As there; if `is_unread`, a grace period has gone by since it could be reached.
-pub(crate) unsafe fn retire_raw_over<K: AnyKind, T: Send + 'static>(
+pub(crate) unsafe fn retire_raw_over<K: Named, T: Send + 'static>(
     kind: &K,
     object: *mut T,
     bytes: usize,
     is_unread: bool,
 ) {
-    let core = kind::known(kind);
+    let core = domains::known(kind);
     if let Some(room) = reserve_any(kind, bytes) {
         // SAFETY: by the contract.
         return unsafe { room.retire(kind, object, bytes) };
@@ -106,14 +108,14 @@ pub(crate) unsafe fn retire_raw_over<K: AnyKind, T: Send + 'static>(
 }
 
 /// Calls `f` after a grace period, if there is room.
-pub(crate) fn call_if_room<K: AnyKind, F: FnOnce() + Send + 'static>(
+pub(crate) fn call_if_room<K: Named, F: FnOnce() + Send + 'static>(
     kind: &K,
     f: F,
 ) -> Result<(), F> {
     let amount = Closure::<F>::AMOUNT;
     let queue = local::closures(kind.core(), || kind.handle());
     let taken = queue.is_some_and(|queue| queue.purse().take(amount));
-    if !taken && !admit(kind::known(kind), queue, amount) {
+    if !taken && !admit(domains::known(kind), queue, amount) {
         return Err(f);
     }
     if add_closure(kind, queue, f)
@@ -125,9 +127,9 @@ pub(crate) fn call_if_room<K: AnyKind, F: FnOnce() + Send + 'static>(
 }
 
 /// Calls `f` after a grace period, over the limit.
-pub(crate) fn call_over_now<K: AnyKind, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
+pub(crate) fn call_over_now<K: Named, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
     let amount = Closure::<F>::AMOUNT;
-    kind::known(kind).admit_over(amount);
+    domains::known(kind).admit_over(amount);
     let queue = local::closures(kind.core(), || kind.handle());
     add_closure(kind, queue, f);
 }

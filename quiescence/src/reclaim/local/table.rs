@@ -18,12 +18,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{FAST, SENTINEL, TABLE, forget_last_queues, token};
+use super::{FAST, SENTINEL, TABLE, forget_last_queues};
 use crate::gp::by_domain::{ByDomain, OfDomain};
 use crate::gp::core::Core;
+use crate::gp::domains;
 use crate::gp::handle::{Handle, WeakHandle};
 use crate::gp::slot::{NOT_READY, Slot, Sort};
-use crate::process::fork;
+use crate::os::thread;
 use crate::reclaim::queue::Queue;
 
 /// So many domains end at least before a table is gone through for their sake.
@@ -243,7 +244,7 @@ impl Locals {
             return place;
         }
         let handle = handle();
-        fork::remember(&handle);
+        domains::remember(&handle);
         self.all.insert(Local {
             core: handle.downgrade(),
             slot: ptr::null(),
@@ -332,7 +333,7 @@ impl Local {
     /// The slot for ordinary sections; registers if there is none.
     pub(super) fn slot(&mut self, core: &Core) -> &'static Slot {
         if self.slot.is_null() {
-            self.slot = core.register(token(), Sort::Ordinary);
+            self.slot = core.register(thread::token(), Sort::Ordinary);
         }
         // SAFETY: the domain is alive (`core`), and so are its slots; the lifetime is cut to the
         // domain's by the callers.

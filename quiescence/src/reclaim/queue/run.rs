@@ -1,29 +1,12 @@
 //! What goes with running callbacks: panics that end there, the room that they make, how long it may take.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use grace::limit::Amount;
 
 use super::RUN_CHUNK;
 use crate::gp::core::Core;
 use crate::reclaim::stream::Progress;
-
-/// Calls `f`, which is foreign code; a panic ends here, reported by the panic hook, and makes the answer
-/// `false`.
-pub(crate) fn caught(f: impl FnOnce()) -> bool {
-    match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(()) => true,
-        Err(payload) => {
-            // Its own drop may panic again. The payload of that one is forgotten: some day it has to
-            // end.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-                std::mem::forget(payload);
-            }
-            false
-        }
-    }
-}
 
 /// The room that the callbacks of a domain have made on this thread, while they are run: for those that they
 /// queue themselves.

@@ -15,7 +15,6 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use std::{net, time};
 
 use super::Weigh;
-use crate::domain::kind::AnyKind;
 
 macro_rules! own_nothing {
     ($($type:ty),* $(,)?) => {
@@ -313,21 +312,4 @@ impl<T: Weigh> Weigh for BTreeSet<T> {
     fn owned(&self) -> usize {
         tree::<T>(self.len()).saturating_add(all(self))
     }
-}
-
-// ---- this library's -------------------------------------------------------------------------------
-
-/// What is in it is weighed where it is replaced there.
-impl<T: Send + Sync + 'static, K: AnyKind> Weigh for crate::Rcu<T, K> {
-    const OWNS: bool = false;
-}
-
-/// As [`Rcu`](crate::Rcu).
-impl<T: Send + Sync + 'static, K: AnyKind> Weigh for crate::RcuOption<T, K> {
-    const OWNS: bool = false;
-}
-
-/// Shared.
-impl<K: AnyKind> Weigh for crate::Domain<K> {
-    const OWNS: bool = false;
 }

@@ -19,18 +19,19 @@ use std::time::Duration;
 use grace::word;
 
 use super::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport};
-use super::{Note, hook, symbols};
+use super::{hook, symbols};
 use crate::chaos::{self, Mutant};
 use crate::event::statistics::Statistics;
 use crate::event::trace;
 use crate::gp::core::Core;
+use crate::gp::domains;
 use crate::gp::registry::Registry;
 use crate::gp::slot::Slot;
+use crate::gp::stall::Note;
 use crate::os::stack::{self, Alternate, StackMissing};
 use crate::os::thread::ThreadState;
+use crate::os::unwind::caught;
 use crate::os::{clock, signals, sync, thread};
-use crate::process::fork;
-use crate::reclaim::queue::caught;
 
 /// Notes that wait at most.
 const NOTES_MAX: usize = 64;
@@ -136,7 +137,7 @@ fn report(
     note: &Note,
     stack_of: impl Fn(&Holding) -> Result<Vec<StackFrame>, StackMissing>,
 ) -> Option<StallReport> {
-    let domain = fork::find(note.core, note.identity)?;
+    let domain = domains::find(note.core, note.identity)?;
     let core: &Core = &domain;
     let is_over = || core.sequence().ended() >= note.grace_period;
     let (found, unnamed) = find(&core.registry(), core);

@@ -6,9 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::json::Json;
 use crate::event::statistics::Statistics;
 use crate::gp::core::Core;
+use crate::gp::domains;
 use crate::os::fence::{self, Fences};
 use crate::os::{clock, thread};
-use crate::process::fork;
 use crate::report::inspect::{LongestReader, Look};
 
 /// What the answers are; the number grows when a reader of the old ones would go wrong.
@@ -19,7 +19,7 @@ const DOMAINS_MAX: usize = 256;
 /// The statistics of all domains.
 pub(super) fn of_process() -> String {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (domains, total) = fork::domains(DOMAINS_MAX);
+    let (domains, total) = domains::list(DOMAINS_MAX);
     Json::document(|json| {
         json.key("schema").string(SCHEMA);
         json.field("pid", std::process::id().into());

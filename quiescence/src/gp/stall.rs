@@ -2,6 +2,8 @@
 //!
 //! Told the time, not asking for it; under the machine's lock.
 
+use super::core::Core;
+
 /// What has been told of the grace period in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
@@ -34,6 +36,21 @@ impl Watch {
         Some(self.reported_ns)
     }
 }
+
+/// What is left to the reporter when a stall is noticed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Note {
+    /// The domain, by its address and its identity: it may end before the report is made.
+    pub(crate) core: *const Core,
+    pub(crate) identity: usize,
+    /// Which grace period, as [`Statistics::grace_periods`](crate::Statistics::grace_periods) counts.
+    pub(crate) grace_period: u64,
+    pub(crate) age_ns: u64,
+    pub(crate) expedited: bool,
+}
+
+// SAFETY: the pointer is compared, and never followed.
+unsafe impl Send for Note {}
 
 #[cfg(all(test, not(loom)))]
 mod tests {

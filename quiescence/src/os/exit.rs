@@ -69,7 +69,7 @@ mod imp {
 mod tests {
     use std::process::Command;
 
-    const TEST: &str = "process::exit::tests::what_is_asked_for_is_called_at_the_end";
+    const TEST: &str = "os::exit::tests::what_is_asked_for_is_called_at_the_end";
 
     extern "C" fn first() {
         println!("the first function");

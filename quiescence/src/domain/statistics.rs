@@ -1,0 +1,38 @@
+//! The statistics of a domain, put together from what its parts have counted.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::event::statistics::Statistics;
+use crate::gp::core::Core;
+use crate::reclaim::worker;
+
+impl Statistics {
+    /// Those of a domain now.
+    pub(crate) fn of(core: &Core) -> Self {
+        // What has run first: so it is never more than what was queued.
+        let callbacks = core.queues.counts().plus(core.lanes.counts());
+        // Relaxed, all of them: counts, and nothing is inferred from them.
+        let counters = &core.counters;
+        Self {
+            grace_periods: core.sequence().ended(),
+            grace_periods_expedited: counters.expedited.get(),
+            latency: counters.latency.get(),
+            heavy_fences: core.fences.load(Relaxed),
+            sleeps: core.sleeps.load(Relaxed),
+            worker_ns: core.worker_ns.load(Relaxed),
+            worker_callbacks_ns: counters.worker_callbacks_ns.load(Relaxed),
+            readers: core.readers() as u64,
+            waiters: core.waiters() as u64,
+            callbacks_queued: callbacks.queued,
+            callbacks_run: callbacks.run,
+            callbacks_panicked: core.queues.panicked.load(Relaxed),
+            bytes_waiting: callbacks.bytes_waiting,
+            batches: counters.batches.load(Relaxed),
+            limit_waits: counters.limit_waits.load(Relaxed),
+            limit_refusals: counters.limit_refusals.load(Relaxed),
+            limit_overruns: counters.limit_overruns.load(Relaxed),
+            stalls: counters.stalls.load(Relaxed),
+            worker_restarts: worker::restarts(),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Records: slots in memory of programs that were compiled against liburcu, with what its layout wants behind them.
+
+use std::fmt;
+use std::ptr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64};
+
+use super::slot::Slot;
+
+/// One thread's place as a reader: liburcu's `struct urcu_reader`, of 256 bytes. All zeroes is one that is not
+/// registered. Its first word is the reader's own: what its program calls `ctr`.
+#[repr(C, align(128))]
+pub struct Record {
+    pub(crate) slot: Slot,
+    /// liburcu's list. Ours of all readers is elsewhere; this is the next record of the same thread, or null.
+    next: AtomicPtr<Record>,
+    _node: usize,
+    /// QSBR: an updater sleeps until this reader has announced a quiescent state.
+    waiting: AtomicI32,
+    _unused: u32,
+    /// 1 while the record is registered. For its own thread, which may look instead of remembering.
+    registered: AtomicU32,
+    _unused_too: u32,
+    /// The same where QSBR's readers look, if they are compiled with liburcu's assertions.
+    registered_qsbr: AtomicU32,
+    _rest: [u8; 92],
+}
+
+const _: () = assert!(size_of::<Record>() == 256);
+const _: () = assert!(std::mem::offset_of!(Record, waiting) == 144);
+const _: () = assert!(std::mem::offset_of!(Record, registered) == 152);
+const _: () = assert!(std::mem::offset_of!(Record, registered_qsbr) == 160);
+
+impl Record {
+    /// The reader's word.
+    pub fn word(&self) -> &AtomicU64 {
+        self.slot.word()
+    }
+
+    /// The owner, a QSBR reader, is to wake the driver at its next quiescent state.
+    ///
+    /// # Safety
+    /// `record` is valid.
+    pub(crate) unsafe fn mark_waiting(record: *const Self) {
+        // SAFETY: by the contract.
+        let waiting = unsafe { &raw const (*record).waiting };
+        // SAFETY: as above. Relaxed: a full fence comes before, after -1 was stored, and the driver's heavy one
+        // follows [FR-1].
+        unsafe { &*waiting }.store(1, Relaxed);
+    }
+
+    /// Whether the record is registered: 152 bytes from its beginning, for those who look by themselves.
+    pub fn is_registered(&self) -> bool {
+        self.registered.load(Relaxed) != 0
+    }
+
+    pub(crate) fn set_registered(&self, now: bool) {
+        self.registered.store(u32::from(now), Relaxed);
+        self.registered_qsbr.store(u32::from(now), Relaxed);
+    }
+
+    /// Whether the reader is in no section; for QSBR, offline. For the reader's own thread.
+    pub fn is_quiescent(&self) -> bool {
+        self.slot.is_quiescent()
+    }
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record").field("word", self.word()).finish_non_exhaustive()
+    }
+}
+
+thread_local! {
+    /// The calling thread's records, one leading to the next. Without a destructor and without memory of its own, so
+    /// that a signal handler may register its thread whatever it has interrupted. Relaxed everywhere: only the
+    /// thread itself and its handlers look; and a handler leaves the list whole.
+    static OWN: AtomicPtr<Record> = const { AtomicPtr::new(ptr::null_mut()) };
+}
+
+/// Adds to the calling thread's records.
+pub(crate) fn add_own(record: &Record) {
+    OWN.with(|own| {
+        let this = ptr::from_ref(record).cast_mut();
+        let mut first = own.load(Relaxed);
+        loop {
+            record.next.store(first, Relaxed);
+            match own.compare_exchange(first, this, Relaxed, Relaxed) {
+                Ok(_) => return,
+                Err(now) => first = now, // by a handler
+            }
+        }
+    });
+}
+
+/// Takes it from the calling thread's records.
+pub(crate) fn remove_own(record: &Record) {
+    let this = ptr::from_ref(record).cast_mut();
+    let next = record.next.load(Relaxed);
+    OWN.with(|own| {
+        // A handler may add at the front meanwhile; then it is not the first any more.
+        if own.compare_exchange(this, next, Relaxed, Relaxed).is_ok() {
+            return;
+        }
+        let mut place = own.load(Relaxed);
+        // SAFETY: null, or in the list, so registered and valid.
+        while let Some(before) = unsafe { place.as_ref() } {
+            let following = before.next.load(Relaxed);
+            if following == this {
+                return before.next.store(next, Relaxed);
+            }
+            place = following;
+        }
+    });
+}
+
+/// The slots of the calling thread's records, of whatever domains. To be looked at right away.
+pub(crate) fn own<'a>() -> impl Iterator<Item = &'a Slot> {
+    let record = |place: *mut Record| -> Option<&'a Record> {
+        // SAFETY: null, or in the list, so registered and valid; only the thread itself takes one out.
+        unsafe { place.as_ref() }
+    };
+    let first = record(OWN.with(|own| own.load(Relaxed)));
+    let records = std::iter::successors(first, move |one| record(one.next.load(Relaxed)));
+    records.map(|one| &one.slot)
+}
