@@ -179,8 +179,8 @@ static HOOKS: gp::hooks::Hooks = gp::hooks::Hooks {
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::gp::core::Core;
-    pub use crate::gp::handle::Handle;
+    pub use crate::reclaim::domain_state::DomainState;
+    pub use crate::reclaim::handle::Handle;
 
     use crate::{Guard, Kind};
     use std::panic::Location;
@@ -192,7 +192,7 @@ pub mod __private {
     }
 
     /// A domain for a static.
-    pub const fn new_core(name: &'static str) -> Core {
-        Core::declared(name)
+    pub const fn new_core(name: &'static str) -> DomainState {
+        DomainState::declared(name)
     }
 }

@@ -14,13 +14,14 @@ use loom::sync::Arc;
 use loom::sync::atomic::AtomicUsize;
 use loom::thread;
 
-use crate::gp::core::foreign::{Links, Readers, Surroundings, Words};
-use crate::gp::core::sleepers::Wanted;
-use crate::gp::core::{Core, Me};
 use crate::gp::engine::Settings;
+use crate::gp::grace_periods::Me;
+use crate::gp::grace_periods::foreign::{Links, Readers, Surroundings, Words};
+use crate::gp::grace_periods::sleepers::Wanted;
 use crate::gp::slot::{Slot, Sort};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::llist::{Chain, Found, Inbox, Link};
 use crate::reclaim::queue::{Contents, Queue, Wants};
 use crate::reclaim::stream::Kind;
@@ -36,7 +37,7 @@ const STRANGER: Me = Me { quiescent_slots: 0 };
 
 /// A pointer (an index) to one of some objects, and what has been done to them.
 struct World {
-    core: Core,
+    core: DomainState,
     current: AtomicUsize,
     objects: [UnsafeCell<u32>; 3],
 }
@@ -52,10 +53,10 @@ impl World {
     }
 
     fn with(settings: Settings) -> Arc<Self> {
-        Self::of(Core::new(Start::ZERO, settings))
+        Self::of(DomainState::new(Start::ZERO, settings))
     }
 
-    fn of(core: Core) -> Arc<Self> {
+    fn of(core: DomainState) -> Arc<Self> {
         Arc::new(Self {
             core,
             current: AtomicUsize::new(0),
@@ -104,7 +105,7 @@ impl World {
     }
 }
 
-fn enter(core: &Core, slot: &Slot) {
+fn enter(core: &DomainState, slot: &Slot) {
     slot.enter_slow(&core.gp.0, Location::caller());
 }
 
@@ -541,14 +542,14 @@ fn retire(world: &World, queue: &Queue, new: usize) {
 }
 
 /// Loom's complaint about an access in a callback ends there, as any panic does.
-fn nothing_panicked(core: &Core) {
+fn nothing_panicked(core: &DomainState) {
     assert_eq!(core.queues.panicked.load(Relaxed), 0);
 }
 
 fn two_threads_run_in_order(before: usize, after: usize) {
     bounded(2, move || {
         RUN.set(0);
-        let core = Core::new(Start::ZERO, SETTINGS);
+        let core = DomainState::new(Start::ZERO, SETTINGS);
         let queue = Queue::new(&core, 1, Contents::Objects);
         let shared = Arc::new((core, queue));
         (0..before).for_each(|number| add_numbered(&shared.1, number));
@@ -649,8 +650,8 @@ fn foreign_section(world: &World, words: &Words, slot: &Slot) {
 
 fn beside_foreign_readers(readers: usize, sections: usize) {
     bounded(3, move || {
-        let mut core = Core::new(Start::ZERO, SETTINGS);
-        core.foreign = Some(Links::new(Readers::Light));
+        let mut core = DomainState::new(Start::ZERO, SETTINGS);
+        core.grace_periods.foreign = Some(Links::new(Readers::Light));
         let world = World::of(core);
         // Leaked, as the words of a program are for ever.
         let words: &'static Words = Box::leak(Box::new(Words {
@@ -695,7 +696,7 @@ fn a_driver_sleeps_beside_two_foreign_readers() {
 #[test]
 fn the_worker_leaves_nothing_behind() {
     model(|| {
-        let core = Arc::new(Core::new(Start::ZERO, SETTINGS));
+        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
         core.queues.announced.store(true, Relaxed);
         let queue = core.queues.add(&core, 1, Contents::Closures);
         let adder = thread::spawn({
@@ -719,7 +720,7 @@ fn the_worker_leaves_nothing_behind() {
 fn an_orphan_is_forgotten_when_it_is_empty() {
     model(|| {
         RUN.set(0);
-        let core = Arc::new(Core::new(Start::ZERO, SETTINGS));
+        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
         let queue = core.queues.add(&core, 1, Contents::Closures);
         let adder = thread::spawn({
             let core = Arc::clone(&core);
@@ -744,7 +745,7 @@ fn an_orphan_is_forgotten_when_it_is_empty() {
 fn a_barrier_finds_what_was_left_behind() {
     bounded(3, || {
         RUN.set(0);
-        let core = Arc::new(Core::new(Start::ZERO, SETTINGS));
+        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
         let queue = core.queues.add(&core, 1, Contents::Closures);
         (0..2).for_each(|number| add_numbered(&queue, number));
         let ending = thread::spawn({
@@ -767,7 +768,7 @@ fn a_barrier_finds_what_was_left_behind() {
 #[test]
 fn the_worker_sees_what_moves() {
     bounded(3, || {
-        let core = Arc::new(Core::new(Start::ZERO, SETTINGS));
+        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
         core.queues.announced.store(true, Relaxed);
         // The shared queue is empty, and looked at before the other one.
         core.queues.with_shared(&core, Contents::Closures, |_| ());
@@ -905,7 +906,7 @@ impl std::task::Wake for Flag {
 fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
     model(|| {
         RUN.set(0);
-        let core = Arc::new(Core::new(Start::ZERO, SETTINGS));
+        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
         let queue = core.queues.add(&core, 1, Contents::Objects);
         add_numbered(&queue, 0);
         queue.close(&core, Urgency::Normal);

@@ -111,7 +111,7 @@ fn a_cookie_of_a_domain_that_has_ended_is_refused() {
 fn no_debug_output_looks_into_the_slots() {
     let _reader = quiescence::reader();
     let shown = format!("{:?}", quiescence::AnyKind::handle(&quiescence::Global));
-    assert!(shown.contains("Core") && !shown.contains("references"), "{shown}");
+    assert!(shown.contains("DomainState") && !shown.contains("references"), "{shown}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The driver of the machine, step by step. Mirrors `Core::drive` and what it calls in
-//! `quiescence/src/gp/core.rs`. The machine is the real one.
+//! The driver of the machine, step by step. Mirrors `GracePeriods::drive` and what it calls in
+//! `quiescence/src/gp/grace_periods.rs`. The machine is the real one.
 //!
 //! ```text
 //! Fence:      machine's and registry's lock held: is nobody else registered?         [GP-5]

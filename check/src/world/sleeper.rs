@@ -1,6 +1,6 @@
 //! The driver asleep: marks, second look, futex. The steps `Wait Sleep` of `driver`, which shows
-//! the transcription. Mirrors `Core::sleep` in `quiescence/src/gp/core.rs`, and `Core::take_over` in
-//! `quiescence/src/gp/core/handover.rs`.
+//! the transcription. Mirrors `GracePeriods::sleep` in `quiescence/src/gp/grace_periods.rs`, and `GracePeriods::take_over` in
+//! `quiescence/src/gp/grace_periods/handover.rs`.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 

@@ -1,5 +1,5 @@
-//! The updater, step by step. Mirrors `Core::{request, wait, advance, sequence}` in
-//! `quiescence/src/gp/core.rs`.
+//! The updater, step by step. Mirrors `GracePeriods::{request, wait, advance, sequence}` in
+//! `quiescence/src/gp/grace_periods.rs`.
 //!
 //! ```text
 //! publish:   write the new object

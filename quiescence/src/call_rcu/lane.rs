@@ -37,10 +37,10 @@ pub(crate) use self::twice::{HeldHeads, hold as hold_heads};
 use crate::domain::domain::Domain;
 use crate::domain::kind::AnyKind;
 use crate::domain::raw::{Function, Head};
-use crate::gp::core::Core;
-use crate::gp::domains;
-use crate::gp::handle::Handle;
 use crate::os::thread;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domains;
+use crate::reclaim::handle::Handle;
 use crate::reclaim::local;
 
 /// Whether a push wakes a runner that sleeps.
@@ -148,7 +148,7 @@ impl Lane {
         Self { shared, handle }
     }
 
-    fn core(&self) -> &Core {
+    fn core(&self) -> &DomainState {
         &self.handle
     }
 

@@ -19,21 +19,21 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-pub use crate::gp::core::foreign::{Readers, Surroundings, Words};
+pub use crate::gp::grace_periods::foreign::{Readers, Surroundings, Words};
 pub use crate::gp::record::Record;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::Guard;
 use crate::domain::kind::{AnyKind, Kind};
 use crate::event::trace;
-use crate::gp::core::Core;
-use crate::gp::core::foreign::Links;
-use crate::gp::domains;
-use crate::gp::handle::Handle;
+use crate::gp::grace_periods::foreign::Links;
 use crate::gp::record::{add_own, remove_own};
 use crate::gp::slot::{Slot, Sort};
 use crate::os::{fence, thread};
 use crate::reclaim::defer;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domains;
+use crate::reclaim::handle::Handle;
 use crate::reclaim::local::{self, Own};
 use crate::reclaim::queue::{self, Queue, Wants};
 
@@ -53,7 +53,7 @@ pub fn heavy_fence() {
 /// A domain of foreign readers. For a static.
 #[derive(Debug)]
 pub struct ForeignDomain {
-    core: Core,
+    core: DomainState,
 }
 
 /// The kind of foreign domains.
@@ -63,7 +63,7 @@ pub struct Foreign(&'static ForeignDomain);
 impl ForeignDomain {
     /// A domain without readers.
     pub const fn new(name: &'static str, readers: Readers) -> Self {
-        Self { core: Core::foreign(name, readers) }
+        Self { core: DomainState::foreign(name, readers) }
     }
 
     /// Says where the words of its readers are, and what goes with its callbacks. The first call counts.
@@ -197,7 +197,7 @@ unsafe impl AnyKind for Foreign {
         Guard::begin(self, place)
     }
 
-    fn core(&self) -> &Core {
+    fn core(&self) -> &DomainState {
         &self.0.core
     }
 

@@ -12,11 +12,13 @@ use crate::domain::guard::Reader;
 use crate::domain::kind::{AnyKind, Global, Kind, Private};
 use crate::domain::qsbr::Qsbr;
 use crate::event::statistics::Statistics;
-use crate::gp::core::{Attention, Core};
-use crate::gp::domains;
 use crate::gp::engine::{Engine, Settings};
+use crate::gp::grace_periods::Attention;
+use crate::gp::grace_periods::GracePeriods;
 use crate::gp::tuning::Tuning;
 use crate::reclaim::defer::{self, Patience};
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domains;
 use crate::reclaim::local::Own;
 use crate::reclaim::retire::{Refused, Retire, WithSize};
 use crate::reclaim::weigh::Weigh;
@@ -153,9 +155,9 @@ impl Builder {
 
     /// The domain.
     pub fn build(self) -> Domain<Private> {
-        let mut core = Core::new(self.start, Settings::of(self.engine, self.budget));
-        core.number = Core::next_number();
-        core.given_name = self.name;
+        let mut core = DomainState::new(self.start, Settings::of(self.engine, self.budget));
+        core.grace_periods.number = GracePeriods::next_number();
+        core.grace_periods.given_name = self.name;
         if let Some(tuning) = self.tuning {
             core.tuning.set(tuning);
         }
@@ -200,7 +202,7 @@ impl<K: AnyKind> Domain<K> {
     }
 
     /// The core, for everything but reading.
-    pub(crate) fn core(&self) -> &Core {
+    pub(crate) fn core(&self) -> &DomainState {
         domains::known(&self.kind)
     }
 
@@ -547,7 +549,7 @@ pub(crate) fn wait_unless_done<K: AnyKind>(
 ///
 /// # Panics
 /// If it would wait for itself.
-fn may_wait(core: &Core, what: &str, place: &'static Location<'static>) -> Own {
+fn may_wait(core: &DomainState, what: &str, place: &'static Location<'static>) -> Own {
     let own = Own::in_domain(core);
     if let Some(section) = own.section() {
         refuse(what, place, section);

@@ -7,8 +7,8 @@ use std::ptr;
 
 use crate::domain::domain::Domain;
 use crate::domain::kind::{AnyKind, GLOBAL, Global, Kind};
-use crate::gp::core::Core;
 use crate::gp::slot::{NOT_READY, Slot};
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::local;
 
 /// Proof that a read-side critical section of the domain `K` is in progress.
@@ -23,7 +23,7 @@ use crate::reclaim::local;
 pub unsafe trait Section<K: AnyKind> {
     /// The domain that the section belongs to.
     #[doc(hidden)]
-    fn core(&self) -> *const Core;
+    fn core(&self) -> *const DomainState;
 }
 
 /// A read-side critical section; it ends when the guard is dropped.
@@ -45,8 +45,8 @@ pub struct Guard<'d, K: AnyKind = Global> {
 // the section's begin counts it [M-2].
 unsafe impl<K: AnyKind> Section<K> for Guard<'_, K> {
     #[inline(always)]
-    fn core(&self) -> *const Core {
-        self.slot.core_ptr()
+    fn core(&self) -> *const DomainState {
+        DomainState::address(self.slot.core_ptr())
     }
 }
 
@@ -97,7 +97,7 @@ fn read_at<K: AnyKind>(place: &'static Location<'static>) -> Guard<'static, K> {
 #[inline(always)]
 fn enter<'d, K: AnyKind>(
     slot: &'d Slot,
-    core: &'d Core,
+    core: &'d DomainState,
     place: &'static Location<'static>,
     ready: impl FnOnce() -> &'d Slot,
 ) -> Guard<'d, K> {
@@ -113,7 +113,7 @@ fn enter<'d, K: AnyKind>(
 #[inline(never)]
 fn enter_slow<'d, K: AnyKind>(
     slot: &'d Slot,
-    core: &'d Core,
+    core: &'d DomainState,
     place: &'static Location<'static>,
     ready: impl FnOnce() -> &'d Slot,
 ) -> Guard<'d, K> {

@@ -8,8 +8,8 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::domain::guard::{Guard, Section};
-use crate::gp::core::Core;
-use crate::gp::handle::{Handle, Named};
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::handle::{Handle, Named};
 
 /// Names a domain whose readers are threads: what [`Domain::read`](crate::Domain::read) and its kin ask for.
 /// Implemented by [`Global`], [`Private`] and the types that [`domain!`](crate::domain!) declares.
@@ -36,7 +36,7 @@ pub unsafe trait AnyKind: Clone + Send + Sync + 'static {
 
     /// The domain.
     #[doc(hidden)]
-    fn core(&self) -> &Core;
+    fn core(&self) -> &DomainState;
 
     /// The domain, kept alive.
     #[doc(hidden)]
@@ -45,7 +45,7 @@ pub unsafe trait AnyKind: Clone + Send + Sync + 'static {
 
 impl<K: AnyKind> Named for K {
     #[inline(always)]
-    fn core(&self) -> &Core {
+    fn core(&self) -> &DomainState {
         AnyKind::core(self)
     }
 
@@ -58,7 +58,7 @@ impl<K: AnyKind> Named for K {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Global;
 
-pub(crate) static GLOBAL: Core = Core::declared("global");
+pub(crate) static GLOBAL: DomainState = DomainState::declared("global");
 
 // SAFETY: one static.
 unsafe impl AnyKind for Global {
@@ -72,7 +72,7 @@ unsafe impl AnyKind for Global {
     }
 
     #[inline(always)]
-    fn core(&self) -> &Core {
+    fn core(&self) -> &DomainState {
         &GLOBAL
     }
 
@@ -83,7 +83,7 @@ unsafe impl AnyKind for Global {
 
 /// The kind of domains made at run time with [`Domain::new`](crate::Domain::new).
 #[derive(Clone, Debug)]
-pub struct Private(pub(crate) Arc<Core>);
+pub struct Private(pub(crate) Arc<DomainState>);
 
 // SAFETY: clones of an `Arc` lead to the same place.
 unsafe impl AnyKind for Private {
@@ -96,7 +96,7 @@ unsafe impl AnyKind for Private {
         Guard::begin(self, place)
     }
 
-    fn core(&self) -> &Core {
+    fn core(&self) -> &DomainState {
         &self.0
     }
 
@@ -116,7 +116,7 @@ unsafe impl AnyKind for Handle {
         Guard::begin(self, place)
     }
 
-    fn core(&self) -> &Core {
+    fn core(&self) -> &DomainState {
         self
     }
 
@@ -164,7 +164,7 @@ macro_rules! domain {
         $vis struct $name;
 
         const _: () = {
-            static CORE: $crate::__private::Core = $crate::__private::new_core(stringify!($name));
+            static CORE: $crate::__private::DomainState = $crate::__private::new_core(stringify!($name));
 
             // SAFETY: one static.
             unsafe impl $crate::AnyKind for $name {
@@ -181,7 +181,7 @@ macro_rules! domain {
                 }
 
                 #[inline]
-                fn core(&self) -> &$crate::__private::Core {
+                fn core(&self) -> &$crate::__private::DomainState {
                     &CORE
                 }
 

@@ -12,9 +12,9 @@ use std::panic::Location;
 use crate::domain::domain::{self, Domain};
 use crate::domain::guard::Section;
 use crate::domain::kind::{Global, Kind};
-use crate::gp::core::Core;
 use crate::gp::slot::Slot;
 use crate::reclaim::defer;
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::local;
 use grace::Urgency;
 
@@ -61,7 +61,7 @@ pub struct QsbrOffline<K: Kind = Global>(Qsbr<K>);
 #[derive(Debug)]
 #[must_use = "what is loaded is protected while the guard lives"]
 pub struct QsbrGuard<'q, K: Kind = Global> {
-    core: *const Core,
+    core: *const DomainState,
     reader: PhantomData<&'q Qsbr<K>>,
 }
 
@@ -70,7 +70,7 @@ pub struct QsbrGuard<'q, K: Kind = Global> {
 // exclusively. (`offline` takes it away altogether: a type of its own, so that no check is needed.)
 unsafe impl<K: Kind> Section<K> for QsbrGuard<'_, K> {
     #[inline(always)]
-    fn core(&self) -> *const Core {
+    fn core(&self) -> *const DomainState {
         self.core
     }
 }

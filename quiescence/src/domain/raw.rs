@@ -21,10 +21,10 @@ use grace::word;
 
 use crate::domain::domain::Domain;
 use crate::domain::kind::{GLOBAL, Kind};
-use crate::gp::core::Core;
 use crate::gp::slot::{NOT_READY, Slot};
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer;
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::llist::Link;
 use crate::reclaim::local;
 use crate::reclaim::retire::Retire;
@@ -95,7 +95,7 @@ pub fn nesting<K: Kind>(domain: &Domain<K>) -> u32 {
 
 /// The calling thread's slot of ordinary sections in a domain, if it has one.
 #[inline]
-fn slot(core: &Core) -> Option<&Slot> {
+fn slot(core: &DomainState) -> Option<&Slot> {
     if ptr::eq(core, &raw const GLOBAL) {
         let fast = local::FAST.get();
         if !ptr::eq(fast, &raw const NOT_READY) {
@@ -118,14 +118,14 @@ mod balance {
     use std::cell::RefCell;
     use std::panic::Location;
 
-    use crate::gp::core::Core;
+    use crate::reclaim::domain_state::DomainState;
 
     thread_local! {
         /// By domain. An address that is used again leaves a mistake unseen, and accuses nobody.
         static SECTIONS: RefCell<Vec<(usize, u32)>> = const { RefCell::new(Vec::new()) };
     }
 
-    fn with_count(core: &Core, f: impl FnOnce(&mut u32)) {
+    fn with_count(core: &DomainState, f: impl FnOnce(&mut u32)) {
         let domain = std::ptr::from_ref(core).addr();
         // Late in a thread's life the counts are gone, and nothing is checked.
         let _ = SECTIONS.try_with(|sections| {
@@ -140,12 +140,12 @@ mod balance {
         });
     }
 
-    pub(super) fn locked(core: &Core) {
+    pub(super) fn locked(core: &DomainState) {
         with_count(core, |count| *count = count.saturating_add(1));
     }
 
     #[track_caller]
-    pub(super) fn unlocked(core: &Core) {
+    pub(super) fn unlocked(core: &DomainState) {
         let place = Location::caller();
         let mut refused = false;
         with_count(core, |count| match count.checked_sub(1) {
@@ -160,13 +160,13 @@ mod balance {
 
 #[cfg(not(debug_assertions))]
 mod balance {
-    use crate::gp::core::Core;
+    use crate::reclaim::domain_state::DomainState;
 
     #[inline(always)]
-    pub(super) fn locked(_core: &Core) {}
+    pub(super) fn locked(_core: &DomainState) {}
 
     #[inline(always)]
-    pub(super) fn unlocked(_core: &Core) {}
+    pub(super) fn unlocked(_core: &DomainState) {}
 }
 
 /// What an object carries so that [`call_head`] need not allocate: 16 bytes somewhere in it, laid out as

@@ -21,9 +21,9 @@ use crate::domain::domain::{Cookie, Domain};
 use crate::domain::guard::Section;
 use crate::domain::kind::AnyKind;
 use crate::event::statistics::Statistics;
-use crate::gp::core::Core;
-use crate::gp::handle::Handle;
 use crate::gp::tuning::Tuning;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::handle::Handle;
 use crate::reclaim::retire::{Refused, Retire, WithSize};
 use crate::srcu::{Banks, Entry, track};
 
@@ -385,29 +385,31 @@ impl Srcu {
         ManuallyDrop::new(Domain::of(Sleepable(unsafe { Arc::from_raw(core.as_ptr()) })))
     }
 
-    fn core_if_any(&self) -> Option<NonNull<Core>> {
+    fn core_if_any(&self) -> Option<NonNull<DomainState>> {
         // Acquire: pairs with the exchange in `make_core`.
-        NonNull::new(self.banks_if_any()?.core.load(Acquire))
+        NonNull::new(self.banks_if_any()?.core.load(Acquire).cast())
     }
 
     #[cold]
     #[inline(never)]
-    fn make_core(&self) -> NonNull<Core> {
+    fn make_core(&self) -> NonNull<DomainState> {
         let banks = self.banks();
         // The pointer that they were made with, which may end them; a reference to them may not.
         // Acquire: as in `banks_if_any`.
         let whole = NonNull::new(self.banks.load(Acquire)).expect("made above");
+        let mut core = DomainState::sleepable(self.name, *self.delay);
         // SAFETY: ours to give if this core stays: then `drop` leaves them alone. Else it lets go of them.
-        let core = unsafe { Core::sleepable(self.name, *self.delay).with_banks(whole) };
+        unsafe { core.grace_periods.give_banks(whole) };
         let mine = Arc::into_raw(Arc::new(core)).cast_mut();
         // AcqRel: whoever finds it finds it whole.
-        let first = match banks.core.compare_exchange(ptr::null_mut(), mine, AcqRel, Acquire) {
+        let first = match banks.core.compare_exchange(ptr::null_mut(), mine.cast(), AcqRel, Acquire)
+        {
             Ok(_) => mine,
             Err(first) => {
                 // SAFETY: from `into_raw`, and nobody else has it.
                 let mut core = unsafe { Arc::from_raw(mine) };
-                Arc::get_mut(&mut core).expect("nobody else has it").let_banks_go();
-                first
+                Arc::get_mut(&mut core).expect("nobody else has it").grace_periods.let_banks_go();
+                first.cast()
             }
         };
         NonNull::new(first).expect("a core, once there is one")
@@ -447,7 +449,7 @@ impl fmt::Debug for Srcu {
 
 /// The kind of the domain that an [`Srcu`] is: see [`Srcu::domain`].
 #[derive(Clone)]
-pub struct Sleepable(Arc<Core>);
+pub struct Sleepable(Arc<DomainState>);
 
 // SAFETY: clones of an `Arc` lead to the same place.
 unsafe impl AnyKind for Sleepable {
@@ -460,7 +462,7 @@ unsafe impl AnyKind for Sleepable {
         SrcuGuard::begin(self.0.banks(), place)
     }
 
-    fn core(&self) -> &Core {
+    fn core(&self) -> &DomainState {
         &self.0
     }
 
@@ -495,8 +497,8 @@ impl<'s> SrcuGuard<'s> {
 // meanwhile ends (`grace::two_bank`, [TB-2] and [TB-3]).
 unsafe impl Section<Sleepable> for SrcuGuard<'_> {
     #[inline(always)]
-    fn core(&self) -> *const Core {
-        self.banks.core.load(Relaxed) // compared only
+    fn core(&self) -> *const DomainState {
+        self.banks.core.load(Relaxed).cast() // compared only
     }
 }
 
@@ -523,8 +525,8 @@ pub struct SrcuOwnedGuard {
 // SAFETY: as for `SrcuGuard`.
 unsafe impl Section<Sleepable> for SrcuOwnedGuard {
     #[inline(always)]
-    fn core(&self) -> *const Core {
-        self.srcu.banks().core.load(Relaxed) // compared only
+    fn core(&self) -> *const DomainState {
+        self.srcu.banks().core.load(Relaxed).cast() // compared only
     }
 }
 
@@ -550,6 +552,6 @@ mod tests {
     fn domains_are_small() {
         assert!(size_of::<Srcu>() <= 32);
         assert!(size_of::<Banks>() <= 64);
-        assert!(size_of::<Core>() <= 2_048);
+        assert!(size_of::<DomainState>() <= 2_048);
     }
 }

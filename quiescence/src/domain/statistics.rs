@@ -3,12 +3,12 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::event::statistics::Statistics;
-use crate::gp::core::Core;
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::worker;
 
 impl Statistics {
     /// Those of a domain now.
-    pub(crate) fn of(core: &Core) -> Self {
+    pub(crate) fn of(core: &DomainState) -> Self {
         // What has run first: so it is never more than what was queued.
         let callbacks = core.queues.counts().plus(core.lanes.counts());
         // Relaxed, all of them: counts, and nothing is inferred from them.

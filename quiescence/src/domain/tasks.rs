@@ -1,5 +1,5 @@
 //! What tasks wait for, as futures: the end of a grace period, room at the limit, a barrier.
-//! [`crate::gp::core::sleepers`] says how they are told; what users call is in `domain/tasks.rs` of
+//! [`crate::gp::grace_periods::sleepers`] says how they are told; what users call is in `domain/tasks.rs` of
 //! [`crate::domain::domain`], [`crate::domain::srcu`] and [`crate::domain::rcu`].
 //!
 //! None of them needs a runtime, and none blocks the thread that polls it. Each may be dropped at
@@ -14,11 +14,11 @@ use grace::{Cookie, Urgency};
 
 use crate::domain::domain::Domain;
 use crate::domain::kind::AnyKind;
-use crate::gp::core::Core;
-use crate::gp::core::sleepers::Wanted;
-use crate::gp::domains;
+use crate::gp::grace_periods::sleepers::Wanted;
 use crate::os::{signals, sync};
 use crate::reclaim::defer;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domains;
 use crate::reclaim::local::{self, Own};
 use crate::reclaim::worker;
 
@@ -35,7 +35,7 @@ impl<K: AnyKind> Waiter<K> {
         Self { domain, number: None }
     }
 
-    fn core(&self) -> &Core {
+    fn core(&self) -> &DomainState {
         domains::known(self.domain.kind())
     }
 

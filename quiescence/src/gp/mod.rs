@@ -4,24 +4,16 @@
 //! - [`registry`]: the readers of a domain, and the scan of their words.
 //! - `record`: slots in memory of programs that were compiled against liburcu.
 //! - [`relay`]: QSBR readers that hand the number of a grace period on.
-//! - [`core`]: the state of a domain, and the driver of its grace-period machine.
+//! - [`grace_periods`]: what a domain has for its grace periods, and the driver of its machine.
 //! - [`engine`]: the policy that says when grace periods start and how readers are scanned.
 //! - [`tuning`]: the parameters of a domain.
-//! - [`handle`]: references to a domain, strong and weak.
-//! - [`by_domain`]: tables with one entry for each domain. `domains`: the domains in use.
 //! - [`stall`]: when a grace period has taken too long.
 //! - `hooks`: what rooms below do for this one.
 //!
 //! May import: [`os`](crate::os), [`event`](crate::event), `percpu`.
 
-#[cfg(not(loom))]
-pub(crate) mod by_domain;
-pub(crate) mod core;
-#[cfg(not(loom))]
-pub(crate) mod domains;
 pub(crate) mod engine;
-#[cfg(not(loom))]
-pub(crate) mod handle;
+pub(crate) mod grace_periods;
 #[cfg(not(loom))]
 pub(crate) mod hooks;
 #[cfg(not(loom))]

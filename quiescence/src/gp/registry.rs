@@ -13,7 +13,7 @@
 //! in a signal handler that has interrupted `malloc`, and whoever holds the lock must not wait for that.
 
 use crate::chaos::{self, Mutant};
-use crate::gp::core::Core;
+use crate::gp::grace_periods::GracePeriods;
 use crate::gp::relay::Relay;
 use crate::gp::slot::{Slot, Sort};
 #[cfg(loom)]
@@ -89,7 +89,12 @@ impl Registry {
     }
 
     /// Enters a reader. The caller fences after it has released the lock [GP-5].
-    pub(crate) fn register(&mut self, core: *const Core, owner: usize, sort: Sort) -> *const Slot {
+    pub(crate) fn register(
+        &mut self,
+        core: *const GracePeriods,
+        owner: usize,
+        sort: Sort,
+    ) -> *const Slot {
         if self.free.is_empty() {
             let chunk: Box<[Slot]> = (0..CHUNK).map(|_| Slot::new(QUIESCENT)).collect();
             let chunk = NonNull::from(Box::leak(chunk));
@@ -125,7 +130,7 @@ impl Registry {
     pub(crate) unsafe fn register_at(
         &mut self,
         slot: *const Slot,
-        core: *const Core,
+        core: *const GracePeriods,
         owner: usize,
         sort: Sort,
     ) {
@@ -135,7 +140,13 @@ impl Registry {
 
     /// # Safety
     /// `slot` is nobody's, and valid as long as it is in the list.
-    unsafe fn enter(&mut self, slot: *const Slot, core: *const Core, owner: usize, sort: Sort) {
+    unsafe fn enter(
+        &mut self,
+        slot: *const Slot,
+        core: *const GracePeriods,
+        owner: usize,
+        sort: Sort,
+    ) {
         // The driver counts holdouts in a futex's word, which has 32 bits.
         assert!(
             self.readers.len() < u32::MAX as usize,
@@ -349,12 +360,14 @@ impl Drop for Registry {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::gp::engine::Settings;
     use grace::Number;
     use grace::word;
 
     #[test]
     fn room_that_was_made_ahead_is_what_readers_and_holdouts_use() {
-        let core = Core::foreign("room", crate::gp::core::foreign::Readers::Silent);
+        let mut core = GracePeriods::new(grace::Start::ZERO, Settings::DEFAULT);
+        core.make_foreign(crate::gp::grace_periods::foreign::Readers::Silent);
         let slots: Vec<Slot> = (0..100).map(|_| Slot::new(QUIESCENT)).collect();
         let mut registry = Registry::new(None);
         assert!(!registry.has_room_for(1));
@@ -362,7 +375,7 @@ mod tests {
         let used = (registry.readers.as_ptr(), registry.holdouts.as_ptr());
         for slot in &slots {
             assert!(registry.has_room_for(registry.len() + 1));
-            let sort = Sort::Foreign(crate::gp::core::foreign::Readers::Silent);
+            let sort = Sort::Foreign(crate::gp::grace_periods::foreign::Readers::Silent);
             // SAFETY: each slot once; it outlives the registry.
             unsafe { registry.register_at(slot, &raw const core, 1, sort) };
             slot.word().store(word::entered(Number(1)), std::sync::atomic::Ordering::Relaxed);

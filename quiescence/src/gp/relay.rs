@@ -205,32 +205,32 @@ mod tests {
     use grace::policy::Budget;
     use grace::{Cookie, Number, Start, Urgency, word};
 
-    use crate::gp::core::{Core, Me};
     use crate::gp::engine::{Engine, Settings};
+    use crate::gp::grace_periods::{GracePeriods, Me};
     use crate::gp::slot::{Slot, Sort};
 
     /// The driver has no slot of its own.
     const STRANGER: Me = Me { quiescent_slots: 0 };
 
-    fn core() -> Core {
+    fn core() -> GracePeriods {
         let start = Start { number_bits: 2, ..Start::ZERO };
-        Core::new(start, Settings::of(Engine::Token, Budget::DEFAULT))
+        GracePeriods::new(start, Settings::of(Engine::Token, Budget::DEFAULT))
     }
 
-    fn online(core: &Core) -> &Slot {
+    fn online(core: &GracePeriods) -> &Slot {
         let slot = core.register(1, Sort::Qsbr);
         slot.online(&core.gp.0, Location::caller());
         slot
     }
 
-    fn start(core: &Core) -> Cookie {
+    fn start(core: &GracePeriods) -> Cookie {
         let cookie = core.request(Urgency::Normal);
         core.advance(STRANGER);
         cookie
     }
 
     /// The driver looks; answers whether the grace period is over.
-    fn look(core: &Core, cookie: Cookie) -> bool {
+    fn look(core: &GracePeriods, cookie: Cookie) -> bool {
         core.advance_at_tick(STRANGER);
         core.sequence().is_done(cookie)
     }

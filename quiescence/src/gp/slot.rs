@@ -22,8 +22,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use grace::word::{self, COUNT, QUIESCENT};
 
 use crate::chaos::{self, Mutant, Point};
-use crate::gp::core::Core;
-use crate::gp::core::foreign::Readers;
+use crate::gp::grace_periods::GracePeriods;
+use crate::gp::grace_periods::foreign::Readers;
 use crate::os::fence::{self, Fences};
 #[cfg(not(loom))]
 use crate::os::stack::Alternate;
@@ -41,7 +41,7 @@ pub(crate) struct Slot {
     /// Where the outermost section began, for messages; null while unknown.
     began: AtomicPtr<Location<'static>>,
     /// The domain whose registry owns this memory; null only for [`NOT_READY`].
-    core: Cell<*const Core>,
+    core: Cell<*const GracePeriods>,
     /// Handles and implicit registration that keep this slot registered. Owner only. Safe code drives it, by handles that
     /// are leaked: 64 bits, and checked, since a count that wraps would unregister the slot under a reader.
     references: Cell<u64>,
@@ -148,7 +148,7 @@ impl Slot {
     /// Begins an outermost section with light fences. Owner only, nesting 0.
     #[inline(always)]
     pub(crate) fn enter_outermost(&self, gp: &AtomicU64, place: &'static Location<'static>) {
-        // Acquire: pairs with the Release in Core::announce [GP-3]; under the new number the section
+        // Acquire: pairs with the Release in GracePeriods::announce [GP-3]; under the new number the section
         // sees what was published before the grace period that announced it.
         let current = gp.load(Acquire);
         chaos::point(Point::EnterBeforeStore);
@@ -256,7 +256,7 @@ impl Slot {
         // Acquire: pairs with the Release in `set_source`; the word that it leads to has been made, in a
         // chunk that may be younger than any that this thread has seen.
         let source = self.source.load(Acquire);
-        // Acquire: pairs with the Release in Core::announce [GP-3], directly or through the words of
+        // Acquire: pairs with the Release in GracePeriods::announce [GP-3], directly or through the words of
         // those who have handed the number on.
         // SAFETY: `gp.ctr` or a word in the registry, which both live as long as this slot.
         let mut current = unsafe { &*source }.load(Acquire);
@@ -380,7 +380,7 @@ impl Slot {
     /// Makes a free slot somebody's. Under the registry's lock.
     pub(crate) fn adopt(
         &self,
-        core: *const Core,
+        core: *const GracePeriods,
         index: usize,
         owner: usize,
         sort: Sort,
@@ -416,13 +416,13 @@ impl Slot {
         self.word.store(QUIESCENT, Relaxed);
     }
 
-    pub(crate) fn core(&self) -> &Core {
+    pub(crate) fn core(&self) -> &GracePeriods {
         // SAFETY: set by the first `adopt`, before anybody could hold the slot, to the domain whose registry
         // owns this very memory: while the slot can be reached, the domain lives.
         unsafe { &*self.core.get() }
     }
 
-    pub(crate) fn core_ptr(&self) -> *const Core {
+    pub(crate) fn core_ptr(&self) -> *const GracePeriods {
         self.core.get()
     }
 

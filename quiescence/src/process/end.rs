@@ -1,8 +1,8 @@
 //! The orderly end of the process: what waits is run, and the library's own threads end.
 
 use crate::collections::hash_table_worker;
-use crate::gp::domains;
 use crate::os::{clock, sync, thread};
+use crate::reclaim::domains;
 use crate::reclaim::{defer, worker};
 use crate::report::stall::reporter;
 

@@ -11,12 +11,13 @@ use std::sync::Once;
 
 use crate::call_rcu::lane;
 use crate::collections::hash_table_worker;
-use crate::gp::core;
-use crate::gp::domains;
-use crate::gp::handle::Handle;
+use crate::gp::grace_periods;
 use crate::gp::tuning;
 use crate::os::{clock, exit, fence, forking, percpu, thread};
 use crate::reclaim::debug_objects;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domains;
+use crate::reclaim::handle::Handle;
 use crate::reclaim::queue;
 use crate::reclaim::worker;
 use crate::report::stats_server;
@@ -50,7 +51,7 @@ struct Held {
 }
 
 struct DomainHeld {
-    core: core::Held<'static>,
+    core: grace_periods::Held<'static>,
     lane_inners: lane::HeldInners,
     lanes: lane::HeldLanes<'static>,
     queue_inners: Vec<queue::HeldQueue<'static>>,
@@ -168,7 +169,7 @@ impl DomainHeld {
     fn hold(handle: Handle) -> Self {
         // SAFETY: the guards are dropped before `handle`, which keeps the domain alive: fields drop
         // in the order of their declaration. A static domain lives for ever anyway.
-        let core: &'static core::Core = unsafe { &*std::ptr::from_ref::<core::Core>(&*handle) };
+        let core: &'static DomainState = unsafe { &*std::ptr::from_ref::<DomainState>(&*handle) };
         let queues = core.queues.hold();
         let queue_inners = queues
             .queues()

@@ -35,11 +35,12 @@ use grace::limit::{Amount, Place, Remedy, Zone, remedy};
 
 use crate::chaos::{self, Mutant, Point};
 use crate::event::trace;
-use crate::gp::core::{Core, Me};
-use crate::gp::domains;
-use crate::gp::handle::{Handle, Named};
+use crate::gp::grace_periods::Me;
 use crate::os::{sync, thread, unwind};
 use crate::reclaim::debug_objects;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domains;
+use crate::reclaim::handle::{Handle, Named};
 use crate::reclaim::local::{self, Own, Sections};
 use crate::reclaim::queue::{BATCH, BATCH_ALONE, Contents, Credit, Queue, RUN_SHARE, Wants};
 use crate::reclaim::retire::{self, Boxed, Counted, Refused, Retire, Value, charge_of_box};
@@ -189,7 +190,7 @@ impl Reserved<'_> {
     /// It is another object than the one for which room was reserved. Waits for nothing: what is missing goes over
     /// the limit.
     #[cold]
-    fn adjust(&mut self, core: &Core, bytes: usize) {
+    fn adjust(&mut self, core: &DomainState, bytes: usize) {
         let reserved = std::mem::replace(&mut self.amount, Amount::object(bytes as u64));
         let purse = self.queue.purse();
         core.charge.0.give_back(purse.give_back(reserved.minus(self.amount)));
@@ -319,7 +320,7 @@ unsafe fn add<K: Named, P>(
 
 /// The thread's part, now and then: a step of the grace period and a few drops.
 #[cold]
-fn tend(core: &Core, queue: &Queue) {
+fn tend(core: &DomainState, queue: &Queue) {
     // Relaxed: a hint.
     close_if_full(core, queue, if core.alone.load(Relaxed) { BATCH_ALONE } else { BATCH });
     if local::in_callback() {
@@ -344,7 +345,7 @@ fn tend(core: &Core, queue: &Queue) {
 }
 
 /// Asks for a grace period if so many callbacks are open. Answers whether they were.
-fn close_if_full(core: &Core, queue: &Queue, batch: u64) -> bool {
+fn close_if_full(core: &DomainState, queue: &Queue, batch: u64) -> bool {
     let full = queue.is_full(core, batch);
     if full {
         queue.close(core, urgency(core));
@@ -354,7 +355,7 @@ fn close_if_full(core: &Core, queue: &Queue, batch: u64) -> bool {
 }
 
 /// How much the grace period of a full batch is wanted.
-fn urgency(core: &Core) -> Urgency {
+fn urgency(core: &DomainState) -> Urgency {
     match core.zone() {
         Zone::Free => Urgency::Normal,
         Zone::Expedite | Zone::Full => Urgency::Expedited,
@@ -362,7 +363,7 @@ fn urgency(core: &Core) -> Urgency {
 }
 
 /// Frees an object whose grace period is over, as callbacks are run.
-fn on_the_spot(core: &Core, free: impl FnOnce()) {
+fn on_the_spot(core: &DomainState, free: impl FnOnce()) {
     let whole = local::running_callbacks(core, &Credit::new(), || unwind::caught(free));
     core.queues.panicked.fetch_add(u64::from(!whole), Relaxed);
 }
@@ -429,7 +430,12 @@ fn make_room<K: Named>(kind: &K, queue: Option<&Queue>, object: Amount, waits: b
 }
 
 /// What comes of an object that has been waited for.
-fn admit_after_wait(core: &Core, queue: Option<&Queue>, object: Amount, is_over: bool) -> Room {
+fn admit_after_wait(
+    core: &DomainState,
+    queue: Option<&Queue>,
+    object: Amount,
+    is_over: bool,
+) -> Room {
     if admit(core, queue, object) {
         Room::Charged
     } else if is_over {
@@ -442,7 +448,7 @@ fn admit_after_wait(core: &Core, queue: Option<&Queue>, object: Amount, is_over:
 
 /// Admits an object without waiting: with what the running callbacks have freed, with more from the domain, or
 /// by itself.
-fn admit(core: &Core, queue: Option<&Queue>, object: Amount) -> bool {
+fn admit(core: &DomainState, queue: Option<&Queue>, object: Amount) -> bool {
     if let Some(credit) = local::credit(core)
         && core.admit(object.minus(credit.room()))
     {
@@ -457,7 +463,7 @@ fn admit(core: &Core, queue: Option<&Queue>, object: Amount) -> bool {
 
 /// Admits an object or a closure over the limit. If it is the thread's to settle, a section that the thread is in has it do
 /// that when it ends; else it is to be [left to the worker](leave_to_worker) when it has been added.
-fn admit_over(core: &Core, queue: Option<&Queue>, object: Amount) {
+fn admit_over(core: &DomainState, queue: Option<&Queue>, object: Amount) {
     match queue {
         Some(queue) => {
             queue.purse().borrow(core, object);
@@ -472,7 +478,7 @@ fn admit_over(core: &Core, queue: Option<&Queue>, object: Amount) {
 
 /// Whether what goes over the limit in this queue is settled by its thread, which waits for it. Not in a sleepable domain: the
 /// thread may be in a section of it, of which nobody knows. Nor closures: the thread may hold a lock that one of them wants.
-fn is_settled_here(core: &Core, queue: &Queue) -> bool {
+fn is_settled_here(core: &DomainState, queue: &Queue) -> bool {
     queue.contents() == Contents::Objects && !core.is_sleepable()
 }
 
@@ -490,7 +496,7 @@ fn leave_to_worker<K: Named>(kind: &K, queue: Option<&Queue>) {
 ///
 /// **Invariant [D-2]: at the limit of a sleepable domain no thread waits for longer than a tick.** The sections that it
 /// waits for may be its own, or those of tasks that only this thread would poll: nobody knows.
-fn await_grace_period(core: &Core) -> bool {
+fn await_grace_period(core: &DomainState) -> bool {
     if core.is_sleepable() {
         return core.synchronize_within(Urgency::Expedited, sync::TICK);
     }
@@ -500,7 +506,7 @@ fn await_grace_period(core: &Core) -> bool {
 
 /// Waits for a grace period, and drops of this thread's objects what is ready: all that was retired before.
 /// The thread is in no section and in no callback. Returns whether the grace period has ended [D-2].
-fn settle(core: &Core, queue: Option<&Queue>) -> bool {
+fn settle(core: &DomainState, queue: Option<&Queue>) -> bool {
     if let Some(queue) = queue {
         queue.close(core, Urgency::Expedited);
     }
@@ -512,7 +518,7 @@ fn settle(core: &Core, queue: Option<&Queue>) -> bool {
 }
 
 /// Drops of this thread's objects what is ready, as long as the limit asks for it.
-fn run_ready(core: &Core, queue: &Queue) {
+fn run_ready(core: &DomainState, queue: &Queue) {
     // A drop may begin a section on this thread and leak it.
     while queue.run_some(core, thread::token(), core.tuning.run_min()) != 0
         && core.zone() != Zone::Free
@@ -527,7 +533,7 @@ fn run_ready(core: &Core, queue: &Queue) {
 /// Settles what a section of this thread has gone over the limit with. Where another thread is in a drop of this thread's
 /// objects (the worker, a barrier), it waits for that, as it would for the drop if it ran it itself: else the next
 /// section would find the thread over the limit, with an object that it may not refuse.
-fn settle_debt(core: &Core, queue: &Queue) {
+fn settle_debt(core: &DomainState, queue: &Queue) {
     settle(core, Some(queue));
     while queue.purse().owes(core)
         && Sections::of_this_thread() == Sections::None
@@ -558,14 +564,14 @@ pub(crate) fn settle_debts() {
 }
 
 /// A QSBR reader that retires is at a quiescent state: whether it has its part to do.
-pub(crate) fn is_due(core: &Core) -> bool {
+pub(crate) fn is_due(core: &DomainState) -> bool {
     !local::in_callback()
         && (local::existing_objects(core).is_some_and(|queue| !queue.is_empty())
             || local::has_debts())
 }
 
 /// Its part, to be done offline: drops what is ready, and waits near the limit.
-pub(crate) fn catch_up(core: &Core) {
+pub(crate) fn catch_up(core: &DomainState) {
     settle_debts();
     let Some(queue) = local::existing_objects(core) else { return };
     if Sections::of_this_thread() != Sections::None {
@@ -584,7 +590,7 @@ pub(crate) fn catch_up(core: &Core) {
 // ---- everything -----------------------------------------------------------------------------------
 
 /// [`Domain::barrier`](crate::Domain::barrier).
-pub(crate) fn barrier(core: &Core, me: impl Fn() -> Me) {
+pub(crate) fn barrier(core: &DomainState, me: impl Fn() -> Me) {
     if chaos::mutant(Mutant::NoBarrier) {
         return;
     }
@@ -596,7 +602,7 @@ pub(crate) fn barrier(core: &Core, me: impl Fn() -> Me) {
 
 /// At the orderly end of the process: runs what waits in a domain, as far as others let it in so short a time.
 /// Answers whether nothing is left.
-pub(crate) fn finish(core: &Core) -> bool {
+pub(crate) fn finish(core: &DomainState) -> bool {
     let queues = core.queues.all();
     queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
     if Sections::of_this_thread() == Sections::None {

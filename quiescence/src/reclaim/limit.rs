@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::limit::{self, Allowance, Amount, Zone};
 
 use crate::chaos::{self, Point};
-use crate::gp::core::Core;
 use crate::os::sync::{AtomicU64, const_unless_loom};
+use crate::reclaim::domain_state::DomainState;
 
 /// What has been charged to a domain.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Charge {
     }
 }
 
-impl Core {
+impl DomainState {
     /// What may wait here.
     pub(crate) fn limit(&self) -> Amount {
         Amount { objects: self.tuning.objects_max(), bytes: self.tuning.bytes_max() }
@@ -142,7 +142,7 @@ impl Purse {
 
     /// Admits an object with more from the domain.
     #[cold]
-    pub(crate) fn refill(&self, core: &Core, object: Amount) -> bool {
+    pub(crate) fn refill(&self, core: &DomainState, object: Amount) -> bool {
         let limit = core.limit();
         if !object.fits(limit) {
             core.charge.0.give_back(self.empty()); // it is admitted if nothing else is charged
@@ -159,7 +159,7 @@ impl Purse {
     }
 
     /// Admits an object over the limit, to be settled.
-    pub(crate) fn borrow(&self, core: &Core, object: Amount) {
+    pub(crate) fn borrow(&self, core: &DomainState, object: Amount) {
         let wanted = self.allowance.get().shortfall(object, Amount::NONE);
         core.admit_over(wanted);
         self.with(|allowance| allowance.borrow(wanted));
@@ -178,13 +178,13 @@ impl Purse {
     }
 
     /// Keeps no more than [`Self::give_back`] leaves here: the limit may have been lowered.
-    pub(crate) fn trim(&self, core: &Core) {
+    pub(crate) fn trim(&self, core: &DomainState) {
         self.chunk.set(core.chunk());
         core.charge.0.give_back(self.give_back(Amount::NONE));
     }
 
     /// Whether the thread owes something; not if there is room for it by now.
-    pub(crate) fn owes(&self, core: &Core) -> bool {
+    pub(crate) fn owes(&self, core: &DomainState) -> bool {
         self.allowance.get().owes()
             && self.with(|allowance| allowance.still_owes(core.charge.0.get(), core.limit()))
     }

@@ -11,14 +11,15 @@ use std::ptr;
 use std::sync::Arc;
 use std::thread::LocalKey;
 
-use crate::gp::core::foreign::Surroundings;
-use crate::gp::core::{Core, Me};
-use crate::gp::handle::Handle;
+use crate::gp::grace_periods::Me;
+use crate::gp::grace_periods::foreign::Surroundings;
 use crate::gp::record;
 use crate::gp::slot::{NOT_READY, Slot, Sort};
 use crate::os::thread;
 use crate::reclaim::cache;
 use crate::reclaim::defer;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::handle::Handle;
 use crate::reclaim::queue::{Contents, Credit, Queue};
 
 mod table;
@@ -44,7 +45,7 @@ thread_local! {
 /// A queue and its domain; or nulls.
 #[derive(Clone, Copy)]
 struct Last {
-    core: *const Core,
+    core: *const DomainState,
     queue: *const Queue,
 }
 
@@ -63,7 +64,7 @@ struct Running {
     /// Callbacks and objects freed on the spot, one within the other.
     depth: u32,
     /// Whose they are, and the room that they have made so far; or nulls.
-    core: *const Core,
+    core: *const DomainState,
     credit: *const Credit,
 }
 
@@ -81,7 +82,7 @@ impl Drop for Sentinel {
 
 /// The slot for implicit sections in a domain; registers on first use.
 #[cold]
-pub(crate) fn implicit_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
+pub(crate) fn implicit_slot(core: &DomainState, handle: impl FnOnce() -> Handle) -> &Slot {
     let table = Table::get();
     table.with_section(core, handle, |local| {
         let slot = local.slot(core);
@@ -96,7 +97,7 @@ pub(crate) fn implicit_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Sl
 }
 
 /// The slot of the thread's ordinary sections in a domain, if it is registered there.
-pub(crate) fn existing_slot(core: &Core) -> Option<&Slot> {
+pub(crate) fn existing_slot(core: &DomainState) -> Option<&Slot> {
     let locals = Table::existing()?.locals();
     let local = locals.get(core)?;
     // SAFETY: not null only while registered with the domain, which is alive (`core`).
@@ -111,7 +112,7 @@ pub(crate) fn make_fast(slot: &'static Slot) {
 }
 
 /// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
-pub(crate) fn handle_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
+pub(crate) fn handle_slot(core: &DomainState, handle: impl FnOnce() -> Handle) -> &Slot {
     Table::get().with_section(core, handle, |local| {
         let slot = local.slot(core);
         slot.acquire(1);
@@ -120,7 +121,7 @@ pub(crate) fn handle_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot
 }
 
 /// An explicit handle goes.
-pub(crate) fn release_handle(core: &Core, handle: impl FnOnce() -> Handle, slot: &Slot) {
+pub(crate) fn release_handle(core: &DomainState, handle: impl FnOnce() -> Handle, slot: &Slot) {
     slot.release();
     let table = Table::get();
     table.with_local(core, handle, |local| local.unregister_if_unused(core));
@@ -129,7 +130,7 @@ pub(crate) fn release_handle(core: &Core, handle: impl FnOnce() -> Handle, slot:
 }
 
 /// A slot of its own for a QSBR handle.
-pub(crate) fn qsbr_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
+pub(crate) fn qsbr_slot(core: &DomainState, handle: impl FnOnce() -> Handle) -> &Slot {
     Table::get().with_section(core, handle, |local| {
         let slot = core.register(thread::token(), Sort::Qsbr);
         local.others.push(slot);
@@ -138,7 +139,7 @@ pub(crate) fn qsbr_slot(core: &Core, handle: impl FnOnce() -> Handle) -> &Slot {
 }
 
 /// A QSBR handle, offline, goes.
-pub(crate) fn release_other(core: &Core, handle: impl FnOnce() -> Handle, slot: &Slot) {
+pub(crate) fn release_other(core: &DomainState, handle: impl FnOnce() -> Handle, slot: &Slot) {
     let table = Table::get();
     table.with_local(core, handle, |local| local.others.retain(|other| !ptr::eq(*other, slot)));
     core.unregister(slot);
@@ -158,12 +159,13 @@ pub(crate) fn section_ended(slot: &Slot) {
 
 /// The outermost section of a slot marked as leaving has ended.
 fn left_last_section(slot: &Slot) {
-    let core = slot.core();
+    let grace_periods = slot.core();
+    let domain = DomainState::address(grace_periods);
     let table = Table::get();
-    if let Some(local) = table.locals().get_mut(core) {
-        local.unregister_if_unused(core);
+    if let Some(local) = table.locals().get_mut(domain) {
+        local.unregister_if_unused(grace_periods);
     }
-    table.forget_unused(core);
+    table.forget_unused(domain);
     Table::free_if_empty();
 }
 
@@ -230,14 +232,16 @@ pub(crate) struct Section {
 }
 
 impl Own {
-    pub(crate) fn in_domain(core: &Core) -> Self {
+    pub(crate) fn in_domain(core: &DomainState) -> Self {
         let mut own = Self::default();
         if let Some(table) = Table::existing() {
             let locals = table.locals();
             locals.get(core).into_iter().flat_map(Local::slots).for_each(|slot| own.count(slot));
         }
         if core.foreign.is_some() {
-            record::own().filter(|slot| ptr::eq(slot.core_ptr(), core)).for_each(|s| own.count(s));
+            record::own()
+                .filter(|slot| ptr::eq(slot.core_ptr(), &raw const core.grace_periods))
+                .for_each(|s| own.count(s));
         }
         own
     }
@@ -264,20 +268,20 @@ impl Own {
 ///
 /// The queue of the last call is found at once.
 #[inline]
-pub(crate) fn objects(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
+pub(crate) fn objects(core: &DomainState, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
     last_or_find(&OBJECTS, core, handle, Contents::Objects)
 }
 
 /// The thread's queue of closures in a domain; as [`objects`].
 #[inline]
-pub(crate) fn closures(core: &Core, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
+pub(crate) fn closures(core: &DomainState, handle: impl FnOnce() -> Handle) -> Option<&Queue> {
     last_or_find(&CLOSURES, core, handle, Contents::Closures)
 }
 
 #[inline]
 fn last_or_find<'c>(
     last: &'static LocalKey<Cell<Last>>,
-    core: &'c Core,
+    core: &'c DomainState,
     handle: impl FnOnce() -> Handle,
     contents: Contents,
 ) -> Option<&'c Queue> {
@@ -293,7 +297,11 @@ fn last_or_find<'c>(
 }
 
 #[cold]
-fn find_queue(core: &Core, handle: impl FnOnce() -> Handle, contents: Contents) -> Option<&Queue> {
+fn find_queue(
+    core: &DomainState,
+    handle: impl FnOnce() -> Handle,
+    contents: Contents,
+) -> Option<&Queue> {
     let table = Table::get();
     if table.exiting.get() {
         Table::free_if_empty();
@@ -311,12 +319,12 @@ fn find_queue(core: &Core, handle: impl FnOnce() -> Handle, contents: Contents) 
 }
 
 /// The thread's queue of retired objects in a domain, if it ever retired anything there.
-pub(crate) fn existing_objects(core: &Core) -> Option<Arc<Queue>> {
+pub(crate) fn existing_objects(core: &DomainState) -> Option<Arc<Queue>> {
     Table::existing()?.locals().get(core)?.objects.clone()
 }
 
 /// The thread's queue of closures in a domain, if it ever queued one there.
-pub(crate) fn existing_closures(core: &Core) -> Option<Arc<Queue>> {
+pub(crate) fn existing_closures(core: &DomainState) -> Option<Arc<Queue>> {
     Table::existing()?.locals().get(core)?.closures.clone()
 }
 
@@ -327,7 +335,7 @@ pub(crate) fn make_overdue() {
 }
 
 /// Whether the thread owes something in a domain, an object or a closure.
-pub(crate) fn owes(core: &Core) -> bool {
+pub(crate) fn owes(core: &DomainState) -> bool {
     let Some(table) = Table::existing() else { return false };
     let locals = table.locals();
     let queues = locals.get(core).into_iter().flat_map(Local::queues);
@@ -336,7 +344,7 @@ pub(crate) fn owes(core: &Core) -> bool {
 }
 
 /// The thread has gone over the limit in a domain, in which it has a queue.
-pub(crate) fn note_debt(core: &Core) {
+pub(crate) fn note_debt(core: &DomainState) {
     if let Some(table) = Table::existing() {
         table.locals().note_debt(core);
     }
@@ -409,7 +417,11 @@ pub(crate) fn nested_in_callbacks() -> u32 {
 
 /// Runs `f`, which runs callbacks of `core`; the room that they have made is in `credit`. Foreign ones have their
 /// surroundings.
-pub(crate) fn running_callbacks<R>(core: &Core, credit: &Credit, f: impl FnOnce() -> R) -> R {
+pub(crate) fn running_callbacks<R>(
+    core: &DomainState,
+    credit: &Credit,
+    f: impl FnOnce() -> R,
+) -> R {
     /// What the thread was running before. Again, also where `f` panics: `credit` goes with this call.
     struct Before(Running);
 
@@ -444,7 +456,7 @@ impl Drop for Around {
 }
 
 /// The room that the callbacks of `core` on this thread have made so far, while they are run.
-pub(crate) fn credit(core: &Core) -> Option<&Credit> {
+pub(crate) fn credit(core: &DomainState) -> Option<&Credit> {
     let running = RUNNING.get();
     // SAFETY: `running_callbacks` is in progress, which borrows it; it ends after the caller, who is one of
     // its callbacks.

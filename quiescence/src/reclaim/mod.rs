@@ -1,5 +1,7 @@
 //! Reclamation: callbacks from the call that queues them until they have run, and the limit on memory that waits.
 //!
+//! - [`domain_state`]: the state of a domain. [`handle`]: references to it, strong and weak. [`domains`]: the list of those
+//!   in use. [`by_domain`]: tables with one entry for each domain.
 //! - [`stream`]: the callbacks of one thread, written one after the other.
 //! - [`queue`]: the callback queues of a domain, and the cookies that their callbacks wait for.
 //! - [`llist`]: a lock-free list that any thread pushes on and one thread takes as a whole.
@@ -14,10 +16,17 @@
 //! May import: [`os`](crate::os), [`event`](crate::event), `percpu`, [`gp`](crate::gp), `srcu`, `rseq`.
 
 #[cfg(not(loom))]
+pub(crate) mod by_domain;
+#[cfg(not(loom))]
 pub(crate) mod cache;
 pub(crate) mod debug_objects;
 #[cfg(not(loom))]
 pub(crate) mod defer;
+pub(crate) mod domain_state;
+#[cfg(not(loom))]
+pub(crate) mod domains;
+#[cfg(not(loom))]
+pub(crate) mod handle;
 pub(crate) mod limit;
 pub(crate) mod llist;
 #[cfg(not(loom))]

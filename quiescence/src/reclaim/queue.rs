@@ -41,10 +41,11 @@ use grace::{Segments, Urgency};
 
 use crate::chaos::{self, Mutant, Point};
 use crate::event::trace;
-use crate::gp::core::{Core, Line, Me};
+use crate::gp::grace_periods::{Line, Me};
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard};
 use crate::os::unwind;
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::limit::Purse;
 use crate::reclaim::stream::{Cursor, Kind, Stream};
 
@@ -184,7 +185,7 @@ impl Inner {
     }
 
     /// Asks for a grace period on behalf of all that has been written.
-    fn close(&mut self, queue: &Queue, core: &Core, urgency: Urgency) {
+    fn close(&mut self, queue: &Queue, core: &DomainState, urgency: Urgency) {
         let early = chaos::mutant(Mutant::CookieBeforeCount).then(|| core.request(urgency));
         self.ripen(core);
         self.count(queue);
@@ -201,7 +202,7 @@ impl Inner {
     }
 
     /// Tells what has waited long enough.
-    fn ripen(&mut self, core: &Core) {
+    fn ripen(&mut self, core: &DomainState) {
         self.segments.advance(core.sequence());
         if chaos::mutant(Mutant::EarlyCallbacks) {
             self.segments.advance_all();
@@ -267,7 +268,7 @@ impl Inner {
 }
 
 impl Queue {
-    pub(crate) fn new(core: &Core, owner: usize, contents: Contents) -> Self {
+    pub(crate) fn new(core: &DomainState, owner: usize, contents: Contents) -> Self {
         let (stream, cursor) = Stream::new();
         let portable = fence::chosen() == Fences::Portable;
         Self {
@@ -341,7 +342,7 @@ impl Queue {
     }
 
     /// Whether so many are open, or as much as the limit has room for. For the owner.
-    pub(crate) fn is_full(&self, core: &Core, batch: u64) -> bool {
+    pub(crate) fn is_full(&self, core: &DomainState, batch: u64) -> bool {
         let (own, limit) = (&self.own.0, core.limit());
         let open = own.stream.written() - self.counted.load(Relaxed);
         let waiting = own.bytes.load(Relaxed).wrapping_sub(self.bytes_finished.load(Relaxed));
@@ -352,12 +353,12 @@ impl Queue {
     // ---- everybody ------------------------------------------------------------------------------
 
     /// Asks for a grace period on behalf of all that is open.
-    pub(crate) fn close(&self, core: &Core, urgency: Urgency) {
+    pub(crate) fn close(&self, core: &DomainState, urgency: Urgency) {
         sync::lock(&self.inner).close(self, core, urgency);
     }
 
     /// Runs a few of those that are ready, `least` or so, unless somebody is doing so. Answers how many.
-    pub(crate) fn run_some(&self, core: &Core, runner: usize, least: u64) -> u64 {
+    pub(crate) fn run_some(&self, core: &DomainState, runner: usize, least: u64) -> u64 {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
             return 0;
@@ -393,7 +394,7 @@ impl Queue {
     }
 
     /// Runs so many callbacks, from `cursor` on, without the lock; fewer if that takes too long.
-    fn run(&self, core: &Core, cursor: &mut Cursor, claimed: u64, runner: usize) -> Ran {
+    fn run(&self, core: &DomainState, cursor: &mut Cursor, claimed: u64, runner: usize) -> Ran {
         let mut ran = Ran::default();
         let credit = Credit::new();
         let deadline = Deadline::of(core, claimed);
@@ -446,7 +447,12 @@ impl Queue {
     /// Waits until callbacks can be run, or have been: for whoever runs them, or for the grace period
     /// of the oldest. `me` is asked here, not before: a callback that has run on this thread may have
     /// changed what it has registered.
-    pub(crate) fn wait_for_progress(&self, core: &Core, urgency: Urgency, me: impl Fn() -> Me) {
+    pub(crate) fn wait_for_progress(
+        &self,
+        core: &DomainState,
+        urgency: Urgency,
+        me: impl Fn() -> Me,
+    ) {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
             self.until_stopped(inner);
@@ -485,7 +491,7 @@ impl Queue {
     }
 
     /// Waits until all that has been added so far has run; runs it if nobody else does.
-    pub(crate) fn drain(&self, core: &Core, me: impl Fn() -> Me, runner: usize) {
+    pub(crate) fn drain(&self, core: &DomainState, me: impl Fn() -> Me, runner: usize) {
         let mark = self.own.0.stream.written();
         while self.finished.load(Acquire) < mark {
             // [DQ-2]
@@ -556,7 +562,7 @@ impl Queue {
     }
 
     /// The owner adds no more, and takes nothing back.
-    pub(crate) fn mark_orphan(&self, core: &Core) {
+    pub(crate) fn mark_orphan(&self, core: &DomainState) {
         let left = self.purse().empty();
         if !chaos::mutant(Mutant::LostPurse) {
             core.charge.0.give_back(left);

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use grace::limit::Amount;
 
 use crate::chaos;
-use crate::gp::handle::Handle;
 use crate::reclaim::cache;
 use crate::reclaim::debug_objects;
+use crate::reclaim::handle::Handle;
 use crate::reclaim::stream::{self, PAYLOAD_MAX, Progress, Word};
 
 /// What can be [retired](crate::Domain::retire): an owner of memory that says how much it is.

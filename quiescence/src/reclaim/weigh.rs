@@ -4,8 +4,8 @@ mod owners;
 
 use std::fmt;
 
-use crate::gp::core::Core;
 use crate::os::unwind::caught;
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::retire::charge_of_box;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -116,7 +116,7 @@ impl<T> Scale<T> {
 
     /// What this value is charged: for its size at least. A panic of the user's function ends here.
     #[inline]
-    pub(crate) fn charge(self, core: &Core, value: &T) -> usize {
+    pub(crate) fn charge(self, core: &DomainState, value: &T) -> usize {
         let weight = match self.0 {
             None => size_of::<T>(),
             Some(weight) => ask(core, || weight(value)).max(size_of::<T>()),
@@ -127,11 +127,11 @@ impl<T> Scale<T> {
 
 #[cold]
 #[inline(never)]
-fn panicked(core: &Core) {
+fn panicked(core: &DomainState) {
     core.queues.panicked.fetch_add(1, Relaxed); // a statistic
 }
 
-fn ask(core: &Core, weight: impl FnOnce() -> usize) -> usize {
+fn ask(core: &DomainState, weight: impl FnOnce() -> usize) -> usize {
     let mut bytes = 0;
     if !caught(|| bytes = weight()) {
         panicked(core);

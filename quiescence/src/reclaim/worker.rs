@@ -28,9 +28,10 @@ use grace::limit::Zone;
 
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
-use crate::gp::core::{Attention, Core, Me};
-use crate::gp::handle::Handle;
+use crate::gp::grace_periods::{Attention, Me};
 use crate::os::{clock, signals, sync, thread, unwind};
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::handle::Handle;
 use crate::reclaim::queue::Wants;
 
 mod tasks;
@@ -108,7 +109,7 @@ pub(crate) fn attend(handle: &Handle) -> bool {
     let mut state = sync::lock(&WORKER);
     let now = Instant::now();
     // If it is not in the list, the worker is looking after it, and sees what there is to do when it is done.
-    state.domains.change(ptr::from_ref::<Core>(handle), |task| task.due = task.due.min(now));
+    state.domains.change(ptr::from_ref::<DomainState>(handle), |task| task.due = task.due.min(now));
     WORK.notify_one();
     true
 }
@@ -118,7 +119,7 @@ pub(crate) fn retune(handle: &Handle) {
     let mut state = sync::lock(&WORKER);
     let close_at = after(Instant::now(), handle.tuning.lazy_ns());
     // If it is not in the list, the worker is looking after it, and sees the tuning when it is done.
-    state.domains.change(ptr::from_ref::<Core>(handle), |task| {
+    state.domains.change(ptr::from_ref::<DomainState>(handle), |task| {
         task.close_at = task.close_at.min(close_at);
         task.due = task.due.min(task.close_at);
     });
@@ -126,7 +127,7 @@ pub(crate) fn retune(handle: &Handle) {
 }
 
 /// A domain ends. None of our locks is held. However patient it was, its memory does not wait for its turn.
-pub(crate) fn forget(core: &Core) {
+pub(crate) fn forget(core: &DomainState) {
     // Relaxed: set by whoever had a handle; what is in the list has been announced.
     if core.queues.announced.load(Relaxed) {
         let forgotten = sync::lock(&WORKER).domains.remove(core);
@@ -245,7 +246,7 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
 
 /// What is still to be done in the domain, and when; if nothing is, the next callback is to be announced.
 fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
-    let core: &Core = &task.domain;
+    let core: &DomainState = &task.domain;
     let now = Instant::now();
     let asked = core.attention();
     let wants = if asked == Attention::None { core.queues.leave() } else { core.queues.wants() };
@@ -263,7 +264,7 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
 
 /// Does what can be done in a domain without waiting.
 fn tend(task: &mut Task<Handle>) {
-    let core: &Core = &task.domain;
+    let core: &DomainState = &task.domain;
     let now = Instant::now();
     let queues = core.queues.all();
     let hurried = core.queues.hurried.swap(false, Acquire); // pairs with the Release in `hurry`
@@ -310,7 +311,7 @@ fn tend(task: &mut Task<Handle>) {
 
 /// Takes steps of a grace period, and notes how long the domain's are to be left alone from now on. What
 /// is owed already stays owed.
-fn advance(core: &Core) {
+fn advance(core: &DomainState) {
     let began_ns = clock::thread_cpu_ns();
     core.advance_at_tick(Me::NOBODY);
     let spent_ns = clock::thread_cpu_ns().saturating_sub(began_ns);

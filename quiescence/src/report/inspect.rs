@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use grace::{Number, word};
 
-use crate::gp::core::Core;
-use crate::gp::core::protocol::Protocol;
 use crate::gp::engine::Engine;
+use crate::gp::grace_periods::protocol::Protocol;
 use crate::gp::registry::Registry;
 use crate::gp::slot::Slot;
 use crate::os::clock;
+use crate::reclaim::domain_state::DomainState;
 use crate::srcu::track;
 
 /// What a domain is doing.
@@ -46,7 +46,7 @@ pub(crate) struct LongestReader {
     pub(crate) at_least_ns: u64,
 }
 
-impl Core {
+impl DomainState {
     /// Looks at the domain.
     pub(crate) fn look(&self) -> Look {
         let now_ns = clock::monotonic_ns();

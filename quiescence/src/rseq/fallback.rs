@@ -29,7 +29,6 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, compiler_fence};
 
 use crate::chaos::{self, Mutant};
 use crate::domain::srcu::{Srcu, SrcuGuard};
-use crate::gp::domains;
 use crate::srcu::{Bank, Banks};
 
 /// The counts of those who cannot read in a sequence.
@@ -76,7 +75,7 @@ impl Fallback {
         if self.prepared.load(Acquire) {
             return;
         }
-        domains::known(self.domain.domain().kind());
+        self.domain.domain().core(); // known from now on
         // A reader that is preempted there is nobody's fault: no report after milliseconds.
         let mut tuning = self.domain.tuning();
         tuning.stall_after_expedited = tuning.stall_after;

@@ -20,7 +20,6 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, compiler_fence};
 
 use super::track;
 use crate::chaos::{self, Mutant, Point};
-use crate::gp::core::Core;
 use crate::os::fence::{self, Fences};
 use crate::percpu::counters::{self, Cells};
 
@@ -37,8 +36,8 @@ pub(crate) struct Banks {
     counts: Cells<4>,
     /// The bank that readers use, and whether they are tracked.
     index: AtomicU64,
-    /// The domain's core, once it has one.
-    pub(crate) core: AtomicPtr<Core>,
+    /// The state of the domain, once it has one. Here it is an address.
+    pub(crate) core: AtomicPtr<()>,
 }
 
 const _: () = assert!(size_of::<Banks>() <= 64);

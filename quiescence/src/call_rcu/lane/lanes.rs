@@ -14,11 +14,12 @@ use crate::chaos::{self, Mutant};
 use crate::domain::raw::{Anywhere, Head};
 use crate::event::statistics::Callbacks;
 use crate::event::trace;
-use crate::gp::core::{Core, Me};
-use crate::gp::handle::Handle;
+use crate::gp::grace_periods::Me;
 use crate::os::futex;
 use crate::os::sync::{self, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard};
 use crate::reclaim::defer;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::handle::Handle;
 use crate::reclaim::llist::Chain;
 use crate::reclaim::local::{self, Sections};
 
@@ -135,7 +136,7 @@ impl Lanes {
 
     /// Some callbacks are about to run. Where there is room for many again those who wait are told; not for each few, which
     /// would have them wait anew at once.
-    pub(super) fn made_room(&self, core: &Core) {
+    pub(super) fn made_room(&self, core: &DomainState) {
         // Relaxed: whoever is overlooked finds the room by himself, a tick later at most.
         if self.is_short.load(Relaxed) != 0 && core.zone() == Zone::Free {
             drop(sync::lock(&self.short));
@@ -183,7 +184,7 @@ impl Lanes {
 
 impl Barrier {
     /// Waits until all marks have come through. Lanes that nobody attends to are run here.
-    pub(crate) fn finish(self, core: &Core, me: impl Fn() -> Me) {
+    pub(crate) fn finish(self, core: &DomainState, me: impl Fn() -> Me) {
         // Acquire: pairs with the Release in `came_through`.
         while self.left.load(Acquire) != 0 {
             for lane in core.lanes.all() {
@@ -200,7 +201,11 @@ impl Barrier {
 }
 
 /// Runs what is in a lane that nobody attends to.
-fn attend_for_now(lane: &Shared, core: &Core, me: impl Fn() -> Me) -> Result<(), QueuedTwice> {
+fn attend_for_now(
+    lane: &Shared,
+    core: &DomainState,
+    me: impl Fn() -> Me,
+) -> Result<(), QueuedTwice> {
     if lane.is_empty() || !lane.begin(Part::Visitor)? {
         return Ok(());
     }
@@ -259,7 +264,7 @@ fn run_by_worker(handle: &Handle, mut left: Chain) {
 }
 
 /// [`wait_for_room`](super::wait_for_room).
-pub(super) fn wait_for_room(core: &Core) {
+pub(super) fn wait_for_room(core: &DomainState) {
     if Sections::of_this_thread() != Sections::None || local::in_callback() {
         return trace::limit_reached(core.source(), false);
     }

@@ -20,9 +20,10 @@ use super::{Left, Pushed, QueuedTwice, Wakes, twice};
 use crate::chaos::{self, Mutant};
 use crate::domain::raw::{Function, Head};
 use crate::event::trace;
-use crate::gp::core::{Core, Line, Me};
+use crate::gp::grace_periods::{Line, Me};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard};
 use crate::os::{clock, forking, thread};
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::llist::{Chain, Found, Inbox, Link, Ring};
 use crate::reclaim::local::{self, Own};
 use crate::reclaim::queue::Credit;
@@ -150,7 +151,7 @@ impl Shared {
     #[inline]
     pub(super) unsafe fn push(
         &self,
-        core: &Core,
+        core: &DomainState,
         head: *mut Head,
         function: Function,
     ) -> Result<Pushed, QueuedTwice> {
@@ -179,7 +180,7 @@ impl Shared {
     /// Has room for more heads, at least one, charged to the domain. Answers whether that goes over the limit, and the lane's
     /// threads may wait for room.
     #[cold]
-    fn grant(&self, core: &Core) -> bool {
+    fn grant(&self, core: &DomainState) -> bool {
         let front = &self.front.0;
         let chunk = heads(core.chunk()).max(1);
         for heads in [chunk, 1] {
@@ -196,7 +197,7 @@ impl Shared {
 
     /// So many heads are about to run: what they were charged is kept for the next ones, as far as a lane keeps any, or given
     /// back.
-    fn give_back(&self, core: &Core, count: u64) {
+    fn give_back(&self, core: &DomainState, count: u64) {
         let front = &self.front.0;
         let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
         let kept = match core.zone() {
@@ -235,7 +236,7 @@ impl Shared {
     /// [`Lane::attend`](super::Lane::attend).
     pub(super) fn attend(
         &self,
-        core: &Core,
+        core: &DomainState,
         idle_after: Option<Duration>,
         mut after_round: impl FnMut(),
     ) -> Result<Left, QueuedTwice> {
@@ -372,7 +373,7 @@ impl Shared {
     /// Takes all there is, waits for a grace period, and runs it. Answers how many were run, marks included.
     pub(super) fn round(
         &self,
-        core: &Core,
+        core: &DomainState,
         hurried: bool,
         me: impl Fn() -> Me,
     ) -> Result<u64, QueuedTwice> {
@@ -405,7 +406,7 @@ impl Shared {
     }
 
     /// Runs some of what waits. Answers how many, marks included.
-    fn run_chunk(&self, core: &Core) -> Result<u64, QueuedTwice> {
+    fn run_chunk(&self, core: &DomainState) -> Result<u64, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         while inner.paused != 0 && !inner.waiting.is_empty() {
             inner = self.wait(inner);
@@ -563,7 +564,7 @@ impl Shared {
     }
 
     /// The lane ends, with nothing in it: what it was granted and has not used goes back.
-    pub(super) fn end(&self, core: &Core) {
+    pub(super) fn end(&self, core: &DomainState) {
         let front = &self.front.0;
         let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
         core.charge.0.give_back(amount(unused));

@@ -9,11 +9,11 @@ use super::{
     retire_over,
 };
 use crate::event::trace;
-use crate::gp::core::Core;
-use crate::gp::domains;
-use crate::gp::handle::Named;
 use crate::os::thread;
 use crate::reclaim::debug_objects;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domains;
+use crate::reclaim::handle::Named;
 use crate::reclaim::local;
 use crate::reclaim::queue::Wants;
 use crate::reclaim::retire::{self, Boxed, Closure, Retire};
@@ -34,7 +34,7 @@ pub(crate) fn ask_for_room<K: Named>(kind: &K) -> grace::Cookie {
 }
 
 /// Drops what is ready of the objects of this thread, where it may.
-pub(crate) fn run_own_objects(core: &Core) {
+pub(crate) fn run_own_objects(core: &DomainState) {
     while place() == Place::Outside
         && local::existing_objects(core)
             .is_some_and(|queue| queue.run_some(core, thread::token(), core.tuning.run_min()) != 0)
@@ -43,7 +43,7 @@ pub(crate) fn run_own_objects(core: &Core) {
 }
 
 /// Whether no callback waits, so that none will make room.
-pub(crate) fn nothing_waits(core: &Core) -> bool {
+pub(crate) fn nothing_waits(core: &DomainState) -> bool {
     core.queues.wants() == Wants::Nothing
 }
 

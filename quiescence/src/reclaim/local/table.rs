@@ -19,12 +19,13 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{FAST, SENTINEL, TABLE, forget_last_queues};
-use crate::gp::by_domain::{ByDomain, OfDomain};
-use crate::gp::core::Core;
-use crate::gp::domains;
-use crate::gp::handle::{Handle, WeakHandle};
+use crate::gp::grace_periods::GracePeriods;
 use crate::gp::slot::{NOT_READY, Slot, Sort};
 use crate::os::thread;
+use crate::reclaim::by_domain::{ByDomain, OfDomain};
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domains;
+use crate::reclaim::handle::{Handle, WeakHandle};
 use crate::reclaim::queue::Queue;
 
 /// So many domains end at least before a table is gone through for their sake.
@@ -56,14 +57,14 @@ pub(super) struct Local {
 }
 
 impl OfDomain for Local {
-    fn domain(&self) -> *const Core {
+    fn domain(&self) -> *const DomainState {
         self.core.as_ptr()
     }
 }
 
 /// Some of a table's domains, each once; an entry knows its place here.
 struct Listed {
-    domains: Vec<*const Core>,
+    domains: Vec<*const DomainState>,
     place: fn(&mut Local) -> &mut u32,
 }
 
@@ -131,7 +132,7 @@ pub(super) struct Locals {
 }
 
 /// A domain has ended that threads may have in their tables: the calling thread, under no borrow of its own, forgets it.
-pub(crate) fn ended(core: &Core) {
+pub(crate) fn ended(core: &DomainState) {
     // Relaxed: only when a table is gone through depends on it.
     ENDED.fetch_add(1, Relaxed);
     if let Some(table) = Table::existing() {
@@ -178,7 +179,7 @@ impl Table {
     /// Calls `f` with what the thread has in a domain; made if need be. `f` runs no user code.
     pub(super) fn with_local<R>(
         &self,
-        core: &Core,
+        core: &DomainState,
         handle: impl FnOnce() -> Handle,
         f: impl FnOnce(&mut Local) -> R,
     ) -> R {
@@ -190,7 +191,7 @@ impl Table {
     /// As [`with_local`](Self::with_local), where `f` gives a slot with which a section may begin [TT-1].
     pub(super) fn with_section<R>(
         &self,
-        core: &Core,
+        core: &DomainState,
         handle: impl FnOnce() -> Handle,
         f: impl FnOnce(&mut Local) -> R,
     ) -> R {
@@ -205,7 +206,7 @@ impl Table {
     }
 
     /// At the end of a thread: forgets a domain if it has nothing left there.
-    pub(super) fn forget_unused(&self, core: &Core) {
+    pub(super) fn forget_unused(&self, core: *const DomainState) {
         if self.exiting.get() {
             let mut locals = self.locals();
             if locals.all.get(core).is_some_and(Local::is_unused) {
@@ -239,7 +240,7 @@ impl Default for Locals {
 
 impl Locals {
     /// The place of a domain's entry; made if need be.
-    fn find_or_insert(&mut self, core: &Core, handle: impl FnOnce() -> Handle) -> usize {
+    fn find_or_insert(&mut self, core: &DomainState, handle: impl FnOnce() -> Handle) -> usize {
         if let Some(place) = self.all.place(core) {
             return place;
         }
@@ -257,11 +258,11 @@ impl Locals {
         })
     }
 
-    pub(super) fn get(&self, core: &Core) -> Option<&Local> {
+    pub(super) fn get(&self, core: &DomainState) -> Option<&Local> {
         self.all.get(core)
     }
 
-    pub(super) fn get_mut(&mut self, core: &Core) -> Option<&mut Local> {
+    pub(super) fn get_mut(&mut self, core: *const DomainState) -> Option<&mut Local> {
         self.all.get_mut(core)
     }
 
@@ -290,7 +291,7 @@ impl Locals {
     }
 
     /// Forgets one domain.
-    fn forget(&mut self, core: &Core) {
+    fn forget(&mut self, core: *const DomainState) {
         if let Some(mut local) = self.all.remove(core) {
             forget_last_queues();
             self.watched.remove(&mut self.all, &mut local);
@@ -302,7 +303,7 @@ impl Locals {
     /// `handles` exist. Forgets those in which it is in none, and cannot begin one without asking for the slot again.
     pub(super) fn watched<'l>(
         &'l mut self,
-        handles: &mut Vec<Arc<Core>>,
+        handles: &mut Vec<Arc<DomainState>>,
     ) -> impl Iterator<Item = &'l Local> {
         let Self { all, watched, .. } = self;
         watched.retain(all, |local| {
@@ -313,7 +314,7 @@ impl Locals {
     }
 
     /// The thread has gone over the limit in a domain [TT-2].
-    pub(super) fn note_debt(&mut self, core: &Core) {
+    pub(super) fn note_debt(&mut self, core: &DomainState) {
         if let Some(local) = self.all.get_mut(core) {
             self.debts.add(local);
         }
@@ -331,7 +332,7 @@ impl Locals {
 
 impl Local {
     /// The slot for ordinary sections; registers if there is none.
-    pub(super) fn slot(&mut self, core: &Core) -> &'static Slot {
+    pub(super) fn slot(&mut self, core: &DomainState) -> &'static Slot {
         if self.slot.is_null() {
             self.slot = core.register(thread::token(), Sort::Ordinary);
         }
@@ -341,7 +342,7 @@ impl Local {
     }
 
     /// Unregisters the slot if nobody uses it.
-    pub(super) fn unregister_if_unused(&mut self, core: &Core) {
+    pub(super) fn unregister_if_unused(&mut self, core: &GracePeriods) {
         // SAFETY: not null only while registered with the domain, which is alive (`core`).
         if let Some(slot) = unsafe { self.slot.as_ref() }
             && slot.references() == 0

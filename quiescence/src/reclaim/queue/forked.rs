@@ -8,8 +8,8 @@ use grace::limit::Amount;
 use super::list::Shared;
 use super::{Inner, Queue, Queues};
 use crate::chaos::{self, Mutant};
-use crate::gp::core::Core;
 use crate::os::sync::{self, MutexGuard};
+use crate::reclaim::domain_state::DomainState;
 
 /// What is held across a `fork`.
 pub(crate) struct Held<'a> {
@@ -38,7 +38,7 @@ impl Held<'_> {
     pub(crate) fn after_fork(
         &self,
         held: &mut [HeldQueue<'_>],
-        core: &Core,
+        core: &DomainState,
         owner: usize,
         lanes: Amount,
     ) {

@@ -9,9 +9,10 @@ use super::run::running;
 use super::{Contents, Credit, Queue, Wants, bytes_between};
 use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::Callbacks;
-use crate::gp::core::{Core, Me};
+use crate::gp::grace_periods::Me;
 use crate::os::fence;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, const_unless_loom};
+use crate::reclaim::domain_state::DomainState;
 
 /// The queues that threads without any of their own share: one for objects, one for closures, since a closure may
 /// take long. They are in the list, too.
@@ -34,7 +35,7 @@ impl Shared {
     /// The queue for such callbacks, which enters the list if it is new.
     pub(super) fn queue(
         &mut self,
-        core: &Core,
+        core: &DomainState,
         contents: Contents,
         list: &mut Vec<Arc<Queue>>,
     ) -> &Arc<Queue> {
@@ -89,7 +90,7 @@ impl Queues {
     }
 
     /// A new queue in the list.
-    pub(crate) fn add(&self, core: &Core, owner: usize, contents: Contents) -> Arc<Queue> {
+    pub(crate) fn add(&self, core: &DomainState, owner: usize, contents: Contents) -> Arc<Queue> {
         let queue = Arc::new(Queue::new(core, owner, contents));
         let mut list = sync::lock(&self.list);
         list.push(Arc::clone(&queue));
@@ -101,7 +102,7 @@ impl Queues {
     /// foreign code.
     pub(crate) fn with_shared<R>(
         &self,
-        core: &Core,
+        core: &DomainState,
         contents: Contents,
         f: impl FnOnce(&Queue) -> R,
     ) -> R {
@@ -125,14 +126,14 @@ impl Queues {
 
     /// At the end of a domain, which has no reader left: runs everything. These are callbacks like others: the
     /// thread, which may be the worker, must not wait for callbacks meanwhile.
-    pub(crate) fn run_all(&self, core: &Core) {
+    pub(crate) fn run_all(&self, core: &DomainState) {
         running(core, &Credit::new(), || {
             while self.all().iter().map(|queue| queue.run_all()).sum::<u64>() != 0 {}
         });
     }
 
     /// Waits until all that has been added to any queue so far has run; runs it if no other thread does.
-    pub(crate) fn drain(&self, core: &Core, me: impl Fn() -> Me, runner: usize) {
+    pub(crate) fn drain(&self, core: &DomainState, me: impl Fn() -> Me, runner: usize) {
         drain(core, &self.all(), &me, runner);
         // What an orphan had left may have moved on meanwhile: see `merge`.
         if !chaos::mutant(Mutant::SharedOnce) {
@@ -195,7 +196,12 @@ impl Queues {
 }
 
 /// Waits until all that has been added to these queues has run; runs it if no other thread does.
-pub(crate) fn drain(core: &Core, queues: &[Arc<Queue>], me: &impl Fn() -> Me, runner: usize) {
+pub(crate) fn drain(
+    core: &DomainState,
+    queues: &[Arc<Queue>],
+    me: &impl Fn() -> Me,
+    runner: usize,
+) {
     // All batches first, so that one grace period serves them all.
     queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
     queues.iter().for_each(|queue| queue.drain(core, me, runner));

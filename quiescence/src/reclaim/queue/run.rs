@@ -5,7 +5,7 @@ use std::cell::Cell;
 use grace::limit::Amount;
 
 use super::RUN_CHUNK;
-use crate::gp::core::Core;
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::stream::Progress;
 
 /// The room that the callbacks of a domain have made on this thread, while they are run: for those that they
@@ -59,7 +59,7 @@ pub(super) struct Deadline {
 
 impl Deadline {
     #[cfg(not(loom))]
-    pub(super) fn of(core: &Core, callbacks: u64) -> Self {
+    pub(super) fn of(core: &DomainState, callbacks: u64) -> Self {
         let run_ns = core.tuning.run_ns();
         let many = callbacks > 2 * RUN_CHUNK;
         Self { at_ns: many.then(|| crate::os::clock::monotonic_ns().saturating_add(run_ns)) }
@@ -73,7 +73,7 @@ impl Deadline {
     }
 
     #[cfg(loom)]
-    pub(super) fn of(_core: &Core, _callbacks: u64) -> Self {
+    pub(super) fn of(_core: &DomainState, _callbacks: u64) -> Self {
         Self {}
     }
 
@@ -85,11 +85,11 @@ impl Deadline {
 
 /// Runs `f`, which runs callbacks of `core`; what they free is put into `credit`, for them to use.
 #[cfg(not(loom))]
-pub(super) fn running(core: &Core, credit: &Credit, f: impl FnOnce()) {
+pub(super) fn running(core: &DomainState, credit: &Credit, f: impl FnOnce()) {
     crate::reclaim::local::running_callbacks(core, credit, f);
 }
 
 #[cfg(loom)]
-pub(super) fn running(_core: &Core, _credit: &Credit, f: impl FnOnce()) {
+pub(super) fn running(_core: &DomainState, _credit: &Credit, f: impl FnOnce()) {
     f();
 }

@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use crate::gp::by_domain::{ByDomain, OfDomain};
-use crate::gp::core::Core;
-use crate::gp::handle::{Handle, WeakHandle};
+use crate::reclaim::by_domain::{ByDomain, OfDomain};
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::handle::{Handle, WeakHandle};
 
 /// A domain with something to do.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Task<Handle> {
 }
 
 impl OfDomain for Task {
-    fn domain(&self) -> *const Core {
+    fn domain(&self) -> *const DomainState {
         self.domain.as_ptr()
     }
 }
@@ -64,7 +64,7 @@ impl Tasks {
     }
 
     /// Changes the times of a domain's task, if there is one.
-    pub(super) fn change(&mut self, domain: *const Core, f: impl FnOnce(&mut Task)) {
+    pub(super) fn change(&mut self, domain: *const DomainState, f: impl FnOnce(&mut Task)) {
         if let Some(task) = self.all.get_mut(domain) {
             self.schedule.remove(&(task.due, domain.addr()));
             f(task);
@@ -73,7 +73,7 @@ impl Tasks {
     }
 
     /// Takes a domain's task out.
-    pub(super) fn remove(&mut self, domain: *const Core) -> Option<Task> {
+    pub(super) fn remove(&mut self, domain: *const DomainState) -> Option<Task> {
         let task = self.all.remove(domain)?;
         self.schedule.remove(&(task.due, domain.addr()));
         Some(task)
@@ -108,7 +108,7 @@ impl Tasks {
     }
 
     #[cfg(test)]
-    pub(super) fn has(&self, domain: *const Core) -> bool {
+    pub(super) fn has(&self, domain: *const DomainState) -> bool {
         self.all.get(domain).is_some()
     }
 }

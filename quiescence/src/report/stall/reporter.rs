@@ -23,8 +23,6 @@ use super::{hook, symbols};
 use crate::chaos::{self, Mutant};
 use crate::event::statistics::Statistics;
 use crate::event::trace;
-use crate::gp::core::Core;
-use crate::gp::domains;
 use crate::gp::registry::Registry;
 use crate::gp::slot::Slot;
 use crate::gp::stall::Note;
@@ -32,6 +30,8 @@ use crate::os::stack::{self, Alternate, StackMissing};
 use crate::os::thread::ThreadState;
 use crate::os::unwind::caught;
 use crate::os::{clock, signals, sync, thread};
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domains;
 
 /// Notes that wait at most.
 const NOTES_MAX: usize = 64;
@@ -138,7 +138,7 @@ fn report(
     stack_of: impl Fn(&Holding) -> Result<Vec<StackFrame>, StackMissing>,
 ) -> Option<StallReport> {
     let domain = domains::find(note.core, note.identity)?;
-    let core: &Core = &domain;
+    let core: &DomainState = &domain;
     let is_over = || core.sequence().ended() >= note.grace_period;
     let (found, unnamed) = find(&core.registry(), core);
     if is_over() {
@@ -189,7 +189,7 @@ fn report(
 /// Whether a thread in this state may be sent the signal. A program that was compiled against liburcu does not expect
 /// one: a call that it sleeps in and Linux never restarts (`poll`, `sem_timedwait`) would fail with `EINTR`, `pause`
 /// would return. Of a thread that falls asleep after the look this may still happen.
-fn may_be_asked(core: &Core, state: ThreadState) -> bool {
+fn may_be_asked(core: &DomainState, state: ThreadState) -> bool {
     let is_foreign = core.foreign.is_some() && !chaos::mutant(Mutant::SignalToSleepers);
     !is_foreign || state == ThreadState::Running
 }
@@ -213,7 +213,7 @@ struct Holding {
 }
 
 /// Who holds the grace period up, as far as they are named, and how many more do.
-fn find(registry: &Registry, core: &Core) -> (Vec<Holding>, usize) {
+fn find(registry: &Registry, core: &DomainState) -> (Vec<Holding>, usize) {
     let mut found = Vec::new();
     let mut unnamed = 0;
     for slot in registry.holding_up(core.announced()) {
@@ -254,7 +254,7 @@ impl Holding {
     }
 
     /// Whether the same thread is in the same section.
-    fn is_still_so(&self, core: &Core) -> bool {
+    fn is_still_so(&self, core: &DomainState) -> bool {
         // Under the lock a slot does not change hands, and is not unregistered. A program's record, once it is, may be
         // gone; so what was found is looked for anew, and not followed.
         let registry = core.registry();
@@ -292,8 +292,8 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gp::core::Me;
     use crate::gp::engine::{Engine, Settings};
+    use crate::gp::grace_periods::Me;
     use crate::gp::slot::Sort;
     use grace::policy::Budget;
     use grace::{Start, Urgency};
@@ -305,8 +305,13 @@ mod tests {
         let core = domain.core();
         let reader = std::cell::RefCell::new(domain.qsbr());
         let cookie = domain.start();
-        let note =
-            Note { core, identity: core.identity(), grace_period: 1, age_ns: 1, expedited: false };
+        let note = Note {
+            core: &raw const core.grace_periods,
+            identity: core.identity(),
+            grace_period: 1,
+            age_ns: 1,
+            expedited: false,
+        };
         let none = |_: &Holding| Err(StackMissing::EnoughTaken);
         let report_of = |stack_of: &dyn Fn(&Holding) -> _| report(&note, stack_of);
         let holdouts = |report: StallReport| report.holdouts.len();
@@ -323,7 +328,7 @@ mod tests {
     /// What is told of a section is told only if it is the same one when the stack has been taken.
     #[test]
     fn a_section_that_has_ended_is_not_taken_for_the_next_one() {
-        let core = Core::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
+        let core = DomainState::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
         let place = Location::caller();
         let slot = core.register(1, Sort::Ordinary);
         slot.enter_outermost(&core.gp.0, place);
@@ -354,7 +359,7 @@ mod tests {
     /// The memory of a program's record is the program's again once the record is unregistered.
     #[test]
     fn a_record_that_is_unregistered_is_not_looked_at() {
-        let core = Core::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
+        let core = DomainState::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
         let record = Box::into_raw(Box::new(Slot::new(grace::word::QUIESCENT)));
         let sort = Sort::Foreign(crate::call_rcu::liburcu_readers::Readers::Light);
         // SAFETY: from a box that is freed below, after it was unregistered.

@@ -5,10 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::json::Json;
 use crate::event::statistics::Statistics;
-use crate::gp::core::Core;
-use crate::gp::domains;
 use crate::os::fence::{self, Fences};
 use crate::os::{clock, thread};
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domains;
 use crate::report::inspect::{LongestReader, Look};
 
 /// What the answers are; the number grows when a reader of the old ones would go wrong.
@@ -55,7 +55,7 @@ fn program() -> String {
     Path::new(name.unwrap_or_default()).display().to_string()
 }
 
-fn of_domain(json: &mut Json, core: &Core) {
+fn of_domain(json: &mut Json, core: &DomainState) {
     let statistics = Statistics::of(core);
     let Look { engine, in_progress, longest_reader } = core.look();
     let tuning = core.tuning.get();

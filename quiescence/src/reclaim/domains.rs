@@ -3,16 +3,17 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::gp::by_domain::ByDomain;
-use crate::gp::core::Core;
-use crate::gp::handle::{Handle, Named, WeakHandle};
+use crate::gp::grace_periods::GracePeriods;
 use crate::os::sync;
+use crate::reclaim::by_domain::ByDomain;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::handle::{Handle, Named, WeakHandle};
 
 /// The list. A domain that ends takes itself out ([`forget`]).
 static DOMAINS: Mutex<ByDomain<WeakHandle>> = Mutex::new(ByDomain::new());
 
 /// The domain of that name, added when it is used for the first time.
-pub(crate) fn known<N: Named>(name: &N) -> &Core {
+pub(crate) fn known<N: Named>(name: &N) -> &DomainState {
     let core = name.core();
     // Relaxed: `remember` looks again under a lock.
     if !core.known.load(Relaxed) {
@@ -34,7 +35,7 @@ pub(crate) fn remember(handle: &Handle) {
 }
 
 /// A domain that is known ends. None of our locks is held.
-pub(crate) fn forget(core: &Core) {
+pub(crate) fn forget(core: &DomainState) {
     let forgotten = sync::lock(&DOMAINS).remove(core);
     drop(forgotten);
 }
@@ -45,10 +46,10 @@ pub(crate) fn list(max: usize) -> (Vec<Handle>, usize) {
     (domains.iter().filter_map(WeakHandle::upgrade).take(max).collect(), domains.len())
 }
 
-/// The domain at this address, if it is still the one with this identity.
-pub(crate) fn find(core: *const Core, identity: usize) -> Option<Handle> {
+/// The domain whose grace periods are at this address, if it is still the one with this identity.
+pub(crate) fn find(grace_periods: *const GracePeriods, identity: usize) -> Option<Handle> {
     let domains = sync::lock(&DOMAINS);
-    let handle = domains.get(core).and_then(WeakHandle::upgrade);
+    let handle = domains.get(DomainState::address(grace_periods)).and_then(WeakHandle::upgrade);
     // Before the handle may go, which may be the last, and run callbacks.
     drop(domains);
     handle.filter(|handle| handle.identity() == identity)

@@ -5,7 +5,7 @@
 //! back, until its own cookie is done. Everybody else sleeps until then; so concurrent updaters
 //! share grace periods. The lock is released while the driver fences, scans or sleeps.
 //!
-//! A driver may also stop half-way ([`Core::advance`]): the machine remembers the step, and whoever
+//! A driver may also stop half-way ([`GracePeriods::advance`]): the machine remembers the step, and whoever
 //! comes next goes on from there. One that gets no CPU is superseded by a waiter ([`handover`]).
 //!
 //! Lock order, outer first: worker, domains, queues, queue, machine, registry.
@@ -14,20 +14,18 @@
 use std::borrow::Cow;
 #[cfg(not(loom))]
 use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::Duration;
 
-use grace::policy::{AnyPolicy, Budget};
+use grace::policy::AnyPolicy;
 #[cfg(not(loom))]
 use grace::two_bank::Adaptive;
-use grace::{Action, Event, Hint, Machine, NotGiven, Number, Sequence, Start, Urgency, word};
+use grace::{Machine, NotGiven, Number, Sequence, Start, Urgency, word};
 
-use self::handover::{Away, Conduct, Patience};
+use self::handover::{Conduct, Patience};
 use self::protocol::Protocol;
 use self::sleepers::Sleepers;
 
-#[cfg(not(loom))]
-use crate::call_rcu::lane::Lanes;
 use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::{Counters, Current};
 use crate::event::trace;
@@ -43,13 +41,12 @@ use crate::os::sync::{
     self, AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, const_unless_loom,
 };
 use crate::os::{fence, futex};
-use crate::reclaim::limit::Charge;
-use crate::reclaim::queue::Queues;
 #[cfg(not(loom))]
 use crate::srcu::Banks;
 
 #[cfg(not(loom))]
 mod banks;
+mod driver;
 pub(crate) mod foreign;
 mod handover;
 pub(crate) mod protocol;
@@ -61,8 +58,10 @@ mod watch;
 #[derive(Debug)]
 pub(crate) struct Line<T>(pub(crate) T);
 
-/// Everything that is shared in a domain.
-pub struct Core {
+/// What a domain has for its grace periods. What else it has is beside this, in [`DomainState`], which is dropped first.
+///
+/// [`DomainState`]: crate::reclaim::domain_state::DomainState
+pub struct GracePeriods {
     /// What readers copy into their words; liburcu's `gp.ctr`.
     pub(crate) gp: Line<AtomicU64>,
     /// How many hold-outs the sleeping driver still waits for.
@@ -77,18 +76,12 @@ pub struct Core {
     /// The machine's sequence, for those who only want to look.
     completed: AtomicU64,
     registry: Mutex<Registry>,
-    pub(crate) queues: Queues,
-    #[cfg(not(loom))]
-    pub(crate) lanes: Lanes,
-    pub(crate) charge: Line<Charge>,
     pub(crate) tuning: tuning::Kept,
-    /// Whether `os::fork` knows of this domain.
-    pub(crate) known: AtomicBool,
     /// What cookies know a domain by that may end; 0 in one that lives for ever. See
     /// [`identity`](Self::identity).
     pub(crate) number: usize,
     /// The name that the domain is declared by; see [`label`](Self::label).
-    declared_name: Option<&'static str>,
+    pub(crate) declared_name: Option<&'static str>,
     /// The name that it was given when it was made.
     pub(crate) given_name: Option<String>,
     /// What is counted by [`trace`].
@@ -99,13 +92,6 @@ pub struct Core {
     pub(crate) fences: AtomicU64,
     /// Times that a driver went to sleep for hold-outs.
     pub(crate) sleeps: AtomicU64,
-    /// Processor time that the worker has spent on grace periods here.
-    pub(crate) worker_ns: AtomicU64,
-    /// The worker's share of a processor, where it has one.
-    pub(crate) budget: Option<Budget>,
-    /// Until when the worker leaves grace periods here alone, as far as the budget goes, as
-    /// `clock::monotonic_ns`. Kept here, not by the worker, which forgets domains that want nothing.
-    pub(crate) rests_until_ns: AtomicU64,
     /// What the worker is to do while a grace period is wanted here.
     when_wanted: Attention,
     /// Where its readers are foreign: their words, and how they read.
@@ -143,9 +129,9 @@ impl Drop for OwnBanks {
 }
 
 // Not derived: it would look into the slots' cells, which belong to other threads.
-impl std::fmt::Debug for Core {
+impl std::fmt::Debug for GracePeriods {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core").field("completed", &self.completed).finish_non_exhaustive()
+        f.debug_struct("GracePeriods").field("completed", &self.completed).finish_non_exhaustive()
     }
 }
 
@@ -203,7 +189,7 @@ impl Me {
     pub(crate) const NOBODY: Self = Self { quiescent_slots: 0 };
 }
 
-impl Core {
+impl GracePeriods {
     const_unless_loom! {
         /// A domain without readers.
         pub(crate) fn new(start: Start, settings: Settings) -> Self {
@@ -228,12 +214,7 @@ impl Core {
                     AnyPolicy::Token(_) => Some(Relay::new()),
                     _ => None,
                 })),
-                queues: Queues::new(),
-                #[cfg(not(loom))]
-                lanes: Lanes::new(),
-                charge: Line(Charge::new()),
                 tuning: tuning::Kept::new(),
-                known: AtomicBool::new(false),
                 number: 0,
                 declared_name: None,
                 given_name: None,
@@ -241,9 +222,6 @@ impl Core {
                 alone: AtomicBool::new(false),
                 fences: AtomicU64::new(0),
                 sleeps: AtomicU64::new(0),
-                worker_ns: AtomicU64::new(0),
-                budget: settings.budget,
-                rests_until_ns: AtomicU64::new(0),
                 when_wanted: match settings.policy {
                     // Callbacks ask for it, and they are looked after anyway; or whoever waits sees to
                     // it.
@@ -258,35 +236,22 @@ impl Core {
         }
     }
 
-    /// A domain that lives for ever and is known by a name.
+    /// Its readers are to be foreign ones.
     #[cfg(not(loom))]
-    pub(crate) const fn declared(name: &'static str) -> Self {
-        let mut core = Self::new(Start::ZERO, Settings::DEFAULT);
-        core.declared_name = Some(name);
-        core
-    }
-
-    /// The same for foreign readers.
-    #[cfg(not(loom))]
-    pub(crate) const fn foreign(name: &'static str, readers: foreign::Readers) -> Self {
-        let mut core = Self::new(Start::ZERO, Settings::DEFAULT);
-        core.declared_name = Some(name);
-        core.tuning = tuning::Kept::foreign();
+    pub(crate) const fn make_foreign(&mut self, readers: foreign::Readers) {
+        self.tuning = tuning::Kept::foreign();
         let links = Some(foreign::Links::new(readers));
         // Not dropped here, which a constant may not do: it is `None`.
-        std::mem::forget(std::mem::replace(&mut core.foreign, links));
-        core
+        std::mem::forget(std::mem::replace(&mut self.foreign, links));
     }
 
-    /// A sleepable domain, which is to be given its banks.
+    /// It is to be a sleepable domain's.
     #[cfg(not(loom))]
-    pub(crate) fn sleepable(name: Option<&'static str>, delay: Adaptive) -> Self {
-        let mut core = Self::new(Start::ZERO, Settings::DEFAULT);
-        let state = core.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+    pub(crate) fn make_sleepable(&mut self, name: Option<&'static str>, delay: Adaptive) {
+        let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         state.protocol = Protocol::TwoBank(protocol::TwoBank::new(delay));
-        core.declared_name = name;
-        core.number = Self::next_number();
-        core
+        self.declared_name = name;
+        self.number = Self::next_number();
     }
 
     /// A number for a domain that may end. An address would not do to know it by: it is used again once the domain has
@@ -625,271 +590,6 @@ impl Core {
     pub(crate) fn urgency(&self) -> Urgency {
         sync::lock(&self.state).protocol.urgency()
     }
-
-    // ---- the driver ---------------------------------------------------------------------------
-
-    /// Carries out the machine's actions, until there is nothing left for this driver to do.
-    fn drive<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        driver: Driver,
-    ) -> MutexGuard<'a, State> {
-        state.driven = true;
-        let driven = match &state.protocol {
-            Protocol::Threads(_) => self.drive_threads(state, driver),
-            #[cfg(not(loom))]
-            Protocol::TwoBank(_) => self.drive_banks(state, driver),
-        };
-        state = match driven {
-            Ok(state) => state,
-            // Another driver is at work, or was: it is none of its business any more.
-            Err(mut superseded) => {
-                let left = superseded.conduct.superseded.saturating_sub(1);
-                superseded.conduct.superseded = left; // a fork forgets them
-                return superseded;
-            }
-        };
-        state.driven = false;
-        // Somebody may wait for a later grace period than this driver did.
-        if state.sleepers != 0 {
-            self.turn.notify_all();
-        }
-        self.tell_those_due(state)
-    }
-
-    /// The same, where registered threads are waited for.
-    fn drive_threads<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        mut driver: Driver,
-    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
-        let Driver { until, me, .. } = driver;
-        let mut looked = false;
-        let mut tick = matches!(until, Until::MustWait { tick: true });
-        loop {
-            let took_over = std::mem::take(&mut driver.took_over);
-            let event = match state.threads().poll() {
-                Action::Idle => break,
-                Action::Fence => {
-                    self.show_begin(state.protocol.sequence());
-                    let needed = self.fence_needed(me);
-                    self.alone.store(needed.is_none(), Relaxed);
-                    if !took_over {
-                        self.begin(&mut state, needed);
-                    }
-                    match needed {
-                        None => Event::Alone,
-                        Some(fence) => {
-                            let fence = || self.fence(fence);
-                            state = self.away(state, &driver, Away::WORKS, fence)?;
-                            Event::Fenced
-                        }
-                    }
-                }
-                Action::Announce(number) => {
-                    self.announce(number);
-                    Event::Announced
-                }
-                Action::Scan(number) => {
-                    let mut holdouts = 0;
-                    let scan = || holdouts = self.scan(number, &driver);
-                    state = self.away(state, &driver, Away::WORKS, scan)?;
-                    looked = true;
-                    state.watch.holdouts = holdouts;
-                    Event::Scanned { holdouts }
-                }
-                Action::Wait(hint) => {
-                    let urgency = state.protocol.urgency();
-                    state.current.must_wait(urgency);
-                    match until {
-                        // The driver before has waited; what for may have come.
-                        Until::Done(_) if took_over => {}
-                        Until::Done(_) => state = self.pause(state, &driver, hint)?,
-                        // The tick that it waits for is this one.
-                        Until::MustWait { .. } if hint == Hint::Tick && tick => tick = false,
-                        // Whoever comes next looks again: the machine stays at this step.
-                        Until::MustWait { .. } if hint == Hint::Tick || looked => {
-                            state = self.still_drives(self.watched(state).0, &driver)?;
-                            break;
-                        }
-                        Until::MustWait { .. } => {}
-                    }
-                    Event::Woken
-                }
-                Action::Complete(sequence) => {
-                    self.complete(&mut state, sequence);
-                    Event::Completed
-                }
-            };
-            state.threads().observe(event).expect("each action is answered by its own event");
-            if let Event::Completed = event {
-                let to_tell = state.sleepers_to_tell.are_due();
-                if to_tell || until.is_reached(state.protocol.sequence()) {
-                    break;
-                }
-                // At most one grace period in a hold of the lock, also where none has to wait for anything.
-                state = self.away(state, &driver, Away::WORKS, || ())?;
-            }
-        }
-        Ok(state)
-    }
-
-    /// Does something that takes time without the machine's lock.
-    fn unlocked<'a>(
-        &'a self,
-        state: MutexGuard<'a, State>,
-        f: impl FnOnce(),
-    ) -> MutexGuard<'a, State> {
-        drop(state);
-        f();
-        sync::lock(&self.state)
-    }
-
-    /// Which fence the readers ask for; none if there is no reader but the calling thread's own
-    /// quiescent ones. Whoever registers later sees what was published before [GP-5].
-    fn fence_needed(&self, me: Me) -> Option<Needed> {
-        let registry = sync::lock(&self.registry);
-        if registry.len() <= me.quiescent_slots || chaos::mutant(Mutant::AlwaysAlone) {
-            if !chaos::mutant(Mutant::NoFenceAlone) {
-                // This grace period has no other fence; the calling thread may be a reader later [UL-1].
-                fence::full_after_locked();
-            }
-            None
-        } else if registry.needs_heavy_fence() {
-            Some(Needed::Heavy)
-        } else {
-            Some(Needed::Full)
-        }
-    }
-
-    /// Notes that a grace period begins. Only where a heavy fence follows is the clock looked at now: else it
-    /// would take longer than the grace period, if there are no hold-outs.
-    fn begin(&self, state: &mut State, needed: Option<Needed>) {
-        let urgency = state.protocol.urgency();
-        state.watch = Watch::NEW;
-        state.pauses = 0;
-        state.current = Current::beginning(urgency, matches!(needed, Some(Needed::Heavy)));
-        trace::grace_period_began(self.source(), state.protocol.sequence(), urgency);
-    }
-
-    /// Orders what was unlinked before against what sections load after.
-    fn fence(&self, needed: Needed) {
-        match needed {
-            Needed::Heavy => self.heavy_fence(), // [GP-1]
-            // Pairs with the full fence of a QSBR reader that comes online [GP-8].
-            Needed::Full => fence::full(),
-        }
-        chaos::point(Point::Fenced);
-    }
-
-    fn heavy_fence(&self) {
-        #[cfg(loom)]
-        fence::heavy(sync::lock(&self.registry).fences());
-        #[cfg(not(loom))]
-        fence::heavy(std::iter::empty());
-        // Relaxed: a statistic.
-        self.fences.fetch_add(1, Relaxed);
-    }
-
-    /// Shows readers the number of this grace period.
-    fn announce(&self, number: Number) {
-        sync::lock(&self.registry).link(&self.gp.0);
-        // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
-        // whoever records this number sees what was published before the fence.
-        self.gp.0.store(word::entered(number), Release);
-        self.announce_to_foreign(word::entered(number));
-        chaos::point(Point::Announced);
-    }
-
-    /// Counts the hold-outs. The locks and the Acquire loads order their sections before what
-    /// follows [GP-2].
-    fn scan(&self, number: Number, driver: &Driver) -> usize {
-        // What a superseded driver would count is of no interest.
-        let Some(mut registry) = self.registry_as(driver) else { return 0 };
-        let holdouts = registry.scan(number, &self.gp.0);
-        drop(registry);
-        if self.foreign.is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
-            // Readers that were compiled long ago may release nothing when they lock [GP-2].
-            self.heavy_fence();
-        }
-        holdouts
-    }
-
-    /// Looks away for a moment, or sleeps until the last hold-out has left or the tick comes.
-    fn pause<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        driver: &Driver,
-        hint: Hint,
-    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
-        match hint {
-            Hint::Again => self.away(state, driver, Away::WORKS, sync::relax),
-            Hint::Sleep => {
-                let before = state.pauses;
-                state.pauses = before.saturating_add(1);
-                match &self.foreign {
-                    None => {
-                        let asleep = Away::sleeps(Duration::ZERO);
-                        self.away(state, driver, asleep, || self.sleep(driver))
-                    }
-                    Some(links) => self.sleep_beside_foreign(state, driver, links, before),
-                }
-            }
-            Hint::Tick => {
-                let state = self.still_drives(self.watched(state).0, driver)?;
-                self.away(state, driver, Away::naps(sync::TICK), sync::tick)
-            }
-        }
-    }
-
-    /// Marks the hold-outs and sleeps until each of them has left the section it was in.
-    ///
-    /// A reader that leaves stores its word, passes a light fence and loads its mark; the sleeper
-    /// stores the mark, executes a heavy fence and loads the word. One of them sees the other's store
-    /// [GP-6], so either the reader reports or the sleeper does it in its stead, and exactly one of
-    /// them does: who takes the mark away.
-    fn sleep(&self, driver: &Driver) {
-        chaos::point(Point::BeforeMark);
-        let Some(mut registry) = self.registry_as(driver) else { return };
-        // Relaxed: nobody decrements for these before it has found a mark, and the lock and the heavy
-        // fence come between. Those who took a mark of a superseded driver's may still have to [HO-2].
-        self.wake.0.fetch_add(registry.holdouts().count() as u32, Relaxed);
-        registry.mark_holdouts();
-        drop(registry);
-        self.heavy_fence(); // [GP-6]
-        chaos::point(Point::Marked);
-        let Some(mut registry) = self.registry_as(driver) else { return };
-        let number = word::number(self.gp.0.load(Relaxed)); // the driver's own store
-        for slot in registry.holdouts().filter(|slot| !slot.is_holdout(number)) {
-            if !chaos::mutant(Mutant::NoSecondLook) && slot.clear_waited_for() {
-                self.holdout_left();
-            }
-        }
-        registry.set_marked();
-        drop(registry);
-        self.sleeps.fetch_add(1, Relaxed);
-        loop {
-            // Acquire: pairs with the decrements [GP-7].
-            match self.wake.0.load(Acquire) {
-                0 => break,
-                // Whoever took over has woken this one, and perhaps gone to sleep in its place.
-                _ if self.is_superseded(driver) => break,
-                left => _ = futex::wait(&self.wake.0, left, self.watched_asleep()),
-            }
-        }
-    }
-
-    /// Makes the end of a grace period visible.
-    fn complete(&self, state: &mut State, sequence: Sequence) {
-        // Release: pairs with the Acquire in `sequence` [GP-4].
-        self.completed.store(sequence.to_bits(), Release);
-        if state.sleepers != 0 {
-            self.turn.notify_all();
-        }
-        self.note_end_to_sleepers(state, sequence);
-        let current = state.current;
-        trace::grace_period_ended(self.source(), sequence, current.latency_ns(), current.expedited);
-    }
 }
 
 /// What a domain wants of the worker.
@@ -905,50 +605,6 @@ pub(crate) enum Attention {
     AtOnce,
 }
 
-/// A fence that the registered readers ask for.
-#[derive(Clone, Copy, Debug)]
-enum Needed {
-    /// Some reader has light fences only.
-    Heavy,
-    /// All are QSBR readers, which execute a full fence where they come online.
-    Full,
-}
-
-impl State {
-    /// # Panics
-    /// If it is a sleepable domain.
-    fn threads(&mut self) -> &mut Machine<AnyPolicy> {
-        match &mut self.protocol {
-            Protocol::Threads(machine) => machine,
-            #[cfg(not(loom))]
-            Protocol::TwoBank(_) => unreachable!("drive() tells them apart"),
-        }
-    }
-}
-
-impl Drop for Core {
-    fn drop(&mut self) {
-        // First: what is run below may use the library, and finds no trace of a domain that ends.
-        #[cfg(not(loom))]
-        if *self.known.get_mut() {
-            crate::gp::domains::forget(self);
-            crate::reclaim::worker::forget(self);
-            crate::reclaim::local::ended(self);
-        }
-        // No task waits any more: each has a handle.
-        self.queues.run_all(self);
-    }
-}
-
-impl Until {
-    fn is_reached(self, sequence: Sequence) -> bool {
-        match self {
-            Self::Done(cookie) => sequence.is_done(cookie),
-            Self::MustWait { .. } => true,
-        }
-    }
-}
-
 /// What is held across a `fork`, so that the child finds everything whole.
 #[cfg(not(loom))]
 pub(crate) struct Held<'a> {
@@ -957,7 +613,7 @@ pub(crate) struct Held<'a> {
 }
 
 #[cfg(not(loom))]
-impl Core {
+impl GracePeriods {
     /// Before a `fork`.
     pub(crate) fn hold(&self) -> Held<'_> {
         Held { state: sync::lock(&self.state), registry: sync::lock(&self.registry) }
@@ -965,7 +621,6 @@ impl Core {
 
     /// In the child: only `owner`'s readers are left, nobody drives and nobody sleeps.
     pub(crate) fn after_fork(&self, held: &mut Held<'_>, owner: usize) {
-        self.queues.announced.store(false, Relaxed);
         held.registry.keep_only(owner);
         self.wake.0.store(0, Relaxed);
         if let Some(words) = self.foreign_words() {

@@ -35,9 +35,9 @@
 
 use std::time::Duration;
 
-use super::{Core, Driver, Me, State, Until};
+use super::{Driver, GracePeriods, Me, State, Until};
 use crate::chaos::{self, Mutant};
-use crate::gp::core::foreign;
+use crate::gp::grace_periods::foreign;
 use crate::gp::registry::Registry;
 use crate::os::futex;
 use crate::os::sync::{self, MutexGuard};
@@ -171,7 +171,7 @@ impl Patience {
 
     /// How long it is still to sleep before it looks at the driver, which is `away`.
     #[cfg(not(loom))]
-    pub(super) fn left(&mut self, core: &Core, state: &State) -> Duration {
+    pub(super) fn left(&mut self, core: &GracePeriods, state: &State) -> Duration {
         let (progress, ended) = (core.progress(state), state.protocol.sequence().ended());
         if self.seen.is_none() || self.ended != ended {
             self.doublings = RANKS.min(u32::try_from(state.sleepers).unwrap_or(RANKS));
@@ -191,7 +191,7 @@ impl Patience {
 
     /// It has slept for so long, and nobody has notified it. Returns whether its patience has run out.
     #[cfg(not(loom))]
-    pub(super) fn slept(&mut self, core: &Core, state: &State, time: Duration) -> bool {
+    pub(super) fn slept(&mut self, core: &GracePeriods, state: &State, time: Duration) -> bool {
         self.waited = self.waited.saturating_add(time);
         if self.waited < self.longest(state) {
             return false;
@@ -219,7 +219,7 @@ enum Found {
     Stalled,
 }
 
-impl Core {
+impl GracePeriods {
     pub(super) fn progress(&self, state: &State) -> Progress {
         // Relaxed: written under the machine's lock, which the caller holds.
         Progress { term: self.term.load(Relaxed), steps: state.conduct.steps }
@@ -439,7 +439,7 @@ mod tests {
 
     /// How long after a look at a driver without progress the next caller takes its place, one after the other in one grace
     /// period; none of them does its step.
-    fn patience_of_those_who_pass(core: &Core, callers: usize) -> Vec<Duration> {
+    fn patience_of_those_who_pass(core: &GracePeriods, callers: usize) -> Vec<Duration> {
         let aim = (Until::MustWait { tick: false }, Me::NOBODY);
         let mut state = sync::lock(&core.state);
         state.driven = true;

@@ -4,23 +4,23 @@ use std::ops::Deref;
 use std::ptr;
 use std::sync::{Arc, Weak};
 
-use crate::gp::by_domain::OfDomain;
-use crate::gp::core::Core;
+use crate::reclaim::by_domain::OfDomain;
+use crate::reclaim::domain_state::DomainState;
 
 /// A domain that is kept alive.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub enum Handle {
     /// It lives for ever.
-    Static(&'static Core),
+    Static(&'static DomainState),
     /// It lives while somebody holds it.
-    Shared(Arc<Core>),
+    Shared(Arc<DomainState>),
 }
 
 impl Deref for Handle {
-    type Target = Core;
+    type Target = DomainState;
 
-    fn deref(&self) -> &Core {
+    fn deref(&self) -> &DomainState {
         match self {
             Self::Static(core) => core,
             Self::Shared(core) => core,
@@ -40,8 +40,8 @@ impl Handle {
 /// A domain that is remembered without being kept alive.
 #[derive(Clone, Debug)]
 pub(crate) enum WeakHandle {
-    Static(&'static Core),
-    Shared(Weak<Core>),
+    Static(&'static DomainState),
+    Shared(Weak<DomainState>),
 }
 
 impl WeakHandle {
@@ -53,7 +53,7 @@ impl WeakHandle {
     }
 
     /// Keeps a domain alive that could end; a static one needs no keeping.
-    pub(crate) fn keep(&self) -> Option<Arc<Core>> {
+    pub(crate) fn keep(&self) -> Option<Arc<DomainState>> {
         match self {
             Self::Static(_) => None,
             Self::Shared(core) => core.upgrade(),
@@ -68,7 +68,7 @@ impl WeakHandle {
     }
 
     /// The address, which no other domain gets while `self` exists.
-    pub(crate) fn as_ptr(&self) -> *const Core {
+    pub(crate) fn as_ptr(&self) -> *const DomainState {
         match self {
             Self::Static(core) => ptr::from_ref(*core),
             Self::Shared(core) => core.as_ptr(),
@@ -77,7 +77,7 @@ impl WeakHandle {
 }
 
 impl OfDomain for WeakHandle {
-    fn domain(&self) -> *const Core {
+    fn domain(&self) -> *const DomainState {
         self.as_ptr()
     }
 }
@@ -85,7 +85,7 @@ impl OfDomain for WeakHandle {
 /// Whatever names a domain: a [`Handle`], or one of the types that users name domains by.
 pub(crate) trait Named {
     /// The domain.
-    fn core(&self) -> &Core;
+    fn core(&self) -> &DomainState;
 
     /// The domain, kept alive.
     fn handle(&self) -> Handle;

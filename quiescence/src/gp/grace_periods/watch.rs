@@ -9,7 +9,7 @@ use std::time::Duration;
 use grace::Urgency;
 
 use super::handover::Patience;
-use super::{Core, Driver, Me, State, Until};
+use super::{Driver, GracePeriods, Me, State, Until};
 #[cfg(not(loom))]
 use crate::event::trace;
 #[cfg(not(loom))]
@@ -19,7 +19,7 @@ use crate::os::clock;
 use crate::os::sync::{self, MutexGuard};
 
 #[cfg(not(loom))]
-impl Core {
+impl GracePeriods {
     /// Looks whether a report is due, and has it made. Answers for how long nobody need look again.
     pub(super) fn watched<'a>(
         &'a self,
@@ -91,7 +91,7 @@ impl Core {
 
 /// Loom has no clock: nothing is ever due.
 #[cfg(loom)]
-impl Core {
+impl GracePeriods {
     pub(super) fn watched<'a>(
         &'a self,
         state: MutexGuard<'a, State>,

@@ -12,7 +12,7 @@ use grace::two_bank::{Action, Event, Phase, Wait};
 
 use super::handover::{Away, Patience};
 use super::protocol::{self, Protocol, TwoBank};
-use super::{Core, Driver, Me, State, Until};
+use super::{Driver, GracePeriods, Me, State, Until};
 use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::Current;
 use crate::event::trace;
@@ -39,14 +39,13 @@ enum Step {
     Stop,
 }
 
-impl Core {
+impl GracePeriods {
     /// Gives the domain its banks, which are its own from now on.
     ///
     /// # Safety
     /// They came from [`Banks::take`] and nobody else gives them back.
-    pub(crate) unsafe fn with_banks(mut self, banks: std::ptr::NonNull<Banks>) -> Self {
+    pub(crate) unsafe fn give_banks(&mut self, banks: std::ptr::NonNull<Banks>) {
         self.banks = Some(super::OwnBanks(banks));
-        self
     }
 
     /// Another core has them.

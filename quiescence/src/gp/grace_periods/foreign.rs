@@ -18,7 +18,7 @@ use std::time::Duration;
 use grace::word;
 
 use super::handover::Away;
-use super::{Core, Driver, State};
+use super::{Driver, GracePeriods, State};
 use crate::chaos::{self, Mutant, Point};
 #[cfg(not(loom))]
 use crate::gp::registry::{Registry, Room};
@@ -113,7 +113,7 @@ impl Links {
     }
 }
 
-impl Core {
+impl GracePeriods {
     /// The words of its foreign readers, if it has such.
     pub(crate) fn foreign_words(&self) -> Option<&'static Words> {
         self.foreign.as_ref()?.words()

@@ -13,7 +13,7 @@ use std::task::Waker;
 
 use grace::{Cookie, Sequence};
 
-use super::{Core, State};
+use super::{GracePeriods, State};
 use crate::chaos::{self, Mutant};
 use crate::os::fence;
 use crate::os::sync::{self, MutexGuard};
@@ -86,7 +86,7 @@ impl Sleepers {
     }
 }
 
-impl Core {
+impl GracePeriods {
     /// Notes how many tasks wait. Under the machine's lock.
     fn count_sleepers(&self, state: &State) {
         // Relaxed: the fences of [TK-1] order it.

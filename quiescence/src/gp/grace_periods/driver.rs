@@ -1,0 +1,312 @@
+//! The driver of a domain's grace-period machine, where registered threads are waited for.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use grace::policy::AnyPolicy;
+use grace::{Action, Event, Hint, Machine, Number, Sequence, word};
+
+use super::handover::Away;
+use super::protocol::Protocol;
+use super::{Driver, GracePeriods, Me, State, Until};
+use crate::chaos::{self, Mutant, Point};
+use crate::event::statistics::Current;
+use crate::event::trace;
+use crate::gp::stall::Watch;
+use crate::os::sync::{self, MutexGuard};
+use crate::os::{fence, futex};
+
+impl GracePeriods {
+    /// Carries out the machine's actions, until there is nothing left for this driver to do.
+    pub(super) fn drive<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        driver: Driver,
+    ) -> MutexGuard<'a, State> {
+        state.driven = true;
+        let driven = match &state.protocol {
+            Protocol::Threads(_) => self.drive_threads(state, driver),
+            #[cfg(not(loom))]
+            Protocol::TwoBank(_) => self.drive_banks(state, driver),
+        };
+        state = match driven {
+            Ok(state) => state,
+            // Another driver is at work, or was: it is none of its business any more.
+            Err(mut superseded) => {
+                let left = superseded.conduct.superseded.saturating_sub(1);
+                superseded.conduct.superseded = left; // a fork forgets them
+                return superseded;
+            }
+        };
+        state.driven = false;
+        // Somebody may wait for a later grace period than this driver did.
+        if state.sleepers != 0 {
+            self.turn.notify_all();
+        }
+        self.tell_those_due(state)
+    }
+
+    /// The same, where registered threads are waited for.
+    fn drive_threads<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        mut driver: Driver,
+    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
+        let Driver { until, me, .. } = driver;
+        let mut looked = false;
+        let mut tick = matches!(until, Until::MustWait { tick: true });
+        loop {
+            let took_over = std::mem::take(&mut driver.took_over);
+            let event = match state.threads().poll() {
+                Action::Idle => break,
+                Action::Fence => {
+                    self.show_begin(state.protocol.sequence());
+                    let needed = self.fence_needed(me);
+                    self.alone.store(needed.is_none(), Relaxed);
+                    if !took_over {
+                        self.begin(&mut state, needed);
+                    }
+                    match needed {
+                        None => Event::Alone,
+                        Some(fence) => {
+                            let fence = || self.fence(fence);
+                            state = self.away(state, &driver, Away::WORKS, fence)?;
+                            Event::Fenced
+                        }
+                    }
+                }
+                Action::Announce(number) => {
+                    self.announce(number);
+                    Event::Announced
+                }
+                Action::Scan(number) => {
+                    let mut holdouts = 0;
+                    let scan = || holdouts = self.scan(number, &driver);
+                    state = self.away(state, &driver, Away::WORKS, scan)?;
+                    looked = true;
+                    state.watch.holdouts = holdouts;
+                    Event::Scanned { holdouts }
+                }
+                Action::Wait(hint) => {
+                    let urgency = state.protocol.urgency();
+                    state.current.must_wait(urgency);
+                    match until {
+                        // The driver before has waited; what for may have come.
+                        Until::Done(_) if took_over => {}
+                        Until::Done(_) => state = self.pause(state, &driver, hint)?,
+                        // The tick that it waits for is this one.
+                        Until::MustWait { .. } if hint == Hint::Tick && tick => tick = false,
+                        // Whoever comes next looks again: the machine stays at this step.
+                        Until::MustWait { .. } if hint == Hint::Tick || looked => {
+                            state = self.still_drives(self.watched(state).0, &driver)?;
+                            break;
+                        }
+                        Until::MustWait { .. } => {}
+                    }
+                    Event::Woken
+                }
+                Action::Complete(sequence) => {
+                    self.complete(&mut state, sequence);
+                    Event::Completed
+                }
+            };
+            state.threads().observe(event).expect("each action is answered by its own event");
+            if let Event::Completed = event {
+                let to_tell = state.sleepers_to_tell.are_due();
+                if to_tell || until.is_reached(state.protocol.sequence()) {
+                    break;
+                }
+                // At most one grace period in a hold of the lock, also where none has to wait for anything.
+                state = self.away(state, &driver, Away::WORKS, || ())?;
+            }
+        }
+        Ok(state)
+    }
+
+    /// Does something that takes time without the machine's lock.
+    pub(super) fn unlocked<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        f: impl FnOnce(),
+    ) -> MutexGuard<'a, State> {
+        drop(state);
+        f();
+        sync::lock(&self.state)
+    }
+
+    /// Which fence the readers ask for; none if there is no reader but the calling thread's own
+    /// quiescent ones. Whoever registers later sees what was published before [GP-5].
+    fn fence_needed(&self, me: Me) -> Option<Needed> {
+        let registry = sync::lock(&self.registry);
+        if registry.len() <= me.quiescent_slots || chaos::mutant(Mutant::AlwaysAlone) {
+            if !chaos::mutant(Mutant::NoFenceAlone) {
+                // This grace period has no other fence; the calling thread may be a reader later [UL-1].
+                fence::full_after_locked();
+            }
+            None
+        } else if registry.needs_heavy_fence() {
+            Some(Needed::Heavy)
+        } else {
+            Some(Needed::Full)
+        }
+    }
+
+    /// Notes that a grace period begins. Only where a heavy fence follows is the clock looked at now: else it
+    /// would take longer than the grace period, if there are no hold-outs.
+    fn begin(&self, state: &mut State, needed: Option<Needed>) {
+        let urgency = state.protocol.urgency();
+        state.watch = Watch::NEW;
+        state.pauses = 0;
+        state.current = Current::beginning(urgency, matches!(needed, Some(Needed::Heavy)));
+        trace::grace_period_began(self.source(), state.protocol.sequence(), urgency);
+    }
+
+    /// Orders what was unlinked before against what sections load after.
+    fn fence(&self, needed: Needed) {
+        match needed {
+            Needed::Heavy => self.heavy_fence(), // [GP-1]
+            // Pairs with the full fence of a QSBR reader that comes online [GP-8].
+            Needed::Full => fence::full(),
+        }
+        chaos::point(Point::Fenced);
+    }
+
+    pub(super) fn heavy_fence(&self) {
+        #[cfg(loom)]
+        fence::heavy(sync::lock(&self.registry).fences());
+        #[cfg(not(loom))]
+        fence::heavy(std::iter::empty());
+        // Relaxed: a statistic.
+        self.fences.fetch_add(1, Relaxed);
+    }
+
+    /// Shows readers the number of this grace period.
+    fn announce(&self, number: Number) {
+        sync::lock(&self.registry).link(&self.gp.0);
+        // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
+        // whoever records this number sees what was published before the fence.
+        self.gp.0.store(word::entered(number), Release);
+        self.announce_to_foreign(word::entered(number));
+        chaos::point(Point::Announced);
+    }
+
+    /// Counts the hold-outs. The locks and the Acquire loads order their sections before what
+    /// follows [GP-2].
+    fn scan(&self, number: Number, driver: &Driver) -> usize {
+        // What a superseded driver would count is of no interest.
+        let Some(mut registry) = self.registry_as(driver) else { return 0 };
+        let holdouts = registry.scan(number, &self.gp.0);
+        drop(registry);
+        if self.foreign.is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
+            // Readers that were compiled long ago may release nothing when they lock [GP-2].
+            self.heavy_fence();
+        }
+        holdouts
+    }
+
+    /// Looks away for a moment, or sleeps until the last hold-out has left or the tick comes.
+    fn pause<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        driver: &Driver,
+        hint: Hint,
+    ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
+        match hint {
+            Hint::Again => self.away(state, driver, Away::WORKS, sync::relax),
+            Hint::Sleep => {
+                let before = state.pauses;
+                state.pauses = before.saturating_add(1);
+                match &self.foreign {
+                    None => {
+                        let asleep = Away::sleeps(Duration::ZERO);
+                        self.away(state, driver, asleep, || self.sleep(driver))
+                    }
+                    Some(links) => self.sleep_beside_foreign(state, driver, links, before),
+                }
+            }
+            Hint::Tick => {
+                let state = self.still_drives(self.watched(state).0, driver)?;
+                self.away(state, driver, Away::naps(sync::TICK), sync::tick)
+            }
+        }
+    }
+
+    /// Marks the hold-outs and sleeps until each of them has left the section it was in.
+    ///
+    /// A reader that leaves stores its word, passes a light fence and loads its mark; the sleeper
+    /// stores the mark, executes a heavy fence and loads the word. One of them sees the other's store
+    /// [GP-6], so either the reader reports or the sleeper does it in its stead, and exactly one of
+    /// them does: who takes the mark away.
+    fn sleep(&self, driver: &Driver) {
+        chaos::point(Point::BeforeMark);
+        let Some(mut registry) = self.registry_as(driver) else { return };
+        // Relaxed: nobody decrements for these before it has found a mark, and the lock and the heavy
+        // fence come between. Those who took a mark of a superseded driver's may still have to [HO-2].
+        self.wake.0.fetch_add(registry.holdouts().count() as u32, Relaxed);
+        registry.mark_holdouts();
+        drop(registry);
+        self.heavy_fence(); // [GP-6]
+        chaos::point(Point::Marked);
+        let Some(mut registry) = self.registry_as(driver) else { return };
+        let number = word::number(self.gp.0.load(Relaxed)); // the driver's own store
+        for slot in registry.holdouts().filter(|slot| !slot.is_holdout(number)) {
+            if !chaos::mutant(Mutant::NoSecondLook) && slot.clear_waited_for() {
+                self.holdout_left();
+            }
+        }
+        registry.set_marked();
+        drop(registry);
+        self.sleeps.fetch_add(1, Relaxed);
+        loop {
+            // Acquire: pairs with the decrements [GP-7].
+            match self.wake.0.load(Acquire) {
+                0 => break,
+                // Whoever took over has woken this one, and perhaps gone to sleep in its place.
+                _ if self.is_superseded(driver) => break,
+                left => _ = futex::wait(&self.wake.0, left, self.watched_asleep()),
+            }
+        }
+    }
+
+    /// Makes the end of a grace period visible.
+    pub(super) fn complete(&self, state: &mut State, sequence: Sequence) {
+        // Release: pairs with the Acquire in `sequence` [GP-4].
+        self.completed.store(sequence.to_bits(), Release);
+        if state.sleepers != 0 {
+            self.turn.notify_all();
+        }
+        self.note_end_to_sleepers(state, sequence);
+        let current = state.current;
+        trace::grace_period_ended(self.source(), sequence, current.latency_ns(), current.expedited);
+    }
+}
+
+/// A fence that the registered readers ask for.
+#[derive(Clone, Copy, Debug)]
+enum Needed {
+    /// Some reader has light fences only.
+    Heavy,
+    /// All are QSBR readers, which execute a full fence where they come online.
+    Full,
+}
+
+impl State {
+    /// # Panics
+    /// If it is a sleepable domain.
+    fn threads(&mut self) -> &mut Machine<AnyPolicy> {
+        match &mut self.protocol {
+            Protocol::Threads(machine) => machine,
+            #[cfg(not(loom))]
+            Protocol::TwoBank(_) => unreachable!("drive() tells them apart"),
+        }
+    }
+}
+
+impl Until {
+    pub(super) fn is_reached(self, sequence: Sequence) -> bool {
+        match self {
+            Self::Done(cookie) => sequence.is_done(cookie),
+            Self::MustWait { .. } => true,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The state of a domain: its grace periods, and what waits for them.
+
+use std::ops::Deref;
+use std::sync::atomic::Ordering::Relaxed;
+
+use grace::Start;
+use grace::policy::Budget;
+#[cfg(not(loom))]
+use grace::two_bank::Adaptive;
+
+#[cfg(not(loom))]
+use crate::call_rcu::lane::Lanes;
+use crate::gp::engine::Settings;
+use crate::gp::grace_periods::{GracePeriods, Line};
+#[cfg(not(loom))]
+use crate::gp::grace_periods::{Held, foreign};
+use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
+use crate::reclaim::limit::Charge;
+use crate::reclaim::queue::Queues;
+
+/// Everything that is shared in a domain.
+// In the order of C: see `address`.
+#[repr(C)]
+pub struct DomainState {
+    pub(crate) grace_periods: GracePeriods,
+    pub(crate) queues: Queues,
+    #[cfg(not(loom))]
+    pub(crate) lanes: Lanes,
+    pub(crate) charge: Line<Charge>,
+    /// Whether the domain is in the list of those in use.
+    pub(crate) known: AtomicBool,
+    /// Processor time that the worker has spent on grace periods here.
+    pub(crate) worker_ns: AtomicU64,
+    /// The worker's share of a processor, where it has one.
+    pub(crate) budget: Option<Budget>,
+    /// Until when the worker leaves grace periods here alone, as far as the budget goes, as
+    /// `clock::monotonic_ns`. Kept here, not by the worker, which forgets domains that want nothing.
+    pub(crate) rests_until_ns: AtomicU64,
+}
+
+const _: () = assert!(std::mem::offset_of!(DomainState, grace_periods) == 0);
+
+impl Deref for DomainState {
+    type Target = GracePeriods;
+
+    #[inline(always)]
+    fn deref(&self) -> &GracePeriods {
+        &self.grace_periods
+    }
+}
+
+impl std::fmt::Debug for DomainState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DomainState")
+            .field("grace_periods", &self.grace_periods)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DomainState {
+    const_unless_loom! {
+        /// A domain without readers.
+        pub(crate) fn new(start: Start, settings: Settings) -> Self {
+            Self {
+                grace_periods: GracePeriods::new(start, settings),
+                queues: Queues::new(),
+                #[cfg(not(loom))]
+                lanes: Lanes::new(),
+                charge: Line(Charge::new()),
+                known: AtomicBool::new(false),
+                worker_ns: AtomicU64::new(0),
+                budget: settings.budget,
+                rests_until_ns: AtomicU64::new(0),
+            }
+        }
+    }
+
+    /// A domain that lives for ever and is known by a name.
+    #[cfg(not(loom))]
+    pub(crate) const fn declared(name: &'static str) -> Self {
+        let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
+        domain.grace_periods.declared_name = Some(name);
+        domain
+    }
+
+    /// The same for foreign readers.
+    #[cfg(not(loom))]
+    pub(crate) const fn foreign(name: &'static str, readers: foreign::Readers) -> Self {
+        let mut domain = Self::declared(name);
+        domain.grace_periods.make_foreign(readers);
+        domain
+    }
+
+    /// A sleepable domain, which is to be given its banks.
+    #[cfg(not(loom))]
+    pub(crate) fn sleepable(name: Option<&'static str>, delay: Adaptive) -> Self {
+        let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
+        domain.grace_periods.make_sleepable(name, delay);
+        domain
+    }
+
+    /// The domain that has these grace periods, by its address.
+    pub(crate) fn address(grace_periods: *const GracePeriods) -> *const Self {
+        grace_periods.cast() // its first field
+    }
+
+    /// In the child of a `fork`: only `owner`'s readers are left.
+    #[cfg(not(loom))]
+    pub(crate) fn after_fork(&self, held: &mut Held<'_>, owner: usize) {
+        // Relaxed: the child has this thread only.
+        self.queues.announced.store(false, Relaxed);
+        self.grace_periods.after_fork(held, owner);
+    }
+}
+
+impl Drop for DomainState {
+    fn drop(&mut self) {
+        // First: what is run below may use the library, and finds no trace of a domain that ends.
+        #[cfg(not(loom))]
+        if *self.known.get_mut() {
+            crate::reclaim::domains::forget(self);
+            crate::reclaim::worker::forget(self);
+            crate::reclaim::local::ended(self);
+        }
+        self.queues.run_all(self);
+    }
+}
