@@ -30,8 +30,6 @@ const ROOMS: [&str; 13] = [
 
 /// Files that import a room below their own: the file, the room, and why.
 const UPWARDS: &[(&str, &str, &str)] = &[
-    ("gp/grace_periods.rs", "srcu", "has the banks of a sleepable domain"),
-    ("gp/grace_periods/banks.rs", "srcu", "drives the machine of a sleepable domain"),
     ("reclaim/domain_state.rs", "call_rcu", "has the lanes of a domain"),
     ("rseq/fallback.rs", "domain", "fallback sections are those of an `Srcu`"),
 ];

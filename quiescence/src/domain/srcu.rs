@@ -1,7 +1,7 @@
 //! Sleepable domains (SRCU): [`Srcu`], whose sections may last, move to other threads, and be held across `.await`.
 //!
 //! Readers are counted, not registered: [`banks`] says how, `grace::two_bank` how a grace period is made of that,
-//! `gp/core/banks.rs` who drives it. Everything else (callbacks, limits, statistics, reports) is a domain's like any
+//! `srcu/driver.rs` who drives it. Everything else (callbacks, limits, statistics, reports) is a domain's like any
 //! other, so [`Srcu`] is a place for the banks and, from the first grace period on, a [`Domain<Sleepable>`].
 //!
 //! **Invariant [SR-2]: banks stay where they are as long as their `Srcu`, its domain or a guard exist,** though the
@@ -399,7 +399,7 @@ impl Srcu {
         let whole = NonNull::new(self.banks.load(Acquire)).expect("made above");
         let mut core = DomainState::sleepable(self.name, *self.delay);
         // SAFETY: ours to give if this core stays: then `drop` leaves them alone. Else it lets go of them.
-        unsafe { core.grace_periods.give_banks(whole) };
+        unsafe { core.give_banks(whole) };
         let mine = Arc::into_raw(Arc::new(core)).cast_mut();
         // AcqRel: whoever finds it finds it whole.
         let first = match banks.core.compare_exchange(ptr::null_mut(), mine.cast(), AcqRel, Acquire)
@@ -408,7 +408,7 @@ impl Srcu {
             Err(first) => {
                 // SAFETY: from `into_raw`, and nobody else has it.
                 let mut core = unsafe { Arc::from_raw(mine) };
-                Arc::get_mut(&mut core).expect("nobody else has it").grace_periods.let_banks_go();
+                Arc::get_mut(&mut core).expect("nobody else has it").let_banks_go();
                 first.cast()
             }
         };

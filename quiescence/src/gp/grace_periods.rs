@@ -41,16 +41,14 @@ use crate::os::sync::{
     self, AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, const_unless_loom,
 };
 use crate::os::{fence, futex};
-#[cfg(not(loom))]
-use crate::srcu::Banks;
 
-#[cfg(not(loom))]
-mod banks;
 mod driver;
 pub(crate) mod foreign;
-mod handover;
+pub(crate) mod handover;
 pub(crate) mod protocol;
 pub(crate) mod sleepers;
+#[cfg(not(loom))]
+pub(crate) mod two_bank;
 mod watch;
 
 /// Keeps what readers load away from what updaters store.
@@ -66,11 +64,11 @@ pub struct GracePeriods {
     pub(crate) gp: Line<AtomicU64>,
     /// How many hold-outs the sleeping driver still waits for.
     wake: Line<AtomicU32>,
-    state: Mutex<State>,
+    pub(crate) state: Mutex<State>,
     /// Which driver is the current one, or was the last; see [`handover`].
     term: AtomicU64,
     /// Tells those who wait for the driver that a grace period has ended or the driver has left.
-    turn: Condvar,
+    pub(crate) turn: Condvar,
     /// How many tasks wait, for a look without the lock.
     tasks: AtomicU64,
     /// The machine's sequence, for those who only want to look.
@@ -96,36 +94,9 @@ pub struct GracePeriods {
     when_wanted: Attention,
     /// Where its readers are foreign: their words, and how they read.
     pub(crate) foreign: Option<foreign::Links>,
-    /// Those of a sleepable domain. Given back after `queues` have run what is left, which may look at them.
+    /// Where the sections of a sleepable domain are counted.
     #[cfg(not(loom))]
-    banks: Option<OwnBanks>,
-}
-
-/// Banks that a domain gives back when it ends.
-#[cfg(not(loom))]
-struct OwnBanks(std::ptr::NonNull<Banks>);
-
-// SAFETY: banks may be used and given back by any thread.
-#[cfg(not(loom))]
-unsafe impl Send for OwnBanks {}
-// SAFETY: as above.
-#[cfg(not(loom))]
-unsafe impl Sync for OwnBanks {}
-
-#[cfg(not(loom))]
-impl OwnBanks {
-    fn get(&self) -> &Banks {
-        // SAFETY: its own, until it is dropped.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-#[cfg(not(loom))]
-impl Drop for OwnBanks {
-    fn drop(&mut self) {
-        // SAFETY: its own; the domain ends, so there are no guards.
-        unsafe { Banks::give_back(self.0) };
-    }
+    counted: Option<two_bank::CountedRef>,
 }
 
 // Not derived: it would look into the slots' cells, which belong to other threads.
@@ -138,25 +109,25 @@ impl std::fmt::Debug for GracePeriods {
 /// The machine and who drives it.
 #[derive(Debug)]
 pub(crate) struct State {
-    protocol: Protocol,
+    pub(crate) protocol: Protocol,
     /// What is known of the grace period in progress.
-    current: Current,
+    pub(crate) current: Current,
     /// What has been told of it.
-    watch: Watch,
+    pub(crate) watch: Watch,
     /// Times that a driver has gone to sleep for its hold-outs.
     pauses: u32,
-    driven: bool,
+    pub(crate) driven: bool,
     /// What the driver is at.
-    conduct: Conduct,
+    pub(crate) conduct: Conduct,
     /// Threads that wait for the driver.
     sleepers: usize,
     /// Tasks that wait.
-    sleepers_to_tell: Sleepers,
+    pub(crate) sleepers_to_tell: Sleepers,
 }
 
 /// How far a driver goes.
 #[derive(Clone, Copy, Debug)]
-enum Until {
+pub(crate) enum Until {
     /// This cookie is done.
     Done(grace::Cookie),
     /// There is something to wait for, or one grace period has ended.
@@ -168,12 +139,12 @@ enum Until {
 
 /// A driver in its term.
 #[derive(Clone, Copy, Debug)]
-struct Driver {
+pub(crate) struct Driver {
     /// Its number [HO-1].
     term: u64,
     /// Whether it has taken another one's place.
     took_over: bool,
-    until: Until,
+    pub(crate) until: Until,
     me: Me,
 }
 
@@ -231,7 +202,7 @@ impl GracePeriods {
                 },
                 foreign: None,
                 #[cfg(not(loom))]
-                banks: None,
+                counted: None,
             }
         }
     }
@@ -363,14 +334,14 @@ impl GracePeriods {
     /// Whether its sections are no thread's.
     #[cfg(not(loom))]
     pub(crate) fn is_sleepable(&self) -> bool {
-        self.banks.is_some()
+        self.counted.is_some()
     }
 
     /// How many readers are registered; in a sleepable domain, how many sections are in progress.
     pub(crate) fn readers(&self) -> usize {
         #[cfg(not(loom))]
-        if let Some(banks) = &self.banks {
-            return usize::try_from(banks.get().sections()).unwrap_or(usize::MAX);
+        if let Some(counted) = &self.counted {
+            return usize::try_from(counted.get().sections()).unwrap_or(usize::MAX);
         }
         sync::lock(&self.registry).len()
     }
@@ -463,7 +434,7 @@ impl GracePeriods {
 
     /// Shows those who take no lock that a grace period is in progress, before its first fence [UL-1]. Under the
     /// machine's lock.
-    fn show_begin(&self, sequence: Sequence) {
+    pub(crate) fn show_begin(&self, sequence: Sequence) {
         if !chaos::mutant(Mutant::UnseenBegin) {
             // Its order against the fence of the grace period is [UL-1]. Release: whoever loads this value takes the
             // grace periods before as ended, as in `complete` [GP-4].
@@ -570,11 +541,11 @@ impl GracePeriods {
     /// waits.
     #[cfg(not(loom))]
     pub(crate) fn attention(&self) -> Attention {
-        if !self.has_sleepers() && (self.banks.is_some() || self.when_wanted == Attention::None) {
+        if !self.has_sleepers() && (self.counted.is_some() || self.when_wanted == Attention::None) {
             return Attention::None;
         }
         let state = sync::lock(&self.state);
-        let wanted = state.protocol.is_wanted() && self.banks.is_none();
+        let wanted = state.protocol.is_wanted() && self.counted.is_none();
         let engine = if wanted { self.when_wanted } else { Attention::None };
         let tasks = match state.soon_ns() {
             Some(ns) => Attention::Within(ns),

@@ -1,6 +1,8 @@
 //! The state of a domain: its grace periods, and what waits for them.
 
 use std::ops::Deref;
+#[cfg(not(loom))]
+use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Start;
@@ -17,6 +19,10 @@ use crate::gp::grace_periods::{Held, foreign};
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 use crate::reclaim::limit::Charge;
 use crate::reclaim::queue::Queues;
+#[cfg(not(loom))]
+use crate::srcu::driver::{self, Unfinished};
+#[cfg(not(loom))]
+use crate::srcu::{Banks, OwnBanks, track};
 
 /// Everything that is shared in a domain.
 // In the order of C: see `address`.
@@ -36,6 +42,9 @@ pub struct DomainState {
     /// Until when the worker leaves grace periods here alone, as far as the budget goes, as
     /// `clock::monotonic_ns`. Kept here, not by the worker, which forgets domains that want nothing.
     pub(crate) rests_until_ns: AtomicU64,
+    /// Those of a sleepable domain. Given back after `queues` have run what is left, which may look at them.
+    #[cfg(not(loom))]
+    banks: Option<OwnBanks>,
 }
 
 const _: () = assert!(std::mem::offset_of!(DomainState, grace_periods) == 0);
@@ -71,6 +80,8 @@ impl DomainState {
                 worker_ns: AtomicU64::new(0),
                 budget: settings.budget,
                 rests_until_ns: AtomicU64::new(0),
+                #[cfg(not(loom))]
+                banks: None,
             }
         }
     }
@@ -97,6 +108,49 @@ impl DomainState {
         let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
         domain.grace_periods.make_sleepable(name, delay);
         domain
+    }
+
+    /// Gives a sleepable domain its banks, which are its own from now on.
+    ///
+    /// # Safety
+    /// They came from [`Banks::take`] and nobody else gives them back.
+    #[cfg(not(loom))]
+    pub(crate) unsafe fn give_banks(&mut self, banks: NonNull<Banks>) {
+        // SAFETY: `self.banks` keeps them until the grace periods have been dropped: they come before it.
+        unsafe { self.grace_periods.count_in(banks) };
+        // SAFETY: by the contract.
+        self.banks = Some(unsafe { OwnBanks::new(banks) });
+    }
+
+    /// Another domain has them, and this one ends.
+    #[cfg(not(loom))]
+    pub(crate) fn let_banks_go(&mut self) {
+        if let Some(banks) = self.banks.take() {
+            std::mem::forget(banks);
+        }
+    }
+
+    /// The banks of a sleepable domain.
+    ///
+    /// # Panics
+    /// If it is a domain of registered threads.
+    #[cfg(not(loom))]
+    #[inline]
+    pub(crate) fn banks(&self) -> &Banks {
+        self.banks.as_ref().expect("a sleepable domain").get()
+    }
+
+    /// The sections that the grace period in progress waits for; `None` in a domain of registered threads, and if there
+    /// is none in progress.
+    #[cfg(not(loom))]
+    pub(crate) fn unfinished_sections(&self) -> Option<Unfinished> {
+        driver::unfinished_sections(&self.grace_periods, self.banks.as_ref()?.get())
+    }
+
+    /// The oldest guard that is listed, and how many are.
+    #[cfg(not(loom))]
+    pub(crate) fn oldest_guard(&self) -> Option<(track::Live, usize)> {
+        track::oldest(self.banks.as_ref()?.get())
     }
 
     /// The domain that has these grace periods, by its address.

@@ -199,3 +199,31 @@ impl Banks {
         }
     }
 }
+
+/// Banks that a domain gives back when it ends.
+pub(crate) struct OwnBanks(NonNull<Banks>);
+
+// SAFETY: banks may be used and given back by any thread.
+unsafe impl Send for OwnBanks {}
+// SAFETY: as above.
+unsafe impl Sync for OwnBanks {}
+
+impl OwnBanks {
+    /// # Safety
+    /// They came from [`Banks::take`], and nobody else gives them back.
+    pub(crate) unsafe fn new(banks: NonNull<Banks>) -> Self {
+        Self(banks)
+    }
+
+    pub(crate) fn get(&self) -> &Banks {
+        // SAFETY: its own, until it is dropped.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for OwnBanks {
+    fn drop(&mut self) {
+        // SAFETY: its own; the domain ends, so there are no guards.
+        unsafe { Banks::give_back(self.0) };
+    }
+}

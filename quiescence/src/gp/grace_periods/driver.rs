@@ -27,7 +27,7 @@ impl GracePeriods {
         let driven = match &state.protocol {
             Protocol::Threads(_) => self.drive_threads(state, driver),
             #[cfg(not(loom))]
-            Protocol::TwoBank(_) => self.drive_banks(state, driver),
+            Protocol::TwoBank(_) => self.drive_two_bank(state, driver),
         };
         state = match driven {
             Ok(state) => state,
@@ -171,7 +171,7 @@ impl GracePeriods {
         chaos::point(Point::Fenced);
     }
 
-    pub(super) fn heavy_fence(&self) {
+    pub(crate) fn heavy_fence(&self) {
         #[cfg(loom)]
         fence::heavy(sync::lock(&self.registry).fences());
         #[cfg(not(loom))]
@@ -269,7 +269,7 @@ impl GracePeriods {
     }
 
     /// Makes the end of a grace period visible.
-    pub(super) fn complete(&self, state: &mut State, sequence: Sequence) {
+    pub(crate) fn complete(&self, state: &mut State, sequence: Sequence) {
         // Release: pairs with the Acquire in `sequence` [GP-4].
         self.completed.store(sequence.to_bits(), Release);
         if state.sleepers != 0 {
@@ -303,7 +303,7 @@ impl State {
 }
 
 impl Until {
-    pub(super) fn is_reached(self, sequence: Sequence) -> bool {
+    pub(crate) fn is_reached(self, sequence: Sequence) -> bool {
         match self {
             Self::Done(cookie) => sequence.is_done(cookie),
             Self::MustWait { .. } => true,

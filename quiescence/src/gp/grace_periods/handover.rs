@@ -63,43 +63,43 @@ const BESIDE: u32 = 32;
 
 /// What the driver does without the machine's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Away {
+pub(crate) struct Away {
     /// How long it takes at least.
-    pub(super) least: Duration,
+    pub(crate) least: Duration,
     /// Whether it then sleeps until readers leave.
     sleeps: bool,
 }
 
 impl Away {
     /// It fences, scans, or has the CPU to itself.
-    pub(super) const WORKS: Self = Self { least: Duration::ZERO, sleeps: false };
+    pub(crate) const WORKS: Self = Self { least: Duration::ZERO, sleeps: false };
 
     /// It naps for so long.
-    pub(super) const fn naps(least: Duration) -> Self {
+    pub(crate) const fn naps(least: Duration) -> Self {
         Self { least, sleeps: false }
     }
 
     /// It sleeps until readers leave, after a nap.
-    pub(super) const fn sleeps(nap: Duration) -> Self {
+    pub(crate) const fn sleeps(nap: Duration) -> Self {
         Self { least: nap, sleeps: true }
     }
 }
 
 /// How far the current driver has come. Under the machine's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     term: u64,
     steps: u64,
 }
 
 /// What is known of the current driver, under the machine's lock.
 #[derive(Debug)]
-pub(super) struct Conduct {
-    pub(super) away: Away,
+pub(crate) struct Conduct {
+    pub(crate) away: Away,
     /// Steps that drivers have reported.
-    pub(super) steps: u64,
+    pub(crate) steps: u64,
     /// Superseded drivers that have not come back.
-    pub(super) superseded: u32,
+    pub(crate) superseded: u32,
     /// What callers of `advance` have seen that found a driver at work.
     #[cfg(not(loom))]
     passing: Passing,
@@ -119,7 +119,7 @@ struct Passing {
 }
 
 impl Conduct {
-    pub(super) const NEW: Self = Self {
+    pub(crate) const NEW: Self = Self {
         away: Away::WORKS,
         steps: 0,
         superseded: 0,
@@ -135,7 +135,7 @@ impl Conduct {
 
 /// How long a waiter looks on.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     /// What it saw last; `None` at first.
     seen: Option<Progress>,
     #[cfg(not(loom))]
@@ -147,11 +147,11 @@ pub(super) struct Patience {
     waited: Duration,
     /// Loom has no clock: how many times it takes over wherever it finds a driver at work.
     #[cfg(loom)]
-    pub(super) take_overs: u32,
+    pub(crate) take_overs: u32,
 }
 
 impl Patience {
-    pub(super) const NEW: Self = Self {
+    pub(crate) const NEW: Self = Self {
         seen: None,
         #[cfg(not(loom))]
         ended: 0,
@@ -165,13 +165,13 @@ impl Patience {
 
     /// None, until it has taken over so many times.
     #[cfg(loom)]
-    pub(super) const fn none(take_overs: u32) -> Self {
+    pub(crate) const fn none(take_overs: u32) -> Self {
         Self { take_overs, ..Self::NEW }
     }
 
     /// How long it is still to sleep before it looks at the driver, which is `away`.
     #[cfg(not(loom))]
-    pub(super) fn left(&mut self, core: &GracePeriods, state: &State) -> Duration {
+    pub(crate) fn left(&mut self, core: &GracePeriods, state: &State) -> Duration {
         let (progress, ended) = (core.progress(state), state.protocol.sequence().ended());
         if self.seen.is_none() || self.ended != ended {
             self.doublings = RANKS.min(u32::try_from(state.sleepers).unwrap_or(RANKS));
@@ -191,7 +191,7 @@ impl Patience {
 
     /// It has slept for so long, and nobody has notified it. Returns whether its patience has run out.
     #[cfg(not(loom))]
-    pub(super) fn slept(&mut self, core: &GracePeriods, state: &State, time: Duration) -> bool {
+    pub(crate) fn slept(&mut self, core: &GracePeriods, state: &State, time: Duration) -> bool {
         self.waited = self.waited.saturating_add(time);
         if self.waited < self.longest(state) {
             return false;
@@ -220,7 +220,7 @@ enum Found {
 }
 
 impl GracePeriods {
-    pub(super) fn progress(&self, state: &State) -> Progress {
+    pub(crate) fn progress(&self, state: &State) -> Progress {
         // Relaxed: written under the machine's lock, which the caller holds.
         Progress { term: self.term.load(Relaxed), steps: state.conduct.steps }
     }
@@ -228,7 +228,7 @@ impl GracePeriods {
     // ---- the driver's side --------------------------------------------------------------------
 
     /// A driver where there is none. Under the machine's lock.
-    pub(super) fn begin_term(&self, until: Until, me: Me) -> Driver {
+    pub(crate) fn begin_term(&self, until: Until, me: Me) -> Driver {
         Driver { term: self.next_term(), took_over: false, until, me }
     }
 
@@ -242,20 +242,20 @@ impl GracePeriods {
     /// In a child process: whoever was the driver has another one's result, if it is the forking thread that a handler
     /// interrupted.
     #[cfg(not(loom))]
-    pub(super) fn end_term(&self, state: &mut State) {
+    pub(crate) fn end_term(&self, state: &mut State) {
         self.next_term();
         state.conduct.superseded = 0;
     }
 
     /// Whether another driver has taken its place. Under the machine's lock or the registry's.
-    pub(super) fn is_superseded(&self, driver: &Driver) -> bool {
+    pub(crate) fn is_superseded(&self, driver: &Driver) -> bool {
         self.term.load(Relaxed) != driver.term // see `next_term`
     }
 
     /// Does something that takes time without the machine's lock. The mark `driven` keeps others from driving meanwhile,
     /// as long as they believe in its progress; their requests come through. `Err` if one has taken over: there is
     /// nothing left to do.
-    pub(super) fn away<'a>(
+    pub(crate) fn away<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         driver: &Driver,
@@ -267,7 +267,7 @@ impl GracePeriods {
     }
 
     /// `Err` if another driver has taken its place.
-    pub(super) fn still_drives<'a>(
+    pub(crate) fn still_drives<'a>(
         &self,
         mut state: MutexGuard<'a, State>,
         driver: &Driver,
@@ -281,7 +281,7 @@ impl GracePeriods {
 
     /// The registry, for a driver that is to change what belongs to grace periods in it; `None` if another one has taken
     /// its place [HO-1].
-    pub(super) fn registry_as(&self, driver: &Driver) -> Option<MutexGuard<'_, Registry>> {
+    pub(crate) fn registry_as(&self, driver: &Driver) -> Option<MutexGuard<'_, Registry>> {
         let registry = sync::lock(&self.registry);
         let may = !self.is_superseded(driver) || chaos::mutant(Mutant::SupersededMarks);
         may.then_some(registry)
@@ -291,7 +291,7 @@ impl GracePeriods {
 
     /// A driver in the place of one that has made no progress for as long as the caller has patience; `None` if that is
     /// no reason, after a sleep beside it perhaps.
-    pub(super) fn take_over_stalled<'a>(
+    pub(crate) fn take_over_stalled<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         patience: &Patience,
@@ -382,7 +382,7 @@ impl GracePeriods {
     /// long: else a few that come by again and again would supersede each other for as long as a fence takes longer
     /// than that.
     #[cfg(not(loom))]
-    pub(super) fn take_over_in_passing(
+    pub(crate) fn take_over_in_passing(
         &self,
         state: &mut State,
         (until, me): (Until, Me),
@@ -421,7 +421,7 @@ impl GracePeriods {
 
     /// Loom has no clock: nothing takes long.
     #[cfg(loom)]
-    pub(super) fn take_over_in_passing(
+    pub(crate) fn take_over_in_passing(
         &self,
         _state: &mut State,
         _aim: (Until, Me),

@@ -24,11 +24,11 @@ pub(crate) enum Protocol {
 pub(crate) struct TwoBank {
     pub(crate) machine: two_bank::Machine<Adaptive>,
     /// When the next run is due, as `clock::monotonic_ns`; 0 for at once.
-    pub(super) run_at_ns: u64,
+    pub(crate) run_at_ns: u64,
     /// When the machine was last told of ticks.
-    pub(super) ticked_ns: u64,
+    pub(crate) ticked_ns: u64,
     /// The number of the grace period that was last told of as begun.
-    pub(super) begun: u64,
+    pub(crate) begun: u64,
     /// The furthest that somebody asked for who said that it is urgent; the machine takes all who wait for that.
     expedited: two_bank::Cookie,
 }
@@ -52,7 +52,7 @@ impl TwoBank {
         }
     }
 
-    pub(super) fn sequence(&self) -> Sequence {
+    pub(crate) fn sequence(&self) -> Sequence {
         of_banks(self.machine.sequence())
     }
 
@@ -84,7 +84,7 @@ fn pressing(urgency: Urgency) -> Urgency {
 /// A sequence of two banks as one of the library's: with one state bit in place of two. (It has one bit less to
 /// count with, which matters after 2^62 grace periods.)
 #[cfg(not(loom))]
-pub(super) fn of_banks(sequence: two_bank::Sequence) -> Sequence {
+pub(crate) fn of_banks(sequence: two_bank::Sequence) -> Sequence {
     let ended = Sequence::after(sequence.ended());
     if sequence.phase() == two_bank::Phase::Idle { ended } else { ended.begin() }
 }

@@ -53,12 +53,12 @@ pub(crate) struct Sleepers {
 }
 
 impl Sleepers {
-    pub(super) const NONE: Self = Self { list: Vec::new(), last: 0, due: Vec::new() };
+    pub(crate) const NONE: Self = Self { list: Vec::new(), last: 0, due: Vec::new() };
 
     /// In a child process: their executors' threads are gone, and perhaps in the midst of
     /// something. A future that goes on there is told again when it is polled.
     #[cfg(not(loom))]
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.list.drain(..).for_each(std::mem::forget);
         self.due.drain(..).for_each(std::mem::forget);
     }
@@ -70,12 +70,12 @@ impl Sleepers {
     }
 
     /// Whether somebody is to be told as soon as the driver leaves.
-    pub(super) fn are_due(&self) -> bool {
+    pub(crate) fn are_due(&self) -> bool {
         !self.due.is_empty()
     }
 
     /// Whether somebody is to be told some time.
-    pub(super) fn are_there(&self) -> bool {
+    pub(crate) fn are_there(&self) -> bool {
         !self.list.is_empty()
     }
 
@@ -94,12 +94,12 @@ impl GracePeriods {
     }
 
     /// Whether tasks wait here: a hint, but for the worker where the task has called it.
-    pub(super) fn has_sleepers(&self) -> bool {
+    pub(crate) fn has_sleepers(&self) -> bool {
         self.tasks.load(Relaxed) != 0
     }
 
     /// A grace period has ended: those who waited for it are told as soon as the driver has left.
-    pub(super) fn note_end_to_sleepers(&self, state: &mut State, sequence: Sequence) {
+    pub(crate) fn note_end_to_sleepers(&self, state: &mut State, sequence: Sequence) {
         if state.sleepers_to_tell.are_there() {
             state.sleepers_to_tell.ended(sequence);
             self.count_sleepers(state);
@@ -147,7 +147,7 @@ impl GracePeriods {
 
     /// Tells those whose grace periods have ended, where this thread does not drive and holds no
     /// lock.
-    pub(super) fn tell_those_due<'a>(
+    pub(crate) fn tell_those_due<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
     ) -> MutexGuard<'a, State> {

@@ -21,7 +21,7 @@ use crate::os::sync::{self, MutexGuard};
 #[cfg(not(loom))]
 impl GracePeriods {
     /// Looks whether a report is due, and has it made. Answers for how long nobody need look again.
-    pub(super) fn watched<'a>(
+    pub(crate) fn watched<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
     ) -> (MutexGuard<'a, State>, Option<Duration>) {
@@ -53,7 +53,7 @@ impl GracePeriods {
     }
 
     /// For a driver that sleeps without the lock: as [`watched`](Self::watched).
-    pub(super) fn watched_asleep(&self) -> Option<Duration> {
+    pub(crate) fn watched_asleep(&self) -> Option<Duration> {
         self.watched(sync::lock(&self.state)).1
     }
 
@@ -64,7 +64,7 @@ impl GracePeriods {
 
     /// Sleeps until a grace period has ended or the driver has left, or a report is due; may return early. Where the
     /// driver has made no progress for too long, returns one to take its place. Sleeps no longer than `most`.
-    pub(super) fn await_turn<'a>(
+    pub(crate) fn await_turn<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         patience: &mut Patience,
@@ -92,18 +92,18 @@ impl GracePeriods {
 /// Loom has no clock: nothing is ever due.
 #[cfg(loom)]
 impl GracePeriods {
-    pub(super) fn watched<'a>(
+    pub(crate) fn watched<'a>(
         &'a self,
         state: MutexGuard<'a, State>,
     ) -> (MutexGuard<'a, State>, Option<Duration>) {
         (state, None)
     }
 
-    pub(super) fn watched_asleep(&self) -> Option<Duration> {
+    pub(crate) fn watched_asleep(&self) -> Option<Duration> {
         None
     }
 
-    pub(super) fn await_turn<'a>(
+    pub(crate) fn await_turn<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         patience: &mut Patience,
