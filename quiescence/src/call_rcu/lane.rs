@@ -23,84 +23,20 @@
 //!
 //! Source of the idea: `call_rcu` of liburcu (Desnoyers et al., *User-Level Implementations of Read-Copy Update*, 2012).
 
-mod lanes;
-mod shared;
-mod twice;
-
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use self::lanes::{HeldInners, HeldLanes, Lanes};
-use self::shared::Shared;
-pub(crate) use self::twice::{HeldHeads, hold as hold_heads};
 use crate::domain::domain::Domain;
 use crate::domain::kind::AnyKind;
-use crate::domain::raw::{Function, Head};
 use crate::os::thread;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::Handle;
+use crate::reclaim::head::{Function, Head};
+use crate::reclaim::lane;
+use crate::reclaim::lane::shared::Shared;
+pub use crate::reclaim::lane::{Left, Pushed, QueuedTwice, Wakes};
 use crate::reclaim::local;
-
-/// Whether a push wakes a runner that sleeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wakes {
-    /// The push that a sleeping runner has to be woken for does it: one system call.
-    Runner,
-    /// No push makes a system call; the runner looks every 10 ms. For threads of real-time programs; they never wait for
-    /// room either.
-    Never,
-}
-
-/// What came of a push.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "somebody may have to attend to the lane, or to wait for room"]
-pub struct Pushed {
-    /// Nobody attends to the lane, and this was the first push to find it so: have somebody do it.
-    pub unattended: bool,
-    /// The domain is at its limit: wait for room, where you may.
-    pub crowded: bool,
-}
-
-/// Why a runner has left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
-    /// It was told to [stop](Lane::stop). Something may be left in the lane.
-    Stopped,
-    /// There was nothing to do for so long. Nothing is left.
-    Idle,
-    /// Another thread attends to the lane.
-    Taken,
-}
-
-/// A head was queued while it waited already.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct QueuedTwice {
-    head: *const Head,
-    /// Or one that was queued near it.
-    about: bool,
-}
-
-// SAFETY: an address to be told.
-unsafe impl Send for QueuedTwice {}
-// SAFETY: as above.
-unsafe impl Sync for QueuedTwice {}
-
-impl fmt::Debug for QueuedTwice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl fmt::Display for QueuedTwice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let about = if self.about { ", or one that was queued near it," } else { "" };
-        write!(f, "the head at {:p}{about} is queued while it waits already", self.head)
-    }
-}
-
-impl std::error::Error for QueuedTwice {}
 
 /// A queue of heads, and whoever runs them. See the [module](self).
 ///
@@ -273,14 +209,14 @@ impl Lane {
 impl Drop for Lane {
     /// What is left is run by the worker.
     fn drop(&mut self) {
-        lanes::end(&self.handle, &self.shared);
+        lane::end(&self.handle, &self.shared);
     }
 }
 
 /// Waits until the domain has room again, but 10 ms at most. Does nothing in a section of registered threads, of whatever domain, or
 /// in a callback: nothing may be waited for there.
 pub fn wait_for_room<K: AnyKind>(domain: &Domain<K>) {
-    lanes::wait_for_room(domain.core());
+    lane::wait_for_room(domain.core());
 }
 
 /// Whether the calling thread is running callbacks, of whatever domain.
@@ -291,7 +227,7 @@ pub fn in_callback() -> bool {
 /// Whether heads that wait are remembered, so that one that is queued twice is found: in builds with debug assertions, and under
 /// `QUIESCENCE_DEBUG=1`.
 pub fn remembers_heads() -> bool {
-    twice::is_on()
+    lane::is_twice_checked()
 }
 
 #[cfg(test)]

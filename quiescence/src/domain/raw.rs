@@ -12,7 +12,6 @@
 //!
 //! It may touch the calling thread's slot and the queues, by way of their own functions.
 
-use std::fmt;
 use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,7 +24,8 @@ use crate::gp::slot::{NOT_READY, Slot};
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::llist::Link;
+use crate::reclaim::head::Anywhere;
+pub use crate::reclaim::head::{Function, Head};
 use crate::reclaim::local;
 use crate::reclaim::retire::Retire;
 
@@ -169,98 +169,6 @@ mod balance {
     pub(super) fn unlocked(_core: &DomainState) {}
 }
 
-/// What an object carries so that [`call_head`] need not allocate: 16 bytes somewhere in it, laid out as
-/// liburcu's `struct rcu_head`.
-#[repr(C)]
-pub struct Head {
-    /// For the domain, while the head waits. In debug builds: a mark that it does.
-    link: Link,
-    /// What to call.
-    function: Option<Function>,
-}
-
-/// What a [`Head`] has called after a grace period, with the head itself.
-pub type Function = unsafe extern "C" fn(*mut Head);
-
-const _: () = assert!(size_of::<Head>() == 2 * size_of::<usize>());
-
-impl Head {
-    /// One that does not wait.
-    pub const fn new() -> Self {
-        Self { link: Link::new(), function: None }
-    }
-
-    /// What the link of a head that waits holds, in debug builds. A copy of it, and memory that was not
-    /// written yet, hold something else.
-    fn mark(head: *mut Self) -> usize {
-        !head.addr().rotate_left(7)
-    }
-
-    /// Marks a head as waiting.
-    ///
-    /// # Panics
-    /// If it is already.
-    ///
-    /// # Safety
-    /// `head` may be written, but for other calls of this function.
-    #[track_caller]
-    unsafe fn set_mark(head: *mut Self) {
-        // SAFETY: by this function's contract.
-        let link = unsafe { &raw mut (*head).link };
-        // SAFETY: aligned as its type is, and used as an atomic only, while somebody else may use it.
-        let word = unsafe { &*link }.word();
-        // Relaxed: whoever comes second sees the mark, and nothing else of the first.
-        let before = word.swap(ptr::without_provenance_mut(Self::mark(head)), Relaxed);
-        assert!(
-            before.addr() != Self::mark(head),
-            "quiescence: the head at {head:p} is queued twice, the second time at {}",
-            Location::caller()
-        );
-    }
-
-    /// Calls the function of a head that has waited.
-    ///
-    /// # Safety
-    /// By [`call_head`] or [`Lane::push`](crate::lane::Lane::push), after a grace period, once.
-    pub(crate) unsafe fn run(head: *mut Self) {
-        // SAFETY: the head is valid until its function is called, and nobody else uses it.
-        let Head { link, function } = unsafe { &mut *head };
-        // Before the call, which may free it or queue it again. Relaxed: nobody else uses it.
-        link.word().store(ptr::null_mut(), Relaxed);
-        if let Some(function) = *function {
-            // SAFETY: by the contract of `call_head`.
-            unsafe { function(head) };
-        }
-    }
-}
-
-impl Head {
-    /// Says what is to be called, and gives the link by which it waits in a lane.
-    ///
-    /// # Safety
-    /// `head` may be written.
-    #[inline]
-    pub(crate) unsafe fn set(head: *mut Self, function: Function) -> *mut Link {
-        // SAFETY: by the contract.
-        let place = unsafe { &raw mut (*head).function };
-        // SAFETY: as above.
-        unsafe { place.write(Some(function)) };
-        head.cast()
-    }
-}
-
-impl Default for Head {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl fmt::Debug for Head {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Head").finish_non_exhaustive()
-    }
-}
-
 /// Calls `function(head)` after a grace period, on the worker thread or on a thread in
 /// [`barrier`](Domain::barrier).
 ///
@@ -373,17 +281,5 @@ impl Drop for Foreign {
         debug_objects::forget(self.object.get());
         // SAFETY: once, after a grace period, by the contract of `retire_with`.
         unsafe { (self.run)(self.object.get()) };
-    }
-}
-
-/// A pointer to what may be ended on any thread.
-pub(crate) struct Anywhere<T>(pub(crate) *mut T);
-
-// SAFETY: by the contracts of the functions that make one.
-unsafe impl<T> Send for Anywhere<T> {}
-
-impl<T> Anywhere<T> {
-    pub(crate) fn get(&self) -> *mut T {
-        self.0
     }
 }

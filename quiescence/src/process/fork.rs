@@ -9,7 +9,6 @@
 use std::cell::UnsafeCell;
 use std::sync::Once;
 
-use crate::call_rcu::lane;
 use crate::collections::hash_table_worker;
 use crate::gp::grace_periods;
 use crate::gp::tuning;
@@ -18,6 +17,7 @@ use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::Handle;
+use crate::reclaim::lane;
 use crate::reclaim::queue;
 use crate::reclaim::worker;
 use crate::report::stats_server;

@@ -10,13 +10,13 @@ use grace::policy::Budget;
 #[cfg(not(loom))]
 use grace::two_bank::Adaptive;
 
-#[cfg(not(loom))]
-use crate::call_rcu::lane::Lanes;
 use crate::gp::engine::Settings;
 use crate::gp::grace_periods::{GracePeriods, Line};
 #[cfg(not(loom))]
 use crate::gp::grace_periods::{Held, foreign};
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
+#[cfg(not(loom))]
+use crate::reclaim::lane::Lanes;
 use crate::reclaim::limit::Charge;
 use crate::reclaim::queue::Queues;
 #[cfg(not(loom))]

@@ -5,6 +5,7 @@
 //! - [`stream`]: the callbacks of one thread, written one after the other.
 //! - [`queue`]: the callback queues of a domain, and the cookies that their callbacks wait for.
 //! - [`llist`]: a lock-free list that any thread pushes on and one thread takes as a whole.
+//! - [`head`]: what an object carries to wait without memory of the library's. [`lane`]: the callback queues of heads.
 //! - [`limit`]: the bytes that may wait in a domain.
 //! - [`retire`], [`weigh`]: the kinds of callbacks; the memory that a value owns.
 //! - [`defer`]: the ways in which a callback is queued, and who runs it.
@@ -27,6 +28,10 @@ pub(crate) mod domain_state;
 pub(crate) mod domains;
 #[cfg(not(loom))]
 pub(crate) mod handle;
+#[cfg(not(loom))]
+pub(crate) mod head;
+#[cfg(not(loom))]
+pub(crate) mod lane;
 pub(crate) mod limit;
 pub(crate) mod llist;
 #[cfg(not(loom))]

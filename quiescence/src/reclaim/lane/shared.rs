@@ -18,19 +18,19 @@ use grace::limit::{Amount, Zone};
 
 use super::{Left, Pushed, QueuedTwice, Wakes, twice};
 use crate::chaos::{self, Mutant};
-use crate::domain::raw::{Function, Head};
 use crate::event::trace;
 use crate::gp::grace_periods::{Line, Me};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard};
 use crate::os::{clock, forking, thread};
 use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::head::{Function, Head};
 use crate::reclaim::llist::{Chain, Found, Inbox, Link, Ring};
 use crate::reclaim::local::{self, Own};
 use crate::reclaim::queue::Credit;
 
 /// What a head counts for: nobody knows the size of the object that it is in. As many fill the default limit
 /// of bytes as that of objects.
-pub(super) const BYTES_A_HEAD: u64 = 256;
+pub(crate) const BYTES_A_HEAD: u64 = 256;
 
 /// Heads that are run in one go: what a fork in the midst of them loses, and a quiescent state of the runner, where it is a
 /// QSBR reader, is waited for by.
@@ -47,10 +47,10 @@ const QUIET_LOOK: Duration = sync::TICK;
 
 /// What those who push touch.
 #[derive(Debug)]
-pub(super) struct Front {
-    pub(super) inbox: Inbox,
+pub(crate) struct Front {
+    pub(crate) inbox: Inbox,
     /// How many heads were pushed, or are about to be.
-    pub(super) pushed: AtomicU64,
+    pub(crate) pushed: AtomicU64,
     /// How many may be pushed before more has to be granted.
     granted: AtomicU64,
     wakes: Wakes,
@@ -58,22 +58,22 @@ pub(super) struct Front {
 
 /// A lane.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) front: Line<Front>,
-    pub(super) inner: Mutex<Inner>,
+pub(crate) struct Shared {
+    pub(crate) front: Line<Front>,
+    pub(crate) inner: Mutex<Inner>,
     /// Tells those who wait that no callback is being run, or that the pause is over.
     changed: Condvar,
     /// How many heads have been run.
-    pub(super) finished: AtomicU64,
+    pub(crate) finished: AtomicU64,
     /// Somebody waits: no company, and an expedited grace period.
     hurried: AtomicBool,
 }
 
 /// What only the runner, and those who look for a moment, touch.
 #[derive(Debug)]
-pub(super) struct Inner {
+pub(crate) struct Inner {
     /// What has been taken and not yet run.
-    pub(super) waiting: Chain,
+    pub(crate) waiting: Chain,
     /// How many are being run, marks aside.
     claimed: u64,
     /// Whether some are being run.
@@ -94,7 +94,7 @@ pub(super) struct Inner {
 
 /// What a thread attends to a lane for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// Until it is told to stop.
     Runner,
     /// A barrier, for now.
@@ -116,7 +116,7 @@ impl Inner {
 }
 
 impl Shared {
-    pub(super) const fn new(wakes: Wakes) -> Self {
+    pub(crate) const fn new(wakes: Wakes) -> Self {
         Self {
             front: Line(Front {
                 inbox: Inbox::new(),
@@ -144,12 +144,12 @@ impl Shared {
 
     // ---- those who push -------------------------------------------------------------------------
 
-    /// [`Lane::push`](super::Lane::push).
+    /// [`Lane::push`](crate::lane::Lane::push).
     ///
     /// # Safety
     /// As there.
     #[inline]
-    pub(super) unsafe fn push(
+    pub(crate) unsafe fn push(
         &self,
         core: &DomainState,
         head: *mut Head,
@@ -210,7 +210,7 @@ impl Shared {
     }
 
     /// Has the runner wait for nothing but the grace period.
-    pub(super) fn hurry(&self) {
+    pub(crate) fn hurry(&self) {
         // Release: pairs with the runner's Acquire; what was pushed before is taken in the round that is hurried. Who finds it
         // set does not ring again: who has set it does, and the runner has not looked since.
         if !self.hurried.swap(true, AcqRel) {
@@ -221,8 +221,8 @@ impl Shared {
     /// Pushes the mark of a barrier, and hurries.
     ///
     /// # Safety
-    /// As [`Lane::push`](super::Lane::push).
-    pub(super) unsafe fn push_mark(&self, mark: *mut Link) {
+    /// As [`Lane::push`](crate::lane::Lane::push).
+    pub(crate) unsafe fn push_mark(&self, mark: *mut Link) {
         // SAFETY: by the contract.
         let found = unsafe { self.front.0.inbox.push(mark, true) };
         if found == Found::Asleep {
@@ -233,8 +233,8 @@ impl Shared {
 
     // ---- the runner -----------------------------------------------------------------------------
 
-    /// [`Lane::attend`](super::Lane::attend).
-    pub(super) fn attend(
+    /// [`Lane::attend`](crate::lane::Lane::attend).
+    pub(crate) fn attend(
         &self,
         core: &DomainState,
         idle_after: Option<Duration>,
@@ -287,7 +287,7 @@ impl Shared {
     }
 
     /// Takes the part of the runner, unless somebody has it. A runner waits for a visitor to go.
-    pub(super) fn begin(&self, part: Part) -> Result<bool, QueuedTwice> {
+    pub(crate) fn begin(&self, part: Part) -> Result<bool, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         while part == Part::Runner && inner.runner != 0 && inner.part == Part::Visitor {
             inner = self.wait(inner);
@@ -303,14 +303,14 @@ impl Shared {
     }
 
     /// A visitor leaves; what has been pushed since it looked stays.
-    pub(super) fn depart(&self) {
+    pub(crate) fn depart(&self) {
         let mut inner = sync::lock(&self.inner);
         inner.runner = 0;
         self.tell(&inner);
     }
 
     /// Leaves, if nothing is to be done. Answers whether it has left.
-    pub(super) fn leave(&self) -> bool {
+    pub(crate) fn leave(&self) -> bool {
         let mut inner = sync::lock(&self.inner);
         let left = inner.waiting.is_empty() && self.front.0.inbox.leave();
         if left {
@@ -343,8 +343,8 @@ impl Shared {
         self.abandon(&mut inner)
     }
 
-    /// [`Lane::neglect`](super::Lane::neglect).
-    pub(super) fn neglect(&self) -> Result<(), QueuedTwice> {
+    /// [`Lane::neglect`](crate::lane::Lane::neglect).
+    pub(crate) fn neglect(&self) -> Result<(), QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         inner.expected = false;
         let is_attended = inner.runner != 0 && inner.part == Part::Runner;
@@ -352,13 +352,13 @@ impl Shared {
     }
 
     /// Puts what is in the inbox with the rest, so that the next push finds that nobody attends.
-    pub(super) fn abandon(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
+    pub(crate) fn abandon(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
         self.append(inner, self.front.0.inbox.abandon())
     }
 
     /// Puts what is in the inbox with the rest. Where a visitor does, the next push finds that nobody attends: the visitor
     /// leaves it to whoever comes then.
-    pub(super) fn take(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
+    pub(crate) fn take(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
         match inner.part {
             Part::Runner => self.append(inner, self.front.0.inbox.take()),
             Part::Visitor => self.abandon(inner),
@@ -371,7 +371,7 @@ impl Shared {
     }
 
     /// Takes all there is, waits for a grace period, and runs it. Answers how many were run, marks included.
-    pub(super) fn round(
+    pub(crate) fn round(
         &self,
         core: &DomainState,
         hurried: bool,
@@ -453,19 +453,19 @@ impl Shared {
         Ok(ran)
     }
 
-    /// [`Lane::expect`](super::Lane::expect).
-    pub(super) fn expect(&self) {
+    /// [`Lane::expect`](crate::lane::Lane::expect).
+    pub(crate) fn expect(&self) {
         sync::lock(&self.inner).expected = true;
     }
 
     // ---- everybody ------------------------------------------------------------------------------
 
-    pub(super) fn stop(&self, stopped: bool) {
+    pub(crate) fn stop(&self, stopped: bool) {
         sync::lock(&self.inner).stopped = stopped;
         self.front.0.inbox.ring();
     }
 
-    pub(super) fn pause(&self) {
+    pub(crate) fn pause(&self) {
         if forking::is_here() {
             return; // this thread holds the lock already: nothing is begun
         }
@@ -475,7 +475,7 @@ impl Shared {
         drop(self.until_still(inner));
     }
 
-    pub(super) fn resume(&self) {
+    pub(crate) fn resume(&self) {
         if forking::is_here() {
             return;
         }
@@ -484,33 +484,33 @@ impl Shared {
         self.tell(&inner);
     }
 
-    pub(super) fn is_attended(&self) -> bool {
+    pub(crate) fn is_attended(&self) -> bool {
         sync::lock(&self.inner).runner != 0
     }
 
-    pub(super) fn is_attended_by(&self, thread: usize) -> bool {
+    pub(crate) fn is_attended_by(&self, thread: usize) -> bool {
         sync::lock(&self.inner).runner == thread
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         let inner = sync::lock(&self.inner);
         // In this order: what is taken is put with the rest under the lock.
         inner.waiting.is_empty() && !inner.runs && !inner.ends && self.front.0.inbox.is_empty()
     }
 
     /// Whether the calling thread runs callbacks of it.
-    pub(super) fn is_run_here(&self) -> bool {
+    pub(crate) fn is_run_here(&self) -> bool {
         let inner = sync::lock(&self.inner);
         inner.runs && inner.runner == thread::token()
     }
 
     /// From now on barriers find something in the lane, and visitors nothing.
-    pub(super) fn begin_end(&self) {
+    pub(crate) fn begin_end(&self) {
         sync::lock(&self.inner).ends = true;
     }
 
     /// Waits until no callback is being run, unless by the calling thread.
-    pub(super) fn until_still<'a>(
+    pub(crate) fn until_still<'a>(
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
     ) -> MutexGuard<'a, Inner> {
@@ -522,7 +522,7 @@ impl Shared {
 
     /// All that waits: it is no longer this lane's, nor are its numbers. `None` if callbacks are being run, which must come
     /// before what follows them: [`until_still`](Self::until_still).
-    pub(super) fn take_away(&self) -> Result<Option<Chain>, QueuedTwice> {
+    pub(crate) fn take_away(&self) -> Result<Option<Chain>, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         if inner.is_running() {
             return Ok(None);
@@ -542,7 +542,7 @@ impl Shared {
     }
 
     /// Takes over what another lane has had, charge and all.
-    pub(super) fn take_over(&self, mut chain: Chain) -> Pushed {
+    pub(crate) fn take_over(&self, mut chain: Chain) -> Pushed {
         let front = &self.front.0;
         front.granted.fetch_add(chain.count(), Relaxed);
         front.pushed.fetch_add(chain.count(), Relaxed);
@@ -564,14 +564,14 @@ impl Shared {
     }
 
     /// The lane ends, with nothing in it: what it was granted and has not used goes back.
-    pub(super) fn end(&self, core: &DomainState) {
+    pub(crate) fn end(&self, core: &DomainState) {
         let front = &self.front.0;
         let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
         core.charge.0.give_back(amount(unused));
     }
 
     /// In a child process, whose other threads are gone. Answers what is charged, and calls `f` with the heads that wait.
-    pub(super) fn after_fork(
+    pub(crate) fn after_fork(
         &self,
         inner: &mut Inner,
         owner: usize,
@@ -602,7 +602,7 @@ impl Shared {
 }
 
 /// What so many heads count for.
-pub(super) fn amount(heads: u64) -> Amount {
+pub(crate) fn amount(heads: u64) -> Amount {
     Amount { objects: heads, bytes: heads.saturating_mul(BYTES_A_HEAD) }
 }
 

@@ -11,7 +11,6 @@ use super::shared::{Inner, Part, Shared};
 use super::twice::{self, HeldHeads};
 use super::{Pushed, QueuedTwice, Wakes};
 use crate::chaos::{self, Mutant};
-use crate::domain::raw::{Anywhere, Head};
 use crate::event::statistics::Callbacks;
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
@@ -20,6 +19,7 @@ use crate::os::sync::{self, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
+use crate::reclaim::head::{Anywhere, Head};
 use crate::reclaim::llist::Chain;
 use crate::reclaim::local::{self, Sections};
 
@@ -81,7 +81,7 @@ impl Lanes {
     }
 
     /// A new lane in the list.
-    pub(super) fn add(&self, wakes: Wakes) -> Arc<Shared> {
+    pub(crate) fn add(&self, wakes: Wakes) -> Arc<Shared> {
         let lane = Arc::new(Shared::new(wakes));
         let mut list = sync::lock(&self.list);
         list.push(Arc::clone(&lane));
@@ -113,8 +113,8 @@ impl Lanes {
         })
     }
 
-    /// [`Lane::hand_over`](super::Lane::hand_over).
-    pub(super) fn hand_over(&self, from: &Shared, to: &Shared) -> Result<Pushed, QueuedTwice> {
+    /// [`Lane::hand_over`](crate::lane::Lane::hand_over).
+    pub(crate) fn hand_over(&self, from: &Shared, to: &Shared) -> Result<Pushed, QueuedTwice> {
         let (_list, chain) = self.take_away(from)?;
         if chaos::mutant(Mutant::LostLane) {
             return Ok(Pushed { unattended: false, crowded: false });
@@ -136,7 +136,7 @@ impl Lanes {
 
     /// Some callbacks are about to run. Where there is room for many again those who wait are told; not for each few, which
     /// would have them wait anew at once.
-    pub(super) fn made_room(&self, core: &DomainState) {
+    pub(crate) fn made_room(&self, core: &DomainState) {
         // Relaxed: whoever is overlooked finds the room by himself, a tick later at most.
         if self.is_short.load(Relaxed) != 0 && core.zone() == Zone::Free {
             drop(sync::lock(&self.short));
@@ -223,7 +223,7 @@ impl Lanes {
 
 /// A lane ends: what is left in it is the worker's. It stays in the list until that is in the queues, since a barrier looks
 /// for it here or there; the mark that it sends meanwhile goes the same way, behind what came before it.
-pub(super) fn end(handle: &Handle, lane: &Arc<Shared>) {
+pub(crate) fn end(handle: &Handle, lane: &Arc<Shared>) {
     let lanes = &handle.lanes;
     let mut list = loop {
         let (list, left) = match lanes.take_away(lane) {
@@ -263,8 +263,8 @@ fn run_by_worker(handle: &Handle, mut left: Chain) {
     }
 }
 
-/// [`wait_for_room`](super::wait_for_room).
-pub(super) fn wait_for_room(core: &DomainState) {
+/// [`wait_for_room`](crate::lane::wait_for_room).
+pub(crate) fn wait_for_room(core: &DomainState) {
     if Sections::of_this_thread() != Sections::None || local::in_callback() {
         return trace::limit_reached(core.source(), false);
     }

@@ -9,15 +9,15 @@ use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::domain::raw::Head;
 use crate::os::{environment, sync};
+use crate::reclaim::head::Head;
 
 /// The addresses of heads that wait in some lane.
 static WAITING: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 
 /// Whether it is done.
 #[inline]
-pub(super) fn is_on() -> bool {
+pub(crate) fn is_on() -> bool {
     const UNKNOWN: u8 = 0;
     const OFF: u8 = 1;
     const ON: u8 = 2;
@@ -35,12 +35,12 @@ pub(super) fn is_on() -> bool {
 }
 
 /// A head is about to wait. Answers whether it did not wait already.
-pub(super) fn note(head: *mut Head) -> bool {
+pub(crate) fn note(head: *mut Head) -> bool {
     sync::lock(&WAITING).insert(head.addr())
 }
 
 /// A head waits no more.
-pub(super) fn forget(head: *mut Head) {
+pub(crate) fn forget(head: *mut Head) {
     sync::lock(&WAITING).remove(&head.addr());
 }
 
@@ -58,7 +58,7 @@ impl HeldHeads {
         self.0.clear();
     }
 
-    pub(super) fn note(&mut self, head: usize) {
+    pub(crate) fn note(&mut self, head: usize) {
         if is_on() {
             self.0.insert(head);
         }
