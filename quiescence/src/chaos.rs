@@ -383,8 +383,9 @@ mod imp {
     pub fn fork(child: impl FnOnce() -> i32) -> std::io::Result<u32> {
         // Callbacks take it, and hold no other lock then.
         let held = QUARANTINED.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: `process::fork` makes the library whole in the child, glibc its allocator; and `child` needs
-        // no other lock, by its contract. (If it does it hangs, and touches nothing that is half made.)
+        // SAFETY: `process::fork` makes the library whole in the child, glibc its allocator; and
+        // `child` needs no other lock, by its contract. (If it does it hangs, and touches nothing
+        // that is half made.)
         let forked = unsafe { libc::fork() };
         let error = std::io::Error::last_os_error();
         drop(held);

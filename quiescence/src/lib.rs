@@ -83,8 +83,8 @@
 
 #![cfg_attr(loom, allow(dead_code, unreachable_pub, unused_imports))]
 
-// The rooms, in their order: each imports only those above it, and `chaos`. Loom runs some of them, and
-// of these some modules.
+// The rooms, in their order: each imports only those above it, and `chaos`. Loom runs some of them,
+// and of these some modules.
 #[cfg(feature = "chaos")]
 pub mod chaos;
 #[cfg(not(feature = "chaos"))]

@@ -1,17 +1,20 @@
 //! The rules of the house, as far as a reading of the sources can hold them.
 //!
-//! - The library's modules stand in rooms, folders of `src`, and a room imports only rooms above it in [`ROOMS`]. So there is
-//!   no cycle among rooms. What a room has done by rooms below it is in one table, `HOOKS` of `lib.rs`, and in no other.
+//! - The library's modules stand in rooms, folders of `src`, and a room imports only rooms above it
+//!   in [`ROOMS`]. So there is no cycle among rooms. What a room has done by rooms below it is in
+//!   one table, `HOOKS` of `lib.rs`, and in no other.
 //! - A file has at most [`LINES_MAX`] lines.
 //!
-//! Each rule has a list of the exceptions that there are still, each with its reason. The lists are exact: an exception
-//! that does not occur any more fails the test as well, so they can only become shorter.
+//! Each rule has a list of the exceptions that there are still, each with its reason. The lists are
+//! exact: an exception that does not occur any more fails the test as well, so they can only become
+//! shorter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The rooms, in their order. What is not in a room is `chaos`, which is above all and imports none of them, `lib.rs` and tests.
+/// The rooms, in their order. What is not in a room is `chaos`, which is above all and imports none
+/// of them, `lib.rs` and tests.
 const ROOMS: [&str; 13] = [
     "os",
     "event",

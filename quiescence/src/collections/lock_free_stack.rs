@@ -19,9 +19,10 @@ use crate::os::sync::{AtomicPtr, const_unless_loom};
 /// on is seen by who takes it off. A `push` is a sequentially consistent operation.
 ///
 /// # Progress and cost
-/// [`push`](Self::push) and [`pop`](Self::pop) are lock-free: one compare-and-exchange, and another one for each
-/// that somebody else had in between. [`pop_all`](Self::pop_all) and the walk over what it gives are wait-free. Against
-/// a [`WaitFreeStack`](super::intrusive::WaitFreeStack): nobody is ever blocked, and producers get in each other's way.
+/// [`push`](Self::push) and [`pop`](Self::pop) are lock-free: one compare-and-exchange, and another
+/// one for each that somebody else had in between. [`pop_all`](Self::pop_all) and the walk over
+/// what it gives are wait-free. Against a [`WaitFreeStack`](super::intrusive::WaitFreeStack):
+/// nobody is ever blocked, and producers get in each other's way.
 ///
 /// # Source
 /// R. K. Treiber, "Systems programming: coping with parallelism", 1986; liburcu's `cds_lfs`.

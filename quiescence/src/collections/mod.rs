@@ -1,6 +1,8 @@
-//! Concurrent queues, stacks, and the hash table, as structures whose nodes the caller brings along.
+//! Concurrent queues, stacks, and the hash table, as structures whose nodes the caller brings
+//! along.
 //!
-//! - [`wait_free_queue`], [`sentinel_queue`], [`lock_free_queue`]: queues. [`wait_free_stack`], [`lock_free_stack`]: stacks.
+//! - [`wait_free_queue`], [`sentinel_queue`], [`lock_free_queue`]: queues. [`wait_free_stack`],
+//!   [`lock_free_stack`]: stacks.
 //! - [`hash_table`]: the hash table, which grows and shrinks beside its users.
 //! - [`patience`]: how long an operation waits for another one that is half-way.
 //! - [`intrusive`]: the names that are public.

@@ -1,8 +1,9 @@
 //! The older of liburcu's two wait-free queues: a node of the queue's own goes round among the others, so that the list
 //! is never empty.
 //!
-//! It is here since C programs may still use `cds_wfq`. Rust's should take a [`WaitFreeQueue`](super::WaitFreeQueue),
-//! which has no such node and whose consumer can take all at once. Layout, and what is written when, are liburcu's.
+//! It is here since C programs may still use `cds_wfq`. Rust's should take a
+//! [`WaitFreeQueue`](super::intrusive::WaitFreeQueue), which has no such node and whose consumer
+//! can take all at once. Layout, and what is written when, are liburcu's.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};

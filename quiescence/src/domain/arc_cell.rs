@@ -1,11 +1,11 @@
 //! [`ArcCell`] and [`ArcCellOption`]: a place for an [`Arc`] that is loaded at the price of its clone, and replaced
 //! at any time.
 //!
-//! A load is one restartable sequence: load the pointer, add one to the count in front of what it points to. An
-//! updater swaps the pointer and asks for a grace period of restartable reads ([`restart`](crate::rseq)), which is one
-//! system call; after it nobody can add to the old `Arc`'s count by way of the place any more, so the
-//! reference that the place had is the updater's, to give to its caller or to drop. There are no debts, slots or
-//! lists of threads.
+//! A load is one restartable sequence: load the pointer, add one to the count in front of what it
+//! points to. An updater swaps the pointer and asks for a grace period of restartable reads
+//! ([`restart`](crate::rseq)), which is one system call; after it nobody can add to the old `Arc`'s
+//! count by way of the place any more, so the reference that the place had is the updater's, to
+//! give to its caller or to drop. There are no debts, slots or lists of threads.
 //!
 //! This file may touch the pointer and, in a sequence, the count; where that is, is found out by `count`.
 

@@ -164,7 +164,8 @@ macro_rules! domain {
         $vis struct $name;
 
         const _: () = {
-            static CORE: $crate::__private::DomainState = $crate::__private::new_core(stringify!($name));
+            static CORE: $crate::__private::DomainState =
+                $crate::__private::new_core(stringify!($name));
 
             // SAFETY: one static.
             unsafe impl $crate::AnyKind for $name {

@@ -1,8 +1,8 @@
 //! What users hold: domains, readers and guards, cookies, and the values that readers load.
 //!
 //! - [`kind`]: the types that name a domain; the global domain.
-//! - [`domain`]: [`Domain`](crate::Domain), its builder, and cookies. [`global`]: the same for the global domain, as free
-//!   functions.
+//! - [`domain`]: [`Domain`](crate::Domain), its builder, and cookies. [`global`]: the same for the
+//!   global domain, as free functions.
 //! - [`guard`], [`qsbr`]: readers and their sections.
 //! - [`srcu`]: sleepable domains.
 //! - [`rcu`]: a value behind a pointer.
@@ -10,8 +10,8 @@
 //! - [`raw`]: sections and callbacks without guards and boxes.
 //! - [`tasks`]: the same waits as futures.
 //!
-//! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu), [`gp`](crate::gp), [`srcu`](crate::srcu),
-//! [`rseq`](crate::rseq), [`reclaim`](crate::reclaim).
+//! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu),
+//! [`gp`](crate::gp), [`srcu`](crate::srcu), [`rseq`](crate::rseq), [`reclaim`](crate::reclaim).
 
 pub(crate) mod arc_cell;
 // It is the room's first file, and a look for `Domain` begins with its name.

@@ -1,8 +1,9 @@
 //! [`Snapshot`]: a few words that are read whole, and never torn.
 //!
-//! A load is one restartable sequence: load the pointer to a buffer, copy the buffer. An updater fills a buffer that
-//! nobody reads, swaps the pointer, and asks for a grace period of restartable reads ([`restart`](crate::rseq)), which
-//! is one system call; then nobody reads the old buffer any more, and it is used for the next value.
+//! A load is one restartable sequence: load the pointer to a buffer, copy the buffer. An updater
+//! fills a buffer that nobody reads, swaps the pointer, and asks for a grace period of restartable
+//! reads ([`restart`](crate::rseq)), which is one system call; then nobody reads the old buffer any
+//! more, and it is used for the next value.
 //!
 //! **Buffers are given back when the snapshot is dropped, not before**: a load that has run into a page fault in an old
 //! buffer is begun anew, but only if the page is still mapped when the kernel comes to look for it. So there are as many

@@ -1,11 +1,12 @@
 //! Sleepable domains (SRCU): [`Srcu`], whose sections may last, move to other threads, and be held across `.await`.
 //!
-//! Readers are counted, not registered: [`banks`] says how, `grace::two_bank` how a grace period is made of that,
-//! `srcu/driver.rs` who drives it. Everything else (callbacks, limits, statistics, reports) is a domain's like any
-//! other, so [`Srcu`] is a place for the banks and, from the first grace period on, a [`Domain<Sleepable>`].
+//! Readers are counted, not registered: [`banks`](crate::srcu::banks) says how, `grace::two_bank`
+//! how a grace period is made of that, `srcu/driver.rs` who drives it. Everything else (callbacks,
+//! limits, statistics, reports) is a domain's like any other, so [`Srcu`] is a place for the banks
+//! and, from the first grace period on, a [`Domain<Sleepable>`].
 //!
 //! **Invariant [SR-2]: banks stay where they are as long as their `Srcu`, its domain or a guard exist,** though the
-//! `Srcu` may be moved. The domain's core gives them back, or the `Srcu` if it never had one.
+//! `Srcu` may be moved. The domain's state gives them back, or the `Srcu` if it never had one.
 
 use std::fmt;
 use std::mem::ManuallyDrop;

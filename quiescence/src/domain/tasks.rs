@@ -1,6 +1,7 @@
 //! What tasks wait for, as futures: the end of a grace period, room at the limit, a barrier.
-//! [`crate::gp::grace_periods::sleepers`] says how they are told; what users call is in `domain/tasks.rs` of
-//! [`crate::domain::domain`], [`crate::domain::srcu`] and [`crate::domain::rcu`].
+//! [`crate::gp::grace_periods::sleepers`] says how they are told; what users call is in
+//! `domain/tasks.rs` of [`crate::domain::domain`], [`crate::domain::srcu`] and
+//! [`crate::domain::rcu`].
 //!
 //! None of them needs a runtime, and none blocks the thread that polls it. Each may be dropped at
 //! any time: then its waker is forgotten, and no task is woken on its behalf.
@@ -26,7 +27,7 @@ use crate::reclaim::worker;
 #[derive(Debug)]
 pub(crate) struct Waiter<K: AnyKind> {
     domain: Domain<K>,
-    /// What the core knows it by.
+    /// What the domain knows it by.
     number: Option<u64>,
 }
 

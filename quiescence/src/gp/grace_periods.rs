@@ -1,12 +1,13 @@
-//! The core of a domain: the driver of its grace-period machine.
+//! What a domain has for its grace periods: the machine, its readers, and who drives it.
 //!
 //! Whoever wants a grace period takes the lock of the machine, requests, and, if nobody drives the
 //! machine at that moment, becomes its *driver*: it carries out the machine's actions and reports
-//! back, until its own cookie is done. Everybody else sleeps until then; so concurrent updaters
-//! share grace periods. The lock is released while the driver fences, scans or sleeps.
+//! back ([`driver`]), until its own cookie is done. Everybody else sleeps until then; so concurrent
+//! updaters share grace periods. The lock is released while the driver fences, scans or sleeps.
 //!
-//! A driver may also stop half-way ([`GracePeriods::advance`]): the machine remembers the step, and whoever
-//! comes next goes on from there. One that gets no CPU is superseded by a waiter ([`handover`]).
+//! A driver may also stop half-way ([`GracePeriods::advance`]): the machine remembers the step, and
+//! whoever comes next goes on from there. One that gets no CPU is superseded by a waiter
+//! ([`handover`]).
 //!
 //! Lock order, outer first: worker, domains, queues, queue, machine, registry.
 
@@ -56,7 +57,8 @@ mod watch;
 #[derive(Debug)]
 pub(crate) struct Line<T>(pub(crate) T);
 
-/// What a domain has for its grace periods. What else it has is beside this, in [`DomainState`], which is dropped first.
+/// What a domain has for its grace periods. What else it has is beside this, in [`DomainState`],
+/// which is dropped first.
 ///
 /// [`DomainState`]: crate::reclaim::domain_state::DomainState
 pub struct GracePeriods {

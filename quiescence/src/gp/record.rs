@@ -1,4 +1,5 @@
-//! Records: slots in memory of programs that were compiled against liburcu, with what its layout wants behind them.
+//! Records: slots in memory of programs that were compiled against liburcu, with what its layout
+//! wants behind them.
 
 use std::fmt;
 use std::ptr;
@@ -7,12 +8,13 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64};
 
 use super::slot::Slot;
 
-/// One thread's place as a reader: liburcu's `struct urcu_reader`, of 256 bytes. All zeroes is one that is not
-/// registered. Its first word is the reader's own: what its program calls `ctr`.
+/// One thread's place as a reader: liburcu's `struct urcu_reader`, of 256 bytes. All zeroes is one
+/// that is not registered. Its first word is the reader's own: what its program calls `ctr`.
 #[repr(C, align(128))]
 pub struct Record {
     pub(crate) slot: Slot,
-    /// liburcu's list. Ours of all readers is elsewhere; this is the next record of the same thread, or null.
+    /// liburcu's list. Ours of all readers is elsewhere; this is the next record of the same
+    /// thread, or null.
     next: AtomicPtr<Record>,
     _node: usize,
     /// QSBR: an updater sleeps until this reader has announced a quiescent state.
@@ -44,12 +46,13 @@ impl Record {
     pub(crate) unsafe fn mark_waiting(record: *const Self) {
         // SAFETY: by the contract.
         let waiting = unsafe { &raw const (*record).waiting };
-        // SAFETY: as above. Relaxed: a full fence comes before, after -1 was stored, and the driver's heavy one
-        // follows [FR-1].
+        // SAFETY: as above. Relaxed: a full fence comes before, after -1 was stored, and the
+        // driver's heavy one follows [FR-1].
         unsafe { &*waiting }.store(1, Relaxed);
     }
 
-    /// Whether the record is registered: 152 bytes from its beginning, for those who look by themselves.
+    /// Whether the record is registered: 152 bytes from its beginning, for those who look by
+    /// themselves.
     pub fn is_registered(&self) -> bool {
         self.registered.load(Relaxed) != 0
     }
@@ -72,9 +75,10 @@ impl fmt::Debug for Record {
 }
 
 thread_local! {
-    /// The calling thread's records, one leading to the next. Without a destructor and without memory of its own, so
-    /// that a signal handler may register its thread whatever it has interrupted. Relaxed everywhere: only the
-    /// thread itself and its handlers look; and a handler leaves the list whole.
+    /// The calling thread's records, one leading to the next. Without a destructor and without
+    /// memory of its own, so that a signal handler may register its thread whatever it has
+    /// interrupted. Relaxed everywhere: only the thread itself and its handlers look; and a handler
+    /// leaves the list whole.
     static OWN: AtomicPtr<Record> = const { AtomicPtr::new(ptr::null_mut()) };
 }
 
@@ -117,7 +121,8 @@ pub(crate) fn remove_own(record: &Record) {
 /// The slots of the calling thread's records, of whatever domains. To be looked at right away.
 pub(crate) fn own<'a>() -> impl Iterator<Item = &'a Slot> {
     let record = |place: *mut Record| -> Option<&'a Record> {
-        // SAFETY: null, or in the list, so registered and valid; only the thread itself takes one out.
+        // SAFETY: null, or in the list, so registered and valid; only the thread itself takes one
+        // out.
         unsafe { place.as_ref() }
     };
     let first = record(OWN.with(|own| own.load(Relaxed)));

@@ -103,9 +103,10 @@ const PORTABLE: u32 = 4;
 /// state.
 const OVERDUE: u32 = 8;
 
-/// What a QSBR reader of a [relay](crate::gp::relay) shows from when it comes online until it hands a number
-/// on. Online, as the nesting says; and not `gp.ctr` at any time, which has a nesting of 1. So its
-/// successor does not take it for one that has passed, however long it stalls before it stores this.
+/// What a QSBR reader of a [relay](crate::gp::relay) shows from when it comes online until it hands
+/// a number on. Online, as the nesting says; and not `gp.ctr` at any time, which has a nesting of
+/// one. So its successor does not take it for one that has passed, however long it stalls before it
+/// stores this.
 const ARRIVED: u64 = 2 * COUNT;
 
 /// The slot of a thread that must take the slow path. Its nesting is never 0, and nobody writes it.
@@ -148,8 +149,8 @@ impl Slot {
     /// Begins an outermost section with light fences. Owner only, nesting 0.
     #[inline(always)]
     pub(crate) fn enter_outermost(&self, gp: &AtomicU64, place: &'static Location<'static>) {
-        // Acquire: pairs with the Release in GracePeriods::announce [GP-3]; under the new number the section
-        // sees what was published before the grace period that announced it.
+        // Acquire: pairs with the Release in GracePeriods::announce [GP-3]; under the new number
+        // the section sees what was published before the grace period that announced it.
         let current = gp.load(Acquire);
         chaos::point(Point::EnterBeforeStore);
         self.began.store(std::ptr::from_ref(place).cast_mut(), Relaxed);
@@ -227,8 +228,8 @@ impl Slot {
         }
     }
 
-    /// Takes the mark of a reader that has retired too much; whether it was there. A QSBR reader keeps it: it does its
-    /// part at its quiescent states. Owner only.
+    /// Takes the mark of a reader that has retired too much; whether it was there. A QSBR reader
+    /// keeps it: it does its part at its quiescent states. Owner only.
     #[cfg(not(loom))]
     pub(crate) fn take_overdue(&self) -> bool {
         // Relaxed: only the owner sets the mark.
@@ -256,9 +257,9 @@ impl Slot {
         // Acquire: pairs with the Release in `set_source`; the word that it leads to has been made, in a
         // chunk that may be younger than any that this thread has seen.
         let source = self.source.load(Acquire);
-        // Acquire: pairs with the Release in GracePeriods::announce [GP-3], directly or through the words of
-        // those who have handed the number on.
-        // SAFETY: `gp.ctr` or a word in the registry, which both live as long as this slot.
+        // Acquire: pairs with the Release in GracePeriods::announce [GP-3], directly or through the
+        // words of those who have handed the number on. SAFETY: `gp.ctr` or a word in the registry,
+        // which both live as long as this slot.
         let mut current = unsafe { &*source }.load(Acquire);
         // Relaxed: the owner's own word and mark.
         if current == self.word.load(Relaxed) {

@@ -43,7 +43,8 @@ pub(crate) struct Note {
     /// The domain, by its address and its identity: it may end before the report is made.
     pub(crate) core: *const GracePeriods,
     pub(crate) identity: usize,
-    /// Which grace period, as [`Statistics::grace_periods`](crate::Statistics::grace_periods) counts.
+    /// Which grace period, as [`Statistics::grace_periods`](crate::Statistics::grace_periods)
+    /// counts.
     pub(crate) grace_period: u64,
     pub(crate) age_ns: u64,
     pub(crate) expedited: bool,

@@ -1,5 +1,5 @@
-//! The only door to the operating system: fences across processors, futexes, restartable sequences, memory,
-//! signals, clocks, what threads do.
+//! The only door to the operating system: fences across processors, futexes, restartable sequences,
+//! memory, signals, clocks, what threads do.
 //!
 //! May import: nothing of the library but `chaos`.
 //!

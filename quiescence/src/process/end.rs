@@ -9,7 +9,8 @@ use crate::report::stall::reporter;
 /// How long the orderly end of a process waits for other threads' sections, at most.
 const FINISH_NS: u64 = 200_000_000;
 
-/// At an orderly end of the process: runs what waits. Where other threads stay in sections, not for ever.
+/// At an orderly end of the process: runs what waits. Where other threads stay in sections, not for
+/// ever.
 pub(super) extern "C" fn finish() {
     let deadline_ns = clock::monotonic_ns().saturating_add(FINISH_NS);
     let (mut domains, _) = domains::list(usize::MAX);
@@ -24,8 +25,9 @@ pub(super) extern "C" fn finish() {
     end_threads(deadline_ns);
 }
 
-/// Has the library's own threads end, so that none of them runs user code beside what the program tears down from now
-/// on. Waits for them until then: a callback that one of them is in may never return, or be the one that ends the process.
+/// Has the library's own threads end, so that none of them runs user code beside what the program
+/// tears down from now on. Waits for them until then: a callback that one of them is in may never
+/// return, or be the one that ends the process.
 fn end_threads(deadline_ns: u64) {
     let ends = [worker::end, reporter::end, hash_table_worker::end];
     while ends.iter().filter(|end| end()).count() != 0

@@ -1,7 +1,7 @@
 //! `fork`: the child has the forking thread only, and finds every domain whole.
 //!
-//! Before the fork every lock of every domain is taken, in the order of `core`'s module page, so
-//! that no other thread is in the midst of something when the memory is copied. The parent lets
+//! Before the fork every lock of every domain is taken, in the order of `gp::grace_periods`' page,
+//! so that no other thread is in the midst of something when the memory is copied. The parent lets
 //! them go. The child first puts right what the missing threads leave behind: their readers are
 //! unregistered, a grace period that one of them drove starts again from its fence, and their
 //! callback queues become orphans that the next `barrier` or the worker runs.
@@ -27,8 +27,8 @@ use crate::srcu::track;
 /// The system calls us at every fork, from the first domain on.
 static INSTALL: Once = Once::new();
 
-/// Has the system call us at every fork from now on and at the end of the process, if it does not yet. Called when the
-/// first domain or table is used.
+/// Has the system call us at every fork from now on and at the end of the process, if it does not
+/// yet. Called when the first domain or table is used.
 pub(crate) fn watch() {
     INSTALL.call_once(|| {
         imp::install();

@@ -1,8 +1,9 @@
 //! Tables with one entry for each domain: found, added and removed in constant time, however many domains there are.
 //!
-//! A thread has one of what it keeps in each domain ([`crate::reclaim::local`]), the worker one of the domains with something
-//! to do, `os::fork` one of all that live. A program may have a domain for each of its objects, so none of them is
-//! searched or copied as a whole for the sake of one domain.
+//! A thread has one of what it keeps in each domain ([`crate::reclaim::local`]), the worker one of
+//! the domains with something to do, `os::fork` one of all that live. A program may have a domain
+//! for each of its objects, so none of them is searched or copied as a whole for the sake of one
+//! domain.
 //!
 //! The entries stand densely in a list, in no order. Above them is an index: a hash table with open addressing and
 //! linear probing, whose slots are places in the list. Up to [`SMALL`] entries it is left out: to compare them all is
@@ -11,8 +12,8 @@
 //! **Invariant [BD-1]: from each entry's home slot on, up to the slot that has its place, no slot is empty.** An
 //! insertion takes the first empty slot; a removal moves the entries behind it up ([`ByDomain::close_gap`]).
 //!
-//! The key is the address of the domain's core. Whoever keeps an entry beyond the end of its domain keeps a weak
-//! handle in it, so that no other domain gets the address.
+//! The key is the address of the domain's state. Whoever keeps an entry beyond the end of its
+//! domain keeps a weak handle in it, so that no other domain gets the address.
 
 use crate::reclaim::domain_state::DomainState;
 
@@ -24,7 +25,7 @@ const EMPTY: u32 = u32::MAX;
 
 /// Something that is kept for one domain.
 pub(crate) trait OfDomain {
-    /// The address of that domain's core; always the same.
+    /// The address of that domain's state; always the same.
     fn domain(&self) -> *const DomainState;
 }
 

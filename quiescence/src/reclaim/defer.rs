@@ -2,18 +2,19 @@
 //!
 //! Each thread has two queues in a domain. Retired objects are dropped by the thread itself when it
 //! retires again: a few at a time, so that memory goes back to the cache it came from. Closures,
-//! which may want a lock that an updater holds, are not run here. The worker ([`crate::reclaim::worker`]), or
-//! whoever calls `barrier`, runs whatever is left.
+//! which may want a lock that an updater holds, are not run here. The worker
+//! ([`crate::reclaim::worker`]), or whoever calls `barrier`, runs whatever is left.
 //!
 //! **Invariant [D-1]: a registered thread that is in a section, of whatever domain, runs no callback and waits for
 //! nothing; it only adds.** A QSBR reader does its part at its quiescent states, offline.
 //!
-//! At the limit ([`crate::reclaim::limit`]) objects and closures part ways. An object's thread waits for one grace
-//! period and runs its own callbacks; if there is still no room, the object is freed on the spot, since its
-//! grace period is over: so it needs the progress of sections and of drops only. A closure's thread waits until the
-//! worker has made room. Inside a section the first object is admitted over the limit, and the thread settles
-//! that when its outermost section ends; a second one is refused. In a callback an object waits for a grace
-//! period and is freed; a closure finds the room of the callback that is running, or is refused.
+//! At the limit ([`crate::reclaim::limit`]) objects and closures part ways. An object's thread
+//! waits for one grace period and runs its own callbacks; if there is still no room, the object is
+//! freed on the spot, since its grace period is over: so it needs the progress of sections and of
+//! drops only. A closure's thread waits until the worker has made room. Inside a section the first
+//! object is admitted over the limit, and the thread settles that when its outermost section ends;
+//! a second one is refused. In a callback an object waits for a grace period and is freed; a
+//! closure finds the room of the callback that is running, or is refused.
 
 mod closures;
 mod tasks;

@@ -40,9 +40,11 @@ pub struct DomainState {
     /// The worker's share of a processor, where it has one.
     pub(crate) budget: Option<Budget>,
     /// Until when the worker leaves grace periods here alone, as far as the budget goes, as
-    /// `clock::monotonic_ns`. Kept here, not by the worker, which forgets domains that want nothing.
+    /// `clock::monotonic_ns`. Kept here, not by the worker, which forgets domains that want
+    /// nothing.
     pub(crate) rests_until_ns: AtomicU64,
-    /// Those of a sleepable domain. Given back after `queues` have run what is left, which may look at them.
+    /// Those of a sleepable domain. Given back after `queues` have run what is left, which may look
+    /// at them.
     #[cfg(not(loom))]
     banks: Option<OwnBanks>,
 }
@@ -116,7 +118,8 @@ impl DomainState {
     /// They came from [`Banks::take`] and nobody else gives them back.
     #[cfg(not(loom))]
     pub(crate) unsafe fn give_banks(&mut self, banks: NonNull<Banks>) {
-        // SAFETY: `self.banks` keeps them until the grace periods have been dropped: they come before it.
+        // SAFETY: `self.banks` keeps them until the grace periods have been dropped: they come
+        // before it.
         unsafe { self.grace_periods.count_in(banks) };
         // SAFETY: by the contract.
         self.banks = Some(unsafe { OwnBanks::new(banks) });
@@ -140,8 +143,8 @@ impl DomainState {
         self.banks.as_ref().expect("a sleepable domain").get()
     }
 
-    /// The sections that the grace period in progress waits for; `None` in a domain of registered threads, and if there
-    /// is none in progress.
+    /// The sections that the grace period in progress waits for; `None` in a domain of registered
+    /// threads, and if there is none in progress.
     #[cfg(not(loom))]
     pub(crate) fn unfinished_sections(&self) -> Option<Unfinished> {
         driver::unfinished_sections(&self.grace_periods, self.banks.as_ref()?.get())

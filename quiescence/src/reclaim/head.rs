@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::llist::Link;
 
-/// What an object carries so that [`call_head`] need not allocate: 16 bytes somewhere in it, laid out as
-/// liburcu's `struct rcu_head`.
+/// What an object carries so that [`call_head`](crate::raw::call_head) need not allocate: 16 bytes
+/// somewhere in it, laid out as liburcu's `struct rcu_head`.
 #[repr(C)]
 pub struct Head {
     /// For the domain, while the head waits. In debug builds: a mark that it does.
@@ -28,8 +28,8 @@ impl Head {
         Self { link: Link::new(), function: None }
     }
 
-    /// What the link of a head that waits holds, in debug builds. A copy of it, and memory that was not
-    /// written yet, hold something else.
+    /// What the link of a head that waits holds, in debug builds. A copy of it, and memory that was
+    /// not written yet, hold something else.
     fn mark(head: *mut Self) -> usize {
         !head.addr().rotate_left(7)
     }
@@ -45,7 +45,8 @@ impl Head {
     pub(crate) unsafe fn set_mark(head: *mut Self) {
         // SAFETY: by this function's contract.
         let link = unsafe { &raw mut (*head).link };
-        // SAFETY: aligned as its type is, and used as an atomic only, while somebody else may use it.
+        // SAFETY: aligned as its type is, and used as an atomic only, while somebody else may use
+        // it.
         let word = unsafe { &*link }.word();
         // Relaxed: whoever comes second sees the mark, and nothing else of the first.
         let before = word.swap(ptr::without_provenance_mut(Self::mark(head)), Relaxed);
@@ -59,7 +60,8 @@ impl Head {
     /// Calls the function of a head that has waited.
     ///
     /// # Safety
-    /// By [`call_head`](crate::raw::call_head) or [`Lane::push`](crate::lane::Lane::push), after a grace period, once.
+    /// By [`call_head`](crate::raw::call_head) or [`Lane::push`](crate::lane::Lane::push), after a
+    /// grace period, once.
     pub(crate) unsafe fn run(head: *mut Self) {
         // SAFETY: the head is valid until its function is called, and nobody else uses it.
         let Head { link, function } = unsafe { &mut *head };

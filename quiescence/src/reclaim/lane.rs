@@ -1,7 +1,8 @@
 //! Lanes: callback queues of heads, which a thread of the program runs. What users hold of one is
 //! [`Lane`](crate::lane::Lane).
 //!
-//! - [`shared`]: one lane. [`lanes`]: those of a domain. [`twice`]: the check for heads that are queued twice.
+//! - [`shared`]: one lane. [`lanes`]: those of a domain. [`twice`]: the check for heads that are
+//!   queued twice.
 
 use std::fmt;
 
@@ -19,8 +20,8 @@ pub(crate) use twice::{HeldHeads, hold as hold_heads, is_on as is_twice_checked}
 pub enum Wakes {
     /// The push that a sleeping runner has to be woken for does it: one system call.
     Runner,
-    /// No push makes a system call; the runner looks every 10 ms. For threads of real-time programs; they never wait for
-    /// room either.
+    /// No push makes a system call; the runner looks every 10 ms. For threads of real-time
+    /// programs; they never wait for room either.
     Never,
 }
 

@@ -147,7 +147,8 @@ pub(crate) fn release_other(core: &DomainState, handle: impl FnOnce() -> Handle,
     Table::free_if_empty();
 }
 
-/// The outermost section of a slot has ended that is marked: its thread has debts to settle, or is leaving.
+/// The outermost section of a slot has ended that is marked: its thread has debts to settle, or is
+/// leaving.
 pub(crate) fn section_ended(slot: &Slot) {
     if slot.take_overdue() {
         defer::settle_debts();

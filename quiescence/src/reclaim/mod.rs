@@ -1,11 +1,13 @@
-//! Reclamation: callbacks from the call that queues them until they have run, and the limit on memory that waits.
+//! Reclamation: callbacks from the call that queues them until they have run, and the limit on
+//! memory that waits.
 //!
-//! - [`domain_state`]: the state of a domain. [`handle`]: references to it, strong and weak. [`domains`]: the list of those
-//!   in use. [`by_domain`]: tables with one entry for each domain.
+//! - [`domain_state`]: the state of a domain. [`handle`]: references to it, strong and weak.
+//!   [`domains`]: the list of those in use. [`by_domain`]: tables with one entry for each domain.
 //! - [`stream`]: the callbacks of one thread, written one after the other.
 //! - [`queue`]: the callback queues of a domain, and the cookies that their callbacks wait for.
 //! - [`llist`]: a lock-free list that any thread pushes on and one thread takes as a whole.
-//! - [`head`]: what an object carries to wait without memory of the library's. [`lane`]: the callback queues of heads.
+//! - [`head`]: what an object carries to wait without memory of the library's. [`lane`]: the
+//!   callback queues of heads.
 //! - [`limit`]: the bytes that may wait in a domain.
 //! - [`retire`], [`weigh`]: the kinds of callbacks; the memory that a value owns.
 //! - [`defer`]: the ways in which a callback is queued, and who runs it.
@@ -14,7 +16,8 @@
 //! - [`local`]: what a thread keeps in each domain: its slot and its queue.
 //! - [`debug_objects`]: the table of objects that wait, in a build with debug assertions.
 //!
-//! May import: [`os`](crate::os), [`event`](crate::event), `percpu`, [`gp`](crate::gp), `srcu`, `rseq`.
+//! May import: [`os`](crate::os), [`event`](crate::event), `percpu`, [`gp`](crate::gp), `srcu`,
+//! `rseq`.
 
 #[cfg(not(loom))]
 pub(crate) mod by_domain;

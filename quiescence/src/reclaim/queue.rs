@@ -1,10 +1,11 @@
 //! Queues of callbacks that wait for grace periods.
 //!
-//! A thread writes callbacks into the [stream](crate::reclaim::stream) of a queue of its own: no lock, no atomic
-//! read-modify-write. Now and then somebody, the thread itself or the worker, *closes* what has been written by
-//! then: counts it and asks for a grace period on its behalf. [`grace::Segments`] says how many callbacks,
-//! from the front, wait for which cookie; when it is done they are ready and are run, a few at a time.
-//! Which thread does that, and when, is said in [`crate::reclaim::defer`].
+//! A thread writes callbacks into the [stream](crate::reclaim::stream) of a queue of its own: no
+//! lock, no atomic read-modify-write. Now and then somebody, the thread itself or the worker,
+//! *closes* what has been written by then: counts it and asks for a grace period on its behalf.
+//! [`grace::Segments`] says how many callbacks, from the front, wait for which cookie; when it is
+//! done they are ready and are run, a few at a time. Which thread does that, and when, is said in
+//! [`crate::reclaim::defer`].
 //!
 //! **Invariant: the cookie of callbacks is asked for after they were counted**, and so after they
 //! were written: the grace period begins after everything in the batch was unlinked [DQ-1].
@@ -13,9 +14,9 @@
 //! they run in order, and a queue whose count of finished callbacks has reached a mark has run all
 //! that came before it [DQ-2].
 //!
-//! **Invariant: what waits is charged.** A callback is admitted by [`crate::reclaim::limit`] before it is written;
-//! what it was charged is free again right before it runs: a callback that queues itself anew finds the room
-//! that it had.
+//! **Invariant: what waits is charged.** A callback is admitted by [`crate::reclaim::limit`]
+//! before it is written; what it was charged is free again right before it runs: a callback that
+//! queues itself anew finds the room that it had.
 //!
 //! What a thread that ends leaves behind moves to a queue that all such threads share: see `merge`.
 

@@ -12,10 +12,11 @@
 //! turn that was dear it leaves the domain's grace periods alone for longer than a tick, unless somebody is
 //! in a hurry. A domain under `poll` is looked at again without pause.
 //!
-//! **Invariant [W-1]: user code that runs on the worker runs inside `unwind::caught`**: callbacks, drops
-//! of objects and of what a panic carries, sizes that are asked for again, wakers (called, and dropped with their domain),
-//! subscribers of `tracing`. So no panic of theirs ends the thread. If it ends all the same, by a fault of the library's, the next
-//! one takes over what it had in hand (`start_anew`), and [`Statistics::worker_restarts`](crate::Statistics) says so.
+//! **Invariant [W-1]: user code that runs on the worker runs inside `unwind::caught`**: callbacks,
+//! drops of objects and of what a panic carries, sizes that are asked for again, wakers (called,
+//! and dropped with their domain), subscribers of `tracing`. So no panic of theirs ends the thread.
+//! If it ends all the same, by a fault of the library's, the next one takes over what it had in
+//! hand (`start_anew`), and [`Statistics::worker_restarts`](crate::Statistics) says so.
 
 use std::ptr;
 use std::sync::atomic::AtomicU64;

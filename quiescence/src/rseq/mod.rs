@@ -28,8 +28,8 @@
 //! [`Snapshot`](crate::Snapshot) and [`ArcCell`](crate::ArcCell). **No user code runs in a fallback section**, so
 //! none can store there and wait for itself. It would if a signal handler stored: it may load only, and fork ([`fallback`]).
 //!
-//! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu), [`gp`](crate::gp),
-//! [`srcu`](crate::srcu).
+//! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu),
+//! [`gp`](crate::gp), [`srcu`](crate::srcu).
 
 #[cfg(all(test, target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri)))]
 mod controls;

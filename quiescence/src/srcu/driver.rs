@@ -1,8 +1,9 @@
-//! The driver of a sleepable domain's machine: looks whether a bank has drained, naps, flips, and says that a grace
-//! period has ended.
+//! The driver of a sleepable domain's machine: looks whether a bank has drained, naps, flips, and
+//! says that a grace period has ended.
 //!
-//! Who waits drives, as with registered threads; for tasks and callbacks, the worker does. A driver that naps can be
-//! woken by whoever is in more of a hurry. What the machine calls a jiffy is a millisecond here.
+//! Who waits drives, as with registered threads; for tasks and callbacks, the worker does. A driver
+//! that naps can be woken by whoever is in more of a hurry. What the machine calls a jiffy is a
+//! millisecond here.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -104,7 +105,8 @@ fn take_step<'a>(
         Action::Check { bank } => {
             let bank = Bank::from(bank);
             let mut holdouts = 0;
-            domain.show_begin(state.protocol.sequence()); // before the heavy fence in `unfinished` [UL-1]
+            // Before the heavy fence in `unfinished` [UL-1].
+            domain.show_begin(state.protocol.sequence());
             let check = || holdouts = unfinished(domain, banks, bank);
             state = domain.away(state, driver, Away::WORKS, check)?;
             state.watch.holdouts = usize::try_from(holdouts).unwrap_or(usize::MAX);

@@ -6,7 +6,8 @@
 //!
 //! The domain that users hold is [`Srcu`](crate::Srcu), in `domain/srcu.rs`.
 //!
-//! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu), [`gp`](crate::gp).
+//! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu),
+//! [`gp`](crate::gp).
 
 pub(crate) mod banks;
 pub(crate) mod driver;

@@ -116,7 +116,8 @@ impl GracePeriods {
                 if to_tell || until.is_reached(state.protocol.sequence()) {
                     break;
                 }
-                // At most one grace period in a hold of the lock, also where none has to wait for anything.
+                // At most one grace period in a hold of the lock, also where none has to wait for
+                // anything.
                 state = self.away(state, &driver, Away::WORKS, || ())?;
             }
         }
@@ -140,7 +141,8 @@ impl GracePeriods {
         let registry = sync::lock(&self.registry);
         if registry.len() <= me.quiescent_slots || chaos::mutant(Mutant::AlwaysAlone) {
             if !chaos::mutant(Mutant::NoFenceAlone) {
-                // This grace period has no other fence; the calling thread may be a reader later [UL-1].
+                // This grace period has no other fence; the calling thread may be a reader later
+                // [UL-1].
                 fence::full_after_locked();
             }
             None
@@ -151,8 +153,8 @@ impl GracePeriods {
         }
     }
 
-    /// Notes that a grace period begins. Only where a heavy fence follows is the clock looked at now: else it
-    /// would take longer than the grace period, if there are no hold-outs.
+    /// Notes that a grace period begins. Only where a heavy fence follows is the clock looked at
+    /// now: else it would take longer than the grace period, if there are no hold-outs.
     fn begin(&self, state: &mut State, needed: Option<Needed>) {
         let urgency = state.protocol.urgency();
         state.watch = Watch::NEW;
@@ -234,14 +236,15 @@ impl GracePeriods {
     /// Marks the hold-outs and sleeps until each of them has left the section it was in.
     ///
     /// A reader that leaves stores its word, passes a light fence and loads its mark; the sleeper
-    /// stores the mark, executes a heavy fence and loads the word. One of them sees the other's store
-    /// [GP-6], so either the reader reports or the sleeper does it in its stead, and exactly one of
-    /// them does: who takes the mark away.
+    /// stores the mark, executes a heavy fence and loads the word. One of them sees the other's
+    /// store [GP-6], so either the reader reports or the sleeper does it in its stead, and exactly
+    /// one of them does: who takes the mark away.
     fn sleep(&self, driver: &Driver) {
         chaos::point(Point::BeforeMark);
         let Some(mut registry) = self.registry_as(driver) else { return };
-        // Relaxed: nobody decrements for these before it has found a mark, and the lock and the heavy
-        // fence come between. Those who took a mark of a superseded driver's may still have to [HO-2].
+        // Relaxed: nobody decrements for these before it has found a mark, and the lock and the
+        // heavy fence come between. Those who took a mark of a superseded driver's may still have
+        // to [HO-2].
         self.wake.0.fetch_add(registry.holdouts().count() as u32, Relaxed);
         registry.mark_holdouts();
         drop(registry);

@@ -1,5 +1,5 @@
-//! What the driver of a sleepable domain shares with all others. The rest of it is beside the counters of the readers,
-//! which this room does not know: see [`Counted`].
+//! What the driver of a sleepable domain shares with all others. The rest of it is beside the
+//! counters of the readers, which this room does not know: see [`Counted`].
 
 use std::fmt::Debug;
 use std::ptr::NonNull;
@@ -17,7 +17,8 @@ use crate::os::sync::{self, MutexGuard};
 /// What the machine calls a jiffy.
 pub(crate) const JIFFY_NS: u64 = 1_000_000;
 
-/// The lock of a domain's machine, held; or the same where another driver has taken the place of the calling one.
+/// The lock of a domain's machine, held; or the same where another driver has taken the place of
+/// the calling one.
 pub(crate) type Driven<'a> = Result<MutexGuard<'a, State>, MutexGuard<'a, State>>;
 
 /// Readers that are counted, and not registered.
@@ -25,7 +26,8 @@ pub(crate) trait Counted: Debug + Send + Sync {
     /// How many sections are in progress.
     fn sections(&self) -> u64;
 
-    /// Carries out the actions of the domain's machine, as far as the driver is to go. The caller has set `driven`.
+    /// Carries out the actions of the domain's machine, as far as the driver is to go. The caller
+    /// has set `driven`.
     fn drive<'a>(
         &self,
         domain: &'a GracePeriods,

@@ -9,8 +9,8 @@
 //! A section begins with a slot that was asked of the table ([`Table::watch`]), or with one that stays in the list: that
 //! of a handle, and that of the global domain. So nobody goes through all domains to find the sections of a thread.
 //!
-//! **Invariant [TT-2]: the domain of each debt of the thread is in `debts`.** Only [`crate::reclaim::defer`] borrows, and says so
-//! ([`Table::note_debt`]).
+//! **Invariant [TT-2]: the domain of each debt of the thread is in `debts`.** Only
+//! [`crate::reclaim::defer`] borrows, and says so ([`Table::note_debt`]).
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::ptr;

@@ -1,7 +1,8 @@
 //! Stalls: grace periods that do not end, told of while they do not.
 //!
-//! The driver of grace periods says when a report is due ([`gp::stall`](crate::gp::stall)). [`reporter`] makes the [`report`], with stacks whose frames are named
-//! by [`symbols`], and calls the [`hook`].
+//! The driver of grace periods says when a report is due ([`gp::stall`](crate::gp::stall)).
+//! [`reporter`] makes the [`report`], with stacks whose frames are named by [`symbols`], and calls
+//! the [`hook`].
 
 #[cfg(not(loom))]
 pub(crate) mod hook;

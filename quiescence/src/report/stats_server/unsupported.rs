@@ -1,4 +1,5 @@
-//! Statistics are served on Linux only: see `stats_server.rs`. `QUIESCENCE_STATS` means nothing here.
+//! Statistics are served on Linux only: see `stats_server.rs`. `QUIESCENCE_STATS` means nothing
+//! here.
 
 /// Nothing to start.
 #[inline]
