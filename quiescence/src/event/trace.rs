@@ -48,7 +48,7 @@ pub(crate) struct Source<'a> {
 }
 
 /// A grace period begins: the one after `sequence`.
-#[inline]
+#[inline(never)]
 pub(crate) fn grace_period_began(domain: Source<'_>, sequence: Sequence, urgency: Urgency) {
     let (number, urgency) = (sequence.ended().wrapping_add(1), urgency as u64);
     probe!(grace_period_begin, domain, number, urgency);
@@ -57,7 +57,7 @@ pub(crate) fn grace_period_began(domain: Source<'_>, sequence: Sequence, urgency
 
 /// A grace period has ended. `latency_ns` since it began, unless nobody else was registered; `expedited`
 /// if somebody in a hurry wanted it. Under the machine's lock, which the counts rely on.
-#[inline]
+#[inline(never)]
 pub(crate) fn grace_period_ended(
     domain: Source<'_>,
     sequence: Sequence,
@@ -102,7 +102,7 @@ pub(crate) fn limit_reached(domain: Source<'_>, waits: bool) {
 
 /// The grace period `number` (see the module) has been in progress for `age_ns`, and so many readers hold
 /// it up.
-#[inline]
+#[inline(never)]
 pub(crate) fn stalled(domain: Source<'_>, number: u64, age_ns: u64, holdouts: u64) {
     domain.counters.stalls.fetch_add(1, Relaxed);
     probe!(stall, domain, number, age_ns, holdouts);

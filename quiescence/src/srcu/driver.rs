@@ -82,6 +82,7 @@ impl Counted for Banks {
 }
 
 /// Carries out one action.
+#[inline(always)]
 fn take_step<'a>(
     domain: &'a GracePeriods,
     banks: &Banks,
@@ -139,6 +140,7 @@ fn take_step<'a>(
 }
 
 /// How many sections of a bank have not ended.
+#[inline(always)]
 fn unfinished(domain: &GracePeriods, banks: &Banks, bank: Bank) -> u64 {
     if chaos::mutant(Mutant::LocksFirst) {
         let locks = banks.locks(bank);

@@ -255,6 +255,7 @@ impl GracePeriods {
     /// Does something that takes time without the machine's lock. The mark `driven` keeps others from driving meanwhile,
     /// as long as they believe in its progress; their requests come through. `Err` if one has taken over: there is
     /// nothing left to do.
+    #[inline(always)]
     pub(crate) fn away<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -267,6 +268,7 @@ impl GracePeriods {
     }
 
     /// `Err` if another driver has taken its place.
+    #[inline]
     pub(crate) fn still_drives<'a>(
         &self,
         mut state: MutexGuard<'a, State>,
