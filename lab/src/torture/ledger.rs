@@ -131,9 +131,10 @@ impl Post {
         self.thread.store(thread, Relaxed); // only told
     }
 
-    /// Whether it waits for the system to start a process, where none of the library's code runs.
+    /// Whether it has the system start or end a process, where none of the library's code runs.
     pub(super) fn is_with_the_system(&self) -> bool {
-        self.step.load(Relaxed) == Step::Defer(Deed::ChildStart).code()
+        let step = self.step.load(Relaxed);
+        [Deed::ChildStart, Deed::Child].iter().any(|&deed| step == Step::Defer(deed).code())
     }
 
     /// What the system says that the thread is at.
