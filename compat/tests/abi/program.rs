@@ -1,5 +1,8 @@
 //! C programs, compiled against our headers or Debian's, and run on our libraries or Debian's.
 
+#[path = "../common/scratch.rs"]
+mod common;
+
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -15,10 +18,7 @@ pub(crate) enum Whose<'l> {
 
 /// A directory of this test, empty.
 pub(crate) fn scratch(name: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("abi").join(name);
-    _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("the directory for tests' files");
-    directory
+    common::scratch("abi", name)
 }
 
 /// Compiles one of the programs of `tests/abi`.

@@ -1,5 +1,8 @@
 //! Trees of headers: ours, Debian's, and ours with one fault put in, on purpose. And the compiler on them.
 
+#[path = "../common/scratch.rs"]
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::{fs, io::Write};
@@ -98,10 +101,7 @@ impl Compiled {
 
 /// A directory of one test, empty.
 pub(crate) fn scratch(name: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("headers").join(name);
-    _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).expect("a directory for a test's files");
-    directory
+    common::scratch("headers", name)
 }
 
 /// Compiles a program of `tests/headers` against a tree, runs it, and answers what it wrote.

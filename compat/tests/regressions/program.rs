@@ -1,21 +1,17 @@
 //! Programs and shared objects in C and C++, compiled against our headers, and run on our
 //! libraries.
 
+#[path = "../common/scratch.rs"]
+mod common;
+
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// An empty directory that no other test has, even one that asks for the same name at the same
-/// time: two tests that compiled one source removed each other's programs.
+/// An empty directory of one test.
 pub(crate) fn scratch(name: &str) -> PathBuf {
-    static GIVEN: AtomicUsize = AtomicUsize::new(0);
-    let name = format!("{name}-{}", GIVEN.fetch_add(1, Ordering::Relaxed));
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("regressions").join(name);
-    _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("the directory for tests' files");
-    directory
+    common::scratch("regressions", name)
 }
 
 /// Compiles a source of `tests/regressions`, or one of an absolute path, with warnings as errors,
