@@ -37,8 +37,11 @@ enum Place {
     Global,
     /// A private one whose counters soon wrap.
     Wrapping,
-    /// A private one whose readers come and go: often nobody is registered.
+    /// A private one whose readers come and go: often none is registered.
     Sparse,
+    /// A private one in which one thread alone waits: where a reader does not wake it, no other
+    /// waiter takes its place as the driver.
+    Lone,
 }
 
 /// What a thread does.
@@ -48,10 +51,12 @@ enum Part {
     /// Starts readers that come and go.
     Passing,
     Updater,
+    /// Waits for each grace period itself, and has no callbacks that the worker would wait for.
+    Waiter,
 }
 
 /// The parts of the readers, given out in this order and from the start again.
-const READERS: [(Part, Place); 12] = [
+const READERS: [(Part, Place); 14] = [
     (Part::Reader(ReaderKind::Read), Place::Global),
     (Part::Reader(ReaderKind::Nested), Place::Global),
     (Part::Reader(ReaderKind::Handle), Place::Global),
@@ -64,15 +69,19 @@ const READERS: [(Part, Place); 12] = [
     (Part::Passing, Place::Wrapping),
     (Part::Passing, Place::Sparse),
     (Part::Passing, Place::Sparse),
+    (Part::Reader(ReaderKind::Read), Place::Lone),
+    (Part::Reader(ReaderKind::Handle), Place::Lone),
 ];
 
-/// As above, for the updaters: more than one in a domain, so that they share grace periods.
-const UPDATERS: [(Part, Place); 5] = [
+/// As above, for the updaters: more than one in a domain, so that they share grace periods. The one
+/// that waits alone is the last, and is not given out again.
+const UPDATERS: [(Part, Place); 6] = [
     (Part::Updater, Place::Global),
     (Part::Updater, Place::Wrapping),
     (Part::Updater, Place::Global),
     (Part::Updater, Place::Sparse),
     (Part::Updater, Place::Wrapping),
+    (Part::Waiter, Place::Lone),
 ];
 
 /// The domains.
@@ -81,6 +90,7 @@ struct Arenas {
     global: Arc<Arena<Global>>,
     wrapping: Arc<Arena<Private>>,
     sparse: Arc<Arena<Private>>,
+    lone: Arc<Arena<Private>>,
 }
 
 /// What has happened in a domain.
@@ -117,7 +127,8 @@ impl Cast {
         per_cpu: PerCpu,
     ) -> Self {
         let readers = READERS.iter().cycle().take(readers);
-        let updaters = UPDATERS.iter().cycle().take(updaters);
+        let shared = &UPDATERS[..UPDATERS.len() - 1];
+        let updaters = UPDATERS.iter().chain(shared.iter().cycle()).take(updaters);
         let parts = readers.chain(updaters).copied().collect();
         Self { arenas: Arenas::new(engine), parts, deferral, per_cpu }
     }
@@ -156,6 +167,7 @@ impl Cast {
                 Place::Global => play(&self.arenas.global, ledger, post, part, seed),
                 Place::Wrapping => play(&self.arenas.wrapping, ledger, post, part, seed),
                 Place::Sparse => play(&self.arenas.sparse, ledger, post, part, seed),
+                Place::Lone => play(&self.arenas.lone, ledger, post, part, seed),
             }?;
         }
         for (number, part) in self.extras().enumerate() {
@@ -199,6 +211,7 @@ impl Cast {
             close(&arenas.global, &ledger, |arena| arena.published(&arena.domain.read()));
             close(&arenas.wrapping, &ledger, |arena| arena.published(&arena.domain.read()));
             close(&arenas.sparse, &ledger, |arena| arena.published(&arena.domain.read()));
+            close(&arenas.lone, &ledger, |arena| arena.published(&arena.domain.read()));
             let (queued, run) = (ledger.calls_queued.load(Relaxed), ledger.calls_run.load(Relaxed));
             let known = arenas.callbacks() + per_cpu.callbacks();
             if queued != run || known < queued {
@@ -221,6 +234,7 @@ impl Cast {
                 all.push(counts(&arenas.global, 0));
                 all.push(counts(&arenas.wrapping, first_of_wrapping()));
                 all.push(counts(&arenas.sparse, 0));
+                all.push(counts(&arenas.lone, 0));
             }
             all.extend(per_cpu.arenas().iter().map(|arena| counts(arena, 0)));
             // Nobody may be listening any more.
@@ -240,9 +254,10 @@ impl Arenas {
         });
         let sparse = domain(Start { number_bits: FEW_BITS, ..Start::ZERO });
         Self {
-            global: Arc::new(Arena::new("global domain", Domain::global())),
-            wrapping: Arc::new(Arena::new("private domain whose counters wrap", wrapping)),
-            sparse: Arc::new(Arena::new("private domain with few readers", sparse)),
+            global: Arc::new(Arena::new(Place::Global.name(), Domain::global())),
+            wrapping: Arc::new(Arena::new(Place::Wrapping.name(), wrapping)),
+            sparse: Arc::new(Arena::new(Place::Sparse.name(), sparse)),
+            lone: Arc::new(Arena::new(Place::Lone.name(), domain(Start::ZERO))),
         }
     }
 
@@ -251,6 +266,7 @@ impl Arenas {
         self.global.domain.statistics().callbacks_queued
             + self.wrapping.domain.statistics().callbacks_queued
             + self.sparse.domain.statistics().callbacks_queued
+            + self.lone.domain.statistics().callbacks_queued
     }
 }
 
@@ -265,6 +281,7 @@ impl Place {
             Self::Global => "global domain",
             Self::Wrapping => "private domain whose counters wrap",
             Self::Sparse => "private domain with few readers",
+            Self::Lone => "private domain with one waiter",
         }
     }
 }
@@ -275,6 +292,7 @@ impl Part {
             Self::Reader(kind) => format!("reader ({})", kind.name()),
             Self::Passing => "starter of short-lived threads".to_owned(),
             Self::Updater => "updater".to_owned(),
+            Self::Waiter => "waiter".to_owned(),
         }
     }
 }
@@ -323,6 +341,7 @@ fn play<K: Kind>(
             Part::Reader(kind) => readers::run(&seat, kind, &mut random),
             Part::Passing => passing::run(&seat, &mut random),
             Part::Updater => updaters::run(&seat, &mut random),
+            Part::Waiter => updaters::wait_alone(&seat, &mut random),
         }
     })?;
     Ok(())

@@ -1,7 +1,7 @@
 //! `rcu torture`: tries to catch the library freeing what is still read.
 //!
 //! A run has themes ([`themes`]). The first: readers of every kind look at blocks with an age ([`pool`]) while updaters replace them in every
-//! way there is, in three domains at once, with more threads than CPUs and with delays at the steps
+//! way there is, in four domains at once, with more threads than CPUs and with delays at the steps
 //! of the library where races live ([`chaos`]). A reader that sees an age above 1 has caught a grace
 //! period that ended too early. The same run with one step of the library removed ([`mutants`])
 //! shows that it would.
@@ -64,9 +64,9 @@ const COMMIT: &str = match option_env!("RCU_COMMIT") {
     None => "unknown",
 };
 
-/// Threads when nobody says how many: every part at least once, and more than there are CPUs.
-const READERS_MIN: usize = 12;
-const UPDATERS_MIN: usize = 5;
+/// Threads where no number is given: every part at least once, and more than there are CPUs.
+const READERS_MIN: usize = 14;
+const UPDATERS_MIN: usize = 6;
 const READERS_PER_CPU: usize = 2;
 
 /// Threads that a torture may have of a kind.

@@ -150,7 +150,7 @@ impl Setup {
             output.entry(
                 "threads",
                 format!(
-                    "{} readers and {} updaters on {} CPUs, in three domains; others for the other themes",
+                    "{} readers and {} updaters on {} CPUs, in four domains; others for the other themes",
                     self.readers, self.updaters, self.cpus
                 ),
             )?;

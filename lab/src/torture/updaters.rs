@@ -37,6 +37,18 @@ pub(super) fn run<K: Kind>(seat: &Seat<K>, random: &mut Random) {
     }
 }
 
+/// Updates until the run is over, in a domain where no other thread waits: a wake-up that a reader
+/// owes this thread is not made up for by another waiter.
+pub(super) fn wait_alone<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
+    const WAYS: [Way; 3] = [Way::Synchronize, Way::Expedited, Way::GetWait];
+    let mut boxes = VecDeque::new();
+    while !seat.ledger.is_over() {
+        let way = WAYS[random.below(WAYS.len() as u64) as usize];
+        seat.post().begin(Step::Update(way));
+        update(seat, way, &mut boxes, random);
+    }
+}
+
 /// Updates in one of the ways that need no section of the thread's own.
 pub(super) fn update<K: AnyKind>(
     seat: &Seat<K>,
