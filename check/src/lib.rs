@@ -71,8 +71,8 @@
 //!
 //! # Running it
 //!
-//! `cargo test -p check` explores the scenarios of [`scenarios::quick`], the engines on few
-//! processors, and all mutants. `cargo run --release -p check --example exhaustive` also explores
+//! `cargo test -p quiescence-verify` explores the scenarios of [`scenarios::quick`], the engines on few
+//! processors, and all mutants. `cargo run --release -p quiescence-verify --example exhaustive` also explores
 //! those of [`scenarios::exhaustive`], and more processors; with the names of a scenario and a
 //! mutant, or of an engine and a step of its, it prints the trace.
 //!

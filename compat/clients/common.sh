@@ -210,7 +210,7 @@ statistics() {
         [ -z "$rcu" ] && [ -x "$candidate" ] && rcu=$candidate
     done
     # Without it the strongest check is not made, which is not the same as one that held.
-    [ -n "$rcu" ] || missing "the command rcu is not built; build it with: cargo build --release -p lab"
+    [ -n "$rcu" ] || missing "the command rcu is not built; build it with: cargo build --release -p rcu"
     if [ ${#as_user[@]} != 0 ] && ! [ -e "$temporary/rcu" ]; then
         # Where that user can reach it.
         cp "$rcu" "$temporary/rcu" || fail "cannot copy $rcu"

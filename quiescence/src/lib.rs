@@ -147,7 +147,7 @@ pub use crate::{
 
 /// The example of the README, which is to compile as well.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
+#[doc = include_str!("../README.md")]
 #[derive(Debug)]
 pub struct Readme;
 

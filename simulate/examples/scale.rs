@@ -1,6 +1,6 @@
 //! 4,096 processors for ten virtual seconds, with ticks and without; how long that takes.
 //!
-//! `cargo run --release -p simulate --example scale [WORKLOAD [ENGINE...]]`
+//! `cargo run --release -p quiescence-simulate --example scale [WORKLOAD [ENGINE...]]`
 
 use std::time::Instant;
 

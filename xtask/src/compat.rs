@@ -143,19 +143,19 @@ fn core_archive(root: &Path, work: &Path, mode: Mode, features: &str) -> Result<
         Mode::Release => "compat",
         Mode::Debug => "dev",
     };
-    let what = ["--package", "compat", "--lib", "--profile", profile, "--features", features];
+    let what = ["--package", "quiescence-compat", "--lib", "--profile", profile, "--features", features];
     let made = built_by_cargo(root, |cargo| cargo.args(what).arg("--target-dir").arg(work))?;
     let archive =
         made.into_iter().find(|path| path.file_name().is_some_and(|name| name == "libcompat.a"));
-    archive.context("cargo built the crate compat, but no libcompat.a")
+    archive.context("cargo built the package quiescence-compat, but no libcompat.a")
 }
 
 /// Lets cargo build the command `rcu`; answers where it is.
 pub(crate) fn build_rcu() -> Result<PathBuf> {
-    let what = ["--package", "lab", "--bin", "rcu", "--release"];
+    let what = ["--package", "rcu", "--bin", "rcu", "--release"];
     let made = built_by_cargo(&root(), |cargo| cargo.args(what))?;
     let command = made.into_iter().find(|path| path.file_name().is_some_and(|name| name == "rcu"));
-    command.context("cargo built the crate lab, but no rcu")
+    command.context("cargo built the package rcu, but no rcu")
 }
 
 /// The files of a build by cargo. What it says meanwhile is shown: the first time takes minutes.

@@ -164,12 +164,12 @@ impl Mutation {
             let at = words.iter().position(|word| *word == flag)?;
             words.get(at + 1).copied()
         };
-        let (package, target) = (after("-p").unwrap_or("?"), after("--test"));
+        let (folder, target) = (after("-p").map_or("?", folder_of), after("--test"));
         let path = target.into_iter().chain(name.split("::").filter(|part| *part != "tests"));
         let mut parts: Vec<&str> = path.collect();
         let function = parts.pop().unwrap_or_default();
         let file = if parts.is_empty() { "lib".to_owned() } else { parts.join("/") };
-        format!("{package}/{file}::{function}")
+        format!("{folder}/{file}::{function}")
     }
 
     /// The file's text with the place changed.
@@ -184,6 +184,14 @@ impl Mutation {
         );
         ensure!(self.find != self.replace, "{}: nothing is changed", self.promise);
         Ok(text.replacen(&self.find, &self.replace, 1))
+    }
+}
+
+/// The folder of a package of the workspace, as the documents cite its tests.
+fn folder_of(package: &str) -> &str {
+    match package {
+        "quiescence-verify" => "check",
+        _ => package.strip_prefix("quiescence-").unwrap_or(package),
     }
 }
 
@@ -404,7 +412,7 @@ mod tests {
             assert_eq!(words[0], "-p", "{}", one.test);
             assert!(words.contains(&"--lib") || words.contains(&"--test"), "{}", one.test);
             let function = format!("fn {}(", name.rsplit("::").next().unwrap());
-            let sources = crate::tools::files_below(&root().join(words[1])).unwrap();
+            let sources = crate::tools::files_below(&root().join(folder_of(words[1]))).unwrap();
             let rust = sources.iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
             let is_there = |path: &PathBuf| fs::read_to_string(path).unwrap().contains(&function);
             assert!(rust.into_iter().any(is_there), "{}: no test {name}", one.promise);
@@ -419,7 +427,7 @@ mod tests {
             );
             toml::from_str::<Promises>(&toml).unwrap().mutation[0].cited()
         };
-        assert_eq!(cited("-p grace --test machine name"), "grace/machine::name");
+        assert_eq!(cited("-p quiescence-grace --test machine name"), "grace/machine::name");
         assert_eq!(
             cited("-p quiescence --lib os::fence::tests::name"),
             "quiescence/os/fence::name"

@@ -71,6 +71,7 @@ impl Engine {
     }
 
     /// The engine that has this policy.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(crate) const fn of_policy(policy: AnyPolicy) -> Self {
         match policy {
             AnyPolicy::Adaptive(_) => Self::Adaptive,

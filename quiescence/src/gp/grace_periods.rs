@@ -351,6 +351,7 @@ impl GracePeriods {
     /// Calls `f` with the machine, its grace period in progress, the readers and the number that was announced
     /// last: no grace period takes a step meanwhile, and no reader comes or goes.
     #[cfg(not(loom))]
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(crate) fn stand_still<R>(
         &self,
         f: impl FnOnce(&Protocol, &Current, &Registry, Number) -> R,

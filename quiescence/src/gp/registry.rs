@@ -194,6 +194,7 @@ impl Registry {
     }
 
     /// All of them.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(crate) fn readers(&self) -> impl Iterator<Item = &Slot> {
         // SAFETY: see `register`.
         self.readers.iter().map(|slot| unsafe { &**slot })

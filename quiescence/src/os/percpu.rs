@@ -38,6 +38,23 @@ use super::fence::{self, Fences};
 use super::{environment, tracer};
 use crate::chaos::{self, Mutant};
 
+/// `asm!` of these instructions and operands; of the hooks' operands too with the feature `chaos`.
+/// (Rust 1.93 would allow an attribute on an operand.)
+#[cfg(feature = "chaos")]
+#[allow(unused_macros)]
+macro_rules! assembled {
+    ([$($instructions:tt)*], hooks [$($hooks:tt)*], $($operands:tt)*) => {
+        std::arch::asm!($($instructions)* $($hooks)* $($operands)* options(nostack))
+    };
+}
+#[cfg(not(feature = "chaos"))]
+#[allow(unused_macros)]
+macro_rules! assembled {
+    ([$($instructions:tt)*], hooks [$($hooks:tt)*], $($operands:tt)*) => {
+        std::arch::asm!($($instructions)* $($operands)* options(nostack))
+    };
+}
+
 #[cfg(all(feature = "chaos", target_os = "linux", target_env = "gnu", not(miri)))]
 #[path = "percpu/hooks.rs"]
 mod hooks;

@@ -7,6 +7,7 @@
 //! May import: all rooms but [`process`](crate::process).
 
 #[cfg(not(loom))]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub(crate) mod inspect;
 pub(crate) mod stall;
 #[cfg(not(loom))]

@@ -74,6 +74,20 @@ fn address(area: Area) -> usize {
     pointer.wrapping_add_signed(area.offset)
 }
 
+/// Leaves a sequence announced or not, as the hooks say.
+#[cfg(feature = "chaos")]
+macro_rules! filter_announced {
+    () => {
+        "and {t}, {t}, {announced}"
+    };
+}
+#[cfg(not(feature = "chaos"))]
+macro_rules! filter_announced {
+    () => {
+        ""
+    };
+}
+
 /// A sequence in the area `$area`: the instructions of its body, the last of which is the commit; what comes
 /// after the commit; and what to do if it does not happen. A body leaves by `b 77f`.
 macro_rules! sequence {
@@ -81,48 +95,46 @@ macro_rules! sequence {
         $area:expr, [$($body:tt)*], then [$($then:tt)*], otherwise [$($otherwise:tt)*],
         $($operands:tt)*
     ) => {
-        asm!(
-            ".pushsection __rseq_cs, \"aw\"",
-            ".balign 32",
-            "22:",
-            ".long 0, 0",
-            ".quad 33f, 44f - 33f, 55f",
-            ".popsection",
+        assembled!(
+            [
+                ".pushsection __rseq_cs, \"aw\"",
+                ".balign 32",
+                "22:",
+                ".long 0, 0",
+                ".quad 33f, 44f - 33f, 55f",
+                ".popsection",
 
-            "66:",
-            "adrp {t}, 22b",
-            "add {t}, {t}, :lo12:22b",
-            #[cfg(feature = "chaos")]
-            "and {t}, {t}, {announced}",
-            "str {t}, [{area}, #8]",
-            "33:",
-            "ldr {t:w}, [{area}, #4]",
-            "cmp {t:w}, {limit:w}",
-            "b.lo 34f",
-            "b 77f",
-            "34:",
-            $($body)*
-            "44:",
-            $($then)*
-            "45:",
+                "66:",
+                "adrp {t}, 22b",
+                "add {t}, {t}, :lo12:22b",
+                filter_announced!(),
+                "str {t}, [{area}, #8]",
+                "33:",
+                "ldr {t:w}, [{area}, #4]",
+                "cmp {t:w}, {limit:w}",
+                "b.lo 34f",
+                "b 77f",
+                "34:",
+                $($body)*
+                "44:",
+                $($then)*
+                "45:",
 
-            ".pushsection __rseq_failure, \"ax\"",
-            ".inst 0xd428bc00",
-            "55:",
-            "sub {left}, {left}, #1",
-            "cbz {left}, 77f",
-            "b 66b",
-            "77:",
-            $($otherwise)*
-            ".popsection",
-
+                ".pushsection __rseq_failure, \"ax\"",
+                ".inst 0xd428bc00",
+                "55:",
+                "sub {left}, {left}, #1",
+                "cbz {left}, 77f",
+                "b 66b",
+                "77:",
+                $($otherwise)*
+                ".popsection",
+            ],
+            hooks [announced = in(reg) announced(),],
             area = in(reg) address($area),
             limit = in(reg) $area.limit,
             t = out(reg) _,
-            #[cfg(feature = "chaos")]
-            announced = in(reg) announced(),
             $($operands)*
-            options(nostack)
         )
     };
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::thread::futex::Timespec;
 
-use super as imp;
+use super::super::imp;
 use super::super::{Area, CHOSEN};
 
 /// Turns of a loop in one sequence: about a microsecond.

@@ -117,6 +117,43 @@ macro_rules! wait {
         "mov {spin}, {spins}\n 88: sub {spin}, 1\n jae 88b"
     };
 }
+#[cfg(not(feature = "chaos"))]
+macro_rules! wait {
+    () => {
+        ""
+    };
+}
+
+/// Leaves a sequence announced or not, as the hooks say.
+#[cfg(feature = "chaos")]
+macro_rules! filter_announced {
+    () => {
+        "and {t}, {announced}"
+    };
+}
+#[cfg(not(feature = "chaos"))]
+macro_rules! filter_announced {
+    () => {
+        ""
+    };
+}
+
+/// The commit of a count: `$instruction` in memory, or in a register between a load and a store.
+#[cfg(feature = "chaos")]
+macro_rules! commit {
+    ($instruction:literal) => {
+        concat!(
+            "add {t}, {first}\n mov {word}, qword ptr [{t} + {bytes}]\n", wait!(), "\n",
+            $instruction, " {word}, {amount}\n mov qword ptr [{t} + {bytes}], {word}"
+        )
+    };
+}
+#[cfg(not(feature = "chaos"))]
+macro_rules! commit {
+    ($instruction:literal) => {
+        concat!($instruction, " qword ptr [{first} + {t} + {bytes}], {amount}")
+    };
+}
 
 /// A sequence in the area `$area`: the instructions of its body, the last of which is the commit; of what to do if it is
 /// interrupted; and of what to do if it does not happen. The first paragraph is the descriptor, the last the abort
@@ -124,44 +161,42 @@ macro_rules! wait {
 macro_rules! sequence {
     (
         $area:expr, [$($body:tt)*], interrupted [$($interrupted:tt)*],
-        otherwise [$($otherwise:tt)*], $($operands:tt)*
+        otherwise [$($otherwise:tt)*], hooks [$($hooks:tt)*], $($operands:tt)*
     ) => {
-        asm!(
-            ".pushsection __rseq_cs, \"aw\"",
-            ".balign 32",
-            "22:",
-            ".long 0, 0",
-            ".quad 33f, 44f - 33f, 55f",
-            ".popsection",
+        assembled!(
+            [
+                ".pushsection __rseq_cs, \"aw\"",
+                ".balign 32",
+                "22:",
+                ".long 0, 0",
+                ".quad 33f, 44f - 33f, 55f",
+                ".popsection",
 
-            "66:",
-            "lea {t}, [rip + 22b]",
-            #[cfg(feature = "chaos")]
-            "and {t}, {announced}",
-            "mov qword ptr fs:[{offset} + 8], {t}",
-            "33:",
-            "mov {t:e}, dword ptr fs:[{offset} + 4]",
-            "cmp {t:e}, {limit:e}",
-            "jae 77f",
-            $($body)*
-            "44:",
+                "66:",
+                "lea {t}, [rip + 22b]",
+                filter_announced!(),
+                "mov qword ptr fs:[{offset} + 8], {t}",
+                "33:",
+                "mov {t:e}, dword ptr fs:[{offset} + 4]",
+                "cmp {t:e}, {limit:e}",
+                "jae 77f",
+                $($body)*
+                "44:",
 
-            ".pushsection __rseq_failure, \"ax\"",
-            ".byte 0x0f, 0xb9, 0x3d",
-            ".long 0x53053053",
-            "55:",
-            $($interrupted)*
-            "77:",
-            $($otherwise)*
-            ".popsection",
-
+                ".pushsection __rseq_failure, \"ax\"",
+                ".byte 0x0f, 0xb9, 0x3d",
+                ".long 0x53053053",
+                "55:",
+                $($interrupted)*
+                "77:",
+                $($otherwise)*
+                ".popsection",
+            ],
+            hooks [announced = in(reg) announced(), $($hooks)*],
             offset = in(reg) $area.offset,
             limit = in(reg) $area.limit,
             t = out(reg) _,
-            #[cfg(feature = "chaos")]
-            announced = in(reg) announced(),
             $($operands)*
-            options(nostack)
         )
     };
 }
@@ -177,22 +212,11 @@ macro_rules! counting {
             [
                 $($before)*
                 "shl {t}, {shift}",
-                #[cfg(not(feature = "chaos"))]
-                concat!($instruction, " qword ptr [{first} + {t} + {bytes}], {amount}"),
-                #[cfg(feature = "chaos")]
-                concat!(
-                    "add {t}, {first}\n mov {word}, qword ptr [{t} + {bytes}]\n", wait!(), "\n",
-                    $instruction, " {word}, {amount}\n mov qword ptr [{t} + {bytes}], {word}"
-                ),
+                commit!($instruction),
             ],
             interrupted ["jmp {interrupted}",], otherwise ["jmp {no}",],
+            hooks [word = out(reg) _, spin = out(reg) _, spins = in(reg) spins(),],
             shift = const STRIDE_SHIFT,
-            #[cfg(feature = "chaos")]
-            word = out(reg) _,
-            #[cfg(feature = "chaos")]
-            spin = out(reg) _,
-            #[cfg(feature = "chaos")]
-            spins = in(reg) spins(),
             interrupted = label { return $again },
             no = label { return false },
             $($operands)*
@@ -359,18 +383,14 @@ pub(crate) unsafe fn load_counted<T>(place: &AtomicPtr<T>, before: usize) -> Opt
                 "jz 44f",
                 "mov {t}, {pointer}",
                 "sub {t}, {before}",
-                #[cfg(feature = "chaos")]
                 wait!(),
                 "lock inc qword ptr [{t}]",
             ],
             interrupted ["dec {left}", "jnz 66b",],
             otherwise ["xor {left:e}, {left:e}", "jmp 44b",],
+            hooks [spin = out(reg) _, spins = in(reg) spins(),],
             place = in(reg) place.as_ptr(), before = in(reg) before,
             pointer = out(reg) pointer,
-            #[cfg(feature = "chaos")]
-            spin = out(reg) _,
-            #[cfg(feature = "chaos")]
-            spins = in(reg) spins(),
             left = inout(reg) ABORTS_MAX => left,
         );
     }
@@ -387,17 +407,13 @@ macro_rules! loading {
             $area,
             [
                 "mov {t}, qword ptr [{place}]",
-                #[cfg(feature = "chaos")]
                 wait!(),
                 $($body)*
             ],
             interrupted ["dec {left}", "jnz 66b",],
             otherwise ["xor {left:e}, {left:e}", "jmp 44b",],
+            hooks [spin = out(reg) _, spins = in(reg) spins(),],
             place = in(reg) $place.as_ptr(),
-            #[cfg(feature = "chaos")]
-            spin = out(reg) _,
-            #[cfg(feature = "chaos")]
-            spins = in(reg) spins(),
             left = inout(reg) ABORTS_MAX => $left,
             $($operands)*
         )
@@ -508,7 +524,7 @@ pub(super) unsafe fn add_slowly(area: Area, first: *mut u64, shared: bool, turns
                 "inc {value}",
                 "mov qword ptr [{first} + {t}], {value}",
             ],
-            interrupted [], otherwise ["jmp {no}",],
+            interrupted [], otherwise ["jmp {no}",], hooks [],
             first = in(reg) first, turns = in(reg) turns.max(1), shift = const STRIDE_SHIFT,
             which = in(reg) u64::from(shared).wrapping_sub(1),
             value = out(reg) _, turn = out(reg) _,
