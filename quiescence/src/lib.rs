@@ -74,6 +74,7 @@
 //! | `QUIESCENCE_LIMIT_BYTES`, `_LIMIT_OBJECTS`, `_LAZY_MS`, `_STALL_MS` | what domains begin with: see [`Tuning`] |
 //! | `QUIESCENCE_STALL_SIGNAL` | how stacks are taken: see [`set_stall_hook`] |
 //! | `QUIESCENCE_FENCES=portable` | no `membarrier(2)`: see [`Fences`] |
+//! | `QUIESCENCE_FUTEX=portable` | sleeps on a condition variable, as on other systems than Linux |
 //! | `QUIESCENCE_PERCPU=portable`, `=restartable` | no restartable sequences, or also beside a debugger: see [`per_cpu_path`] |
 //! | `QUIESCENCE_DEBUG=1` | callback heads that are queued twice are looked for: see [`lane`] |
 //!

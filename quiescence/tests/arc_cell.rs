@@ -13,6 +13,7 @@ mod common;
 #[path = "common/storm.rs"]
 mod storm;
 
+#[cfg(unix)]
 use storm::Target;
 
 /// A number, and a mark that is gone once it has been dropped.
@@ -309,11 +310,15 @@ fn a_drop_may_use_the_place_and_may_panic() {
     assert!(place.into_inner().is_some());
 }
 
+#[cfg(unix)]
 static CONFIG: ArcCellOption<[u64; 2]> = ArcCellOption::empty();
+#[cfg(unix)]
 static BAD: AtomicU64 = AtomicU64::new(0);
+#[cfg(unix)]
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
 /// Loads, and drops the `Arc`, which is never the last: the program keeps them all.
+#[cfg(unix)]
 extern "C" fn load_in_handler(_signal: libc::c_int) {
     if let Some(loaded) = CONFIG.load() {
         BAD.fetch_add(u64::from(loaded[1] != !loaded[0]), Relaxed);
@@ -322,6 +327,7 @@ extern "C" fn load_in_handler(_signal: libc::c_int) {
 }
 
 #[test]
+#[cfg(unix)]
 #[cfg_attr(miri, ignore = "signals")]
 fn signal_handlers_load_whatever_they_interrupt() {
     storm::handle(libc::SIGUSR1, load_in_handler);
@@ -353,6 +359,7 @@ fn signal_handlers_load_whatever_they_interrupt() {
 }
 
 #[test]
+#[cfg(unix)]
 #[cfg_attr(miri, ignore = "child processes")]
 fn children_made_by_fork_beside_loads_and_stores_load_and_store() {
     let cell = ArcCell::from_pointee(0);

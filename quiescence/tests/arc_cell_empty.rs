@@ -11,6 +11,7 @@ use std::thread;
 use quiescence::ArcCellOption;
 
 #[test]
+#[cfg(unix)]
 fn children_of_those_who_loaded_nothing_store() {
     static PLACE: ArcCellOption<u64> = ArcCellOption::empty();
     let stop = AtomicBool::new(false);

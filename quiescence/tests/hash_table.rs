@@ -406,6 +406,7 @@ fn a_lost_request_is_noticed() {
 
 /// In a child process nobody is at work on the table any more, whatever was begun.
 #[test]
+#[cfg(unix)]
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_child_process_finds_its_tables_whole() {
     let pair = Pair::new(Options::default(), HASHES[1]);

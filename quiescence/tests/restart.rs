@@ -3,17 +3,21 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::num::NonZeroU32;
+#[cfg(unix)]
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 
-use quiescence::{PerCpuPath, Snapshot};
+#[cfg(unix)]
+use quiescence::PerCpuPath;
+use quiescence::Snapshot;
 
 mod common;
 #[path = "common/storm.rs"]
 mod storm;
 
+#[cfg(unix)]
 use storm::Target;
 
 /// The next of some numbers that follow no simple rule (xorshift64).
@@ -225,10 +229,14 @@ fn a_value_that_comes_back_is_a_change_all_the_same() {
     assert_eq!((calls, snapshot.load()), (2, [4; 8]));
 }
 
+#[cfg(unix)]
 static CLOCK: LazyLock<Snapshot<[u64; 5]>> = LazyLock::new(|| Snapshot::new([1; 5]));
+#[cfg(unix)]
 static TORN: AtomicU64 = AtomicU64::new(0);
+#[cfg(unix)]
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
+#[cfg(unix)]
 extern "C" fn load_in_handler(_signal: libc::c_int) {
     let seen = CLOCK.load();
     if seen != [seen[0]; 5] {
@@ -238,6 +246,7 @@ extern "C" fn load_in_handler(_signal: libc::c_int) {
 }
 
 #[test]
+#[cfg(unix)]
 #[cfg_attr(miri, ignore = "signals")]
 fn signal_handlers_load_whatever_they_interrupt() {
     LazyLock::force(&CLOCK);
@@ -265,6 +274,7 @@ fn signal_handlers_load_whatever_they_interrupt() {
 }
 
 #[test]
+#[cfg(unix)]
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_child_made_by_fork_loads_and_stores() {
     let snapshot = Snapshot::new([1_u64; 3]);
@@ -316,10 +326,13 @@ fn stores_allocate_nothing_once_there_is_a_buffer_for_each_updater() {
     assert_eq!((snapshot.into_inner()[0], another.into_inner()[0]), (99, 0));
 }
 
+#[cfg(unix)]
 static HELD: AtomicU64 = AtomicU64::new(0);
+#[cfg(unix)]
 static RELEASED: AtomicU64 = AtomicU64::new(0);
 
 /// Stays until it is released.
+#[cfg(unix)]
 extern "C" fn stay_in_handler(_signal: libc::c_int) {
     let held = HELD.fetch_add(1, Relaxed) + 1;
     while RELEASED.load(Relaxed) < held {
@@ -329,6 +342,7 @@ extern "C" fn stay_in_handler(_signal: libc::c_int) {
 }
 
 #[test]
+#[cfg(unix)]
 #[cfg_attr(miri, ignore = "signals")]
 fn a_reader_that_is_stopped_in_a_load_holds_up_no_updater() {
     // Without sequences it would.

@@ -143,7 +143,8 @@ fn core_archive(root: &Path, work: &Path, mode: Mode, features: &str) -> Result<
         Mode::Release => "compat",
         Mode::Debug => "dev",
     };
-    let what = ["--package", "quiescence-compat", "--lib", "--profile", profile, "--features", features];
+    let what =
+        ["--package", "quiescence-compat", "--lib", "--profile", profile, "--features", features];
     let made = built_by_cargo(root, |cargo| cargo.args(what).arg("--target-dir").arg(work))?;
     let archive =
         made.into_iter().find(|path| path.file_name().is_some_and(|name| name == "libcompat.a"));

@@ -1,11 +1,83 @@
 //! Sleeping until a word changes: the futex, with a portable twin.
 //!
-//! The twin (other systems, and loom) keeps one lock and one condition variable for all words; a
-//! wake-up rouses every sleeper, who looks at its own word again.
+//! The twin (other systems, loom, and where `QUIESCENCE_FUTEX=portable` is in the environment) keeps
+//! one lock and one condition variable for all words; a wake-up rouses every sleeper, each of which
+//! loads its own word again. Which of the two is used is decided once, at the first use: a sleeper of
+//! one would not see a wake-up of the other. Another value of the variable is complained of.
+//!
+//! The twin's lock is the last in the order of locks: a fork takes it ([`hold`]). A signal handler
+//! must not take it, so sections in handlers are for the kernel's futex.
 
 use std::time::Duration;
 
 use super::sync::AtomicU32;
+
+/// Whether this process uses the twin; decided by the first caller.
+#[cfg(all(target_os = "linux", not(loom)))]
+fn is_portable() -> bool {
+    use super::environment;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    const VARIABLE: &std::ffi::CStr = c"QUIESCENCE_FUTEX";
+    const UNDECIDED: u32 = 0;
+    const KERNEL: u32 = 1;
+    const PORTABLE: u32 = 2;
+    static CHOSEN: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(UNDECIDED);
+
+    // Relaxed: the choice stands for itself; no other data is published with it.
+    match CHOSEN.load(Relaxed) {
+        UNDECIDED => {}
+        chosen => return chosen == PORTABLE,
+    }
+    let wanted = if environment::is(VARIABLE, "portable") { PORTABLE } else { KERNEL };
+    // Relaxed: as above. The first choice stands.
+    match CHOSEN.compare_exchange(UNDECIDED, wanted, Relaxed, Relaxed) {
+        Ok(_) => {
+            environment::complain_unless(VARIABLE, &["portable"]);
+            wanted == PORTABLE
+        }
+        Err(first) => first == PORTABLE,
+    }
+}
+
+#[cfg(any(not(target_os = "linux"), loom))]
+use twin as imp;
+
+/// The kernel's futex, or the twin.
+#[cfg(all(target_os = "linux", not(loom)))]
+mod imp {
+    use super::{AtomicU32, Duration, is_portable, kernel, twin};
+
+    pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
+        if is_portable() { twin::wait(word, value, most) } else { kernel::wait(word, value, most) }
+    }
+
+    pub(super) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
+        if is_portable() {
+            twin::wait_shared(word, value, most);
+        } else {
+            kernel::wait_shared(word, value, most);
+        }
+    }
+
+    pub(super) fn wake_shared(word: &AtomicU32) {
+        if is_portable() { twin::wake_shared(word) } else { kernel::wake_shared(word) }
+    }
+
+    pub(super) fn wake_all(word: &AtomicU32) {
+        if is_portable() { twin::wake_all(word) } else { kernel::wake_all(word) }
+    }
+}
+
+/// The twin's lock, held while the memory of the process is copied by a fork.
+#[cfg(not(loom))]
+pub(crate) type Held = std::sync::MutexGuard<'static, ()>;
+
+/// Takes the twin's lock. After all others: who holds one of them may wake a sleeper.
+#[cfg(not(loom))]
+pub(crate) fn hold() -> Held {
+    twin::hold()
+}
 
 /// Sleeps while `word` is `value`, but no longer than `most`; may return early. Call it in a loop.
 ///
@@ -30,7 +102,7 @@ pub(crate) fn wake_all(word: &AtomicU32) {
 }
 
 #[cfg(all(target_os = "linux", not(loom)))]
-mod imp {
+mod kernel {
     use super::{AtomicU32, Duration};
     use rustix::thread::futex::{self, Timespec};
 
@@ -60,8 +132,7 @@ mod imp {
     }
 }
 
-#[cfg(any(not(target_os = "linux"), loom))]
-mod imp {
+mod twin {
     use super::{AtomicU32, Duration};
     use crate::os::sync::{self, Condvar, Mutex};
     use std::sync::atomic::Ordering::Relaxed;
@@ -76,6 +147,16 @@ mod imp {
         static ref CHANGED: Condvar = Condvar::new();
     }
 
+    #[cfg(not(loom))]
+    pub(super) fn hold() -> super::Held {
+        sync::lock(&LOCK)
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn is_free() -> bool {
+        LOCK.try_lock().is_ok()
+    }
+
     pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
         let guard = sync::lock(&LOCK);
         // Relaxed: the waker takes the lock after it changed the word, so either this load sees the
@@ -83,7 +164,14 @@ mod imp {
         word.load(Relaxed) == value && sync::wait_at_most(&CHANGED, guard, most).1
     }
 
+    /// How long a sleeper goes without loading its word, where the wake-up may be the kernel's: a
+    /// reader that is compiled against liburcu knows no twin.
+    #[cfg(not(loom))]
+    const POLL: Duration = Duration::from_millis(10);
+
     pub(super) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
+        #[cfg(not(loom))]
+        let most = Some(most.map_or(POLL, |most| most.min(POLL)));
         wait(word, value, most);
     }
 
@@ -94,5 +182,107 @@ mod imp {
     pub(super) fn wake_all(_word: &AtomicU32) {
         drop(sync::lock(&LOCK));
         CHANGED.notify_all();
+    }
+}
+
+#[cfg(all(test, not(loom), target_os = "linux"))]
+mod tests {
+    use super::{AtomicU32, hold, is_portable, wait, wait_shared, wake_all};
+    use std::process::Command;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    const ROLE: &str = "ROLE";
+
+    /// Runs one of these tests in a process whose futex is the twin.
+    fn again(test: &str) {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args([&format!("os::futex::tests::{test}"), "--exact", "--nocapture"])
+            .env(ROLE, "portable")
+            .env("QUIESCENCE_FUTEX", "portable")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "there is a test");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "a child process")]
+    fn the_environment_chooses_the_twin() {
+        if std::env::var_os(ROLE).is_none() {
+            return again("the_environment_chooses_the_twin");
+        }
+        assert!(is_portable());
+        let word = AtomicU32::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while word.load(Acquire) == 0 {
+                    wait(&word, 0, None);
+                }
+            });
+            // Release: pairs with the sleeper's load.
+            word.store(1, Release);
+            wake_all(&word);
+        });
+    }
+
+    /// A reader that is compiled against liburcu wakes by the kernel's futex, which the twin does not see.
+    #[test]
+    #[cfg_attr(miri, ignore = "a child process")]
+    fn the_twin_does_without_wake_ups_of_compiled_readers() {
+        if std::env::var_os(ROLE).is_none() {
+            return again("the_twin_does_without_wake_ups_of_compiled_readers");
+        }
+        let word = AtomicU32::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while word.load(Acquire) == 0 {
+                    wait_shared(&word, 0, None);
+                }
+            });
+            // Release: pairs with the sleeper's load. Nothing wakes it.
+            word.store(1, Release);
+        });
+    }
+
+    /// A child finds the twin's lock free, whoever held it when the fork began.
+    #[test]
+    #[cfg_attr(miri, ignore = "a child process")]
+    fn a_child_finds_the_twin_free() {
+        if std::env::var_os(ROLE).is_none() {
+            return again("a_child_finds_the_twin_free");
+        }
+        // From the first domain on forks take the locks.
+        drop(crate::Domain::new().read());
+        let (is_held, is_forked) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let held = hold();
+                is_held.store(true, SeqCst);
+                // The fork waits for this thread. One that does not is over long before.
+                let began = Instant::now();
+                while !is_forked.load(SeqCst) && began.elapsed() < Duration::from_millis(500) {
+                    thread::yield_now();
+                }
+                drop(held);
+            });
+            while !is_held.load(SeqCst) {
+                thread::yield_now();
+            }
+            // SAFETY: the child looks at a lock and leaves by `_exit`.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                let code = i32::from(!super::twin::is_free());
+                // SAFETY: ends the child.
+                unsafe { libc::_exit(code) }
+            }
+            is_forked.store(true, SeqCst);
+            let mut status = 0;
+            // SAFETY: waits for the child made above.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            assert_eq!(status, 0, "the lock is held in the child");
+        });
     }
 }

@@ -112,10 +112,7 @@ pub(crate) fn after_fork() {
 }
 
 /// Frames that a stack has at most.
-#[cfg_attr(
-    not(all(feature = "stacks", target_os = "linux", target_env = "gnu")),
-    allow(dead_code)
-)]
+#[cfg_attr(not(all(feature = "stacks", target_os = "linux", target_env = "gnu")), allow(dead_code))]
 const FRAMES_MAX: usize = 128;
 
 #[cfg(all(feature = "stacks", target_os = "linux", target_env = "gnu"))]

@@ -96,29 +96,20 @@ pub(crate) fn look_at(thread: u32) -> Seen {
 }
 
 /// Whether a thread of this process blocks a signal, as far as the system tells.
-#[cfg_attr(
-    not(all(feature = "stacks", target_os = "linux", target_env = "gnu")),
-    allow(dead_code)
-)]
+#[cfg_attr(not(all(feature = "stacks", target_os = "linux", target_env = "gnu")), allow(dead_code))]
 pub(crate) fn blocks(thread: u32, signal: i32) -> bool {
     imp::blocks(thread, signal)
 }
 
 /// Signals that some thread of this process blocks which does not block everything: bit 0 is
 /// signal 1.
-#[cfg_attr(
-    not(all(feature = "stacks", target_os = "linux", target_env = "gnu")),
-    allow(dead_code)
-)]
+#[cfg_attr(not(all(feature = "stacks", target_os = "linux", target_env = "gnu")), allow(dead_code))]
 pub(crate) fn blocked_apart() -> u64 {
     imp::blocked_apart()
 }
 
 /// The stack pointer of a thread of this process, if it sleeps and the system tells.
-#[cfg_attr(
-    not(all(feature = "stacks", target_os = "linux", target_env = "gnu")),
-    allow(dead_code)
-)]
+#[cfg_attr(not(all(feature = "stacks", target_os = "linux", target_env = "gnu")), allow(dead_code))]
 pub(crate) fn sleeps_at(thread: u32) -> Option<usize> {
     imp::sleeps_at(thread)
 }

@@ -12,7 +12,7 @@ use std::sync::Once;
 use crate::collections::hash_table_worker;
 use crate::gp::grace_periods;
 use crate::gp::tuning;
-use crate::os::{clock, exit, fence, forking, percpu, thread};
+use crate::os::{clock, exit, fence, forking, futex, percpu, thread};
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
@@ -39,6 +39,8 @@ pub(crate) fn watch() {
 /// Everything that is locked while the memory is copied. The guards refer to the domains beside
 /// them and are dropped first.
 struct Held {
+    /// `None` in a child that begins to put things right, where sleepers are woken.
+    futex: Option<futex::Held>,
     domains_held: Vec<DomainHeld>,
     domains: domains::Held,
     worker: worker::Held,
@@ -84,9 +86,11 @@ extern "C" fn prepare() {
     let heads = lane::hold_heads();
     let tracked = track::hold();
     let reporter = crate::report::stall::reporter::hold();
+    let futex = Some(futex::hold());
     // SAFETY: all locks are ours, see `Place`.
     unsafe {
         *HELD.0.get() = Some(Held {
+            futex,
             domains_held,
             domains,
             worker,
@@ -117,6 +121,7 @@ extern "C" fn child() {
         return;
     };
     forking::end();
+    held.futex = None;
     fence::register_after_fork();
     percpu::register_after_fork();
     let owner = thread::token();
@@ -141,6 +146,7 @@ impl Held {
     /// afterwards: the callbacks it runs then may need the locks.
     fn let_go(self) {
         let Self {
+            futex,
             domains_held,
             domains,
             worker,
@@ -151,6 +157,7 @@ impl Held {
             reporter,
             serve,
         } = self;
+        drop(futex);
         drop(reporter);
         drop(tracked);
         drop(heads);

@@ -8,7 +8,9 @@ use std::process::{Command, Output};
 use std::sync::Barrier;
 use std::thread;
 
-use quiescence::{Domain, Fences, PerCpuPath};
+use quiescence::Domain;
+#[cfg(target_os = "linux")]
+use quiescence::{Fences, PerCpuPath};
 
 /// So many rounds, or bytes, or threads; fewer under Miri, which takes a thousand times as long.
 pub(crate) const fn rounds<T: Copy>(many: T, under_miri: T) -> T {
@@ -50,6 +52,7 @@ pub(crate) fn sleeps_or_is_gone(thread: u32) -> bool {
 }
 
 /// Runs `f` in a child process made by `fork`; a panic there is a failure here.
+#[cfg(unix)]
 pub(crate) fn in_child(f: impl FnOnce()) {
     // SAFETY: the child runs only `f` on the one thread it has and leaves by `_exit`. What `f` uses
     // of the library is meant to work after a fork; glibc's allocator does.

@@ -3,26 +3,28 @@
 #![allow(dead_code)]
 
 use std::process::Command;
+#[cfg(unix)]
 use std::sync::OnceLock;
+#[cfg(unix)]
 use std::thread;
 
 /// Has `handler` called for `signal` in this process.
+#[cfg(unix)]
 pub(crate) fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
-    let action = libc::sigaction {
-        sa_sigaction: handler as *const () as usize,
-        // SAFETY: an empty set of signals is all zero.
-        sa_mask: unsafe { std::mem::zeroed() },
-        sa_flags: libc::SA_RESTART,
-        sa_restorer: None,
-    };
+    // SAFETY: integers, and an empty set of signals, which is all zero.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = handler as *const () as usize;
+    action.sa_flags = libc::SA_RESTART;
     // SAFETY: a handler of this type, and nobody asks for the old one.
     assert_eq!(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }, 0);
 }
 
 /// A thread that gets signals.
+#[cfg(unix)]
 #[derive(Default)]
 pub(crate) struct Target(OnceLock<libc::pthread_t>);
 
+#[cfg(unix)]
 impl Target {
     /// Says that the calling thread is the one.
     pub(crate) fn is_here(&self) {
@@ -38,6 +40,7 @@ impl Target {
 }
 
 /// Sends `signal` to threads in turn until `enough`.
+#[cfg(unix)]
 pub(crate) fn storm(signal: libc::c_int, targets: &[&Target], enough: impl Fn() -> bool) {
     while !enough() {
         for target in targets {

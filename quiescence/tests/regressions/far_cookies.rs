@@ -7,7 +7,9 @@ use std::thread;
 
 use quiescence::{AnyKind, Cookie, Domain, Srcu};
 
-use crate::common::{again_in_time, beside_a_section, in_child, role};
+#[cfg(unix)]
+use crate::common::in_child;
+use crate::common::{again_in_time, beside_a_section, role};
 
 /// What no domain of a test reaches, also where they have begun to count elsewhere.
 const FAR: u64 = 1 << 40;
@@ -35,6 +37,7 @@ fn is_refused<K: AnyKind>(domain: &Domain<K>, wait: impl FnOnce(Cookie) + Send) 
         domain.call_hurried(move || sender.send(()).unwrap()).unwrap();
         called.recv().expect("the callback of another domain");
     }
+    #[cfg(unix)]
     in_child(|| domain.synchronize());
 }
 

@@ -9,6 +9,7 @@ mod common;
 mod reader_counts;
 mod far_cookies;
 mod worker_survives;
+#[cfg(target_os = "linux")]
 mod fork_in_handlers;
 mod executors;
 mod owned_bytes;

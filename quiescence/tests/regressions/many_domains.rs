@@ -3,6 +3,8 @@
 //! How many steps a look-up takes is counted by the tests of the tables themselves (`by_domain`, `local/table`,
 //! `worker/tasks`); here is what can be seen from outside: memory that comes back, and sections that are found still.
 
+#![cfg_attr(not(target_os = "linux"), allow(unused_imports))]
+
 use std::sync::mpsc;
 use std::thread;
 

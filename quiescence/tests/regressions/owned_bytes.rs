@@ -1,5 +1,7 @@
 //! The limit in bytes counts what a value owns, not only its own size.
 
+#![cfg_attr(not(target_os = "linux"), allow(unused_imports))]
+
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;

@@ -143,8 +143,11 @@ macro_rules! filter_announced {
 macro_rules! commit {
     ($instruction:literal) => {
         concat!(
-            "add {t}, {first}\n mov {word}, qword ptr [{t} + {bytes}]\n", wait!(), "\n",
-            $instruction, " {word}, {amount}\n mov qword ptr [{t} + {bytes}], {word}"
+            "add {t}, {first}\n mov {word}, qword ptr [{t} + {bytes}]\n",
+            wait!(),
+            "\n",
+            $instruction,
+            " {word}, {amount}\n mov qword ptr [{t} + {bytes}], {word}"
         )
     };
 }
