@@ -191,6 +191,7 @@ mod tests {
     use std::process::Command;
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
+    use std::sync::mpsc;
     use std::thread;
     use std::time::{Duration, Instant};
 
@@ -235,16 +236,13 @@ mod tests {
         if std::env::var_os(ROLE).is_none() {
             return again("the_twin_does_without_wake_ups_of_compiled_readers");
         }
-        let word = AtomicU32::new(0);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while word.load(Acquire) == 0 {
-                    wait_shared(&word, 0, None);
-                }
-            });
-            // Release: pairs with the sleeper's load. Nothing wakes it.
-            word.store(1, Release);
+        let (sender, woken) = mpsc::channel();
+        thread::spawn(move || {
+            // The word stays as it is, and no thread wakes this one.
+            wait_shared(&AtomicU32::new(0), 0, None);
+            sender.send(()).unwrap();
         });
+        woken.recv_timeout(Duration::from_secs(60)).expect("it returns, to load its word again");
     }
 
     /// A child finds the twin's lock free, whoever held it when the fork began.
