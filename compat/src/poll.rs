@@ -3,6 +3,7 @@
 //! The state is a cookie of the domain. Who polls drives: no thread is woken, and none needed.
 
 use std::ffi::{c_uint, c_ulong};
+use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -44,15 +45,14 @@ pub(crate) extern "C" fn quiescence_urcu_poll_state(flavor: c_uint, state: c_ulo
 fn not_given(flavor: Flavor, state: c_ulong) {
     static SAID: AtomicBool = AtomicBool::new(false);
     let name = flavor.name();
-    let what = format_args!(
-        "{name}_poll_state_synchronize_rcu: the state {state:#x} is none that \
-         {name}_start_poll_synchronize_rcu has given, so it will never be over; poll the state of the same flavour"
-    );
-    if debugging() {
-        fatal(what);
-    }
-    // Relaxed: who comes first says it.
-    if !SAID.swap(true, Relaxed) {
-        warn(what);
+    let is_fatal = debugging();
+    // Relaxed: the first caller says it.
+    if is_fatal || !SAID.swap(true, Relaxed) {
+        let say: fn(fmt::Arguments<'_>) = if is_fatal { |what| fatal(what) } else { warn };
+        say(format_args!(
+            "{name}_poll_state_synchronize_rcu: the state {state:#x} is none that \
+             {name}_start_poll_synchronize_rcu has given, so it will never be over; poll the state \
+             of the same flavour"
+        ));
     }
 }
