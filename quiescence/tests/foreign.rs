@@ -82,7 +82,7 @@ struct Reader {
 impl Reader {
     fn new(flavor: &'static Flavor) -> Self {
         // SAFETY: all zeroes is a record that is not registered.
-        let record: Box<Record> = unsafe { Box::new_zeroed().assume_init() };
+        let record: Box<Record> = Box::new(unsafe { std::mem::zeroed() });
         let record = Box::into_raw(record);
         // SAFETY: valid until `drop` has unregistered it; the protocol is followed below.
         unsafe { flavor.domain.register(record) };

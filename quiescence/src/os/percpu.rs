@@ -56,6 +56,7 @@ macro_rules! assembled {
 }
 
 #[cfg(all(feature = "chaos", target_os = "linux", target_env = "gnu", not(miri)))]
+#[cfg_attr(not(any(target_arch = "x86_64", quiescence_rseq_aarch64)), allow(dead_code))]
 #[path = "percpu/hooks.rs"]
 mod hooks;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri)))]
