@@ -4,6 +4,8 @@
 //!   in [`ROOMS`]. So there is no cycle among rooms. What a room has done by rooms below it is in
 //!   one table, `HOOKS` of `lib.rs`, and in no other.
 //! - A file has at most [`LINES_MAX`] lines.
+//! - Each lock has a rank: it is a `Mutex` of `os::sync`. The order of locks is told once, by the
+//!   table in [`LOCK_RANKS`], and a list of them stands nowhere else.
 //!
 //! Each rule has a list of the exceptions that there are still, each with its reason. The lists are
 //! exact: an exception that does not occur any more fails the test as well, so they can only become
@@ -41,6 +43,19 @@ const LINES_MAX: usize = 700;
 /// Files that are longer, and why.
 const LONG: &[(&str, &str)] =
     &[("loom_tests.rs", "each test has its own scenario, and all share the helpers")];
+
+/// The table of the ranks of locks.
+const LOCK_RANKS: &str = "os/lock_rank.rs";
+
+/// Files that name the standard library's locks, and why.
+const LOCKS_WITHOUT_RANK: &[(&str, &str)] = &[
+    ("os/sync.rs", "makes those with a rank of them"),
+    ("reclaim/weigh/owners.rs", "weighs what users put into theirs"),
+    ("chaos.rs", "imports no room; taken where no other lock is held"),
+];
+
+/// A sentence about the order of locks that names so many ranks, one after the other, is a list.
+const RANKS_OF_A_LIST: usize = 3;
 
 #[test]
 fn no_room_imports_one_below_it() {
@@ -88,7 +103,140 @@ fn no_file_is_too_long() {
     assert_eq!(found, known, "files of more than {LINES_MAX} lines, and those that are listed");
 }
 
+#[test]
+fn each_lock_has_a_rank() {
+    let sources = Sources::read();
+    let found: BTreeSet<_> = (sources.files.iter())
+        .filter(|(file, _)| !sources.tests.contains(*file))
+        .filter(|(_, text)| names_locks_without_rank(&code(text)))
+        .map(|(file, _)| &**file)
+        .collect();
+    let known: BTreeSet<_> = LOCKS_WITHOUT_RANK.iter().map(|(file, _)| *file).collect();
+    assert_eq!(found, known, "files with locks of the standard library, and those that are listed");
+}
+
+/// Whether code imports or names `Mutex` or `RwLock` of the standard library, or of loom.
+fn names_locks_without_rank(code: &str) -> bool {
+    let mut paths = Vec::new();
+    for root in ["std::sync::", "loom::sync::"] {
+        for (at, found) in code.match_indices(root) {
+            tree(&code[at + found.len()..], &mut Vec::new(), &mut paths);
+        }
+    }
+    paths.iter().any(|path| matches!(&*path[0], "Mutex" | "RwLock"))
+        || code.contains("use std::sync as") // what is made of it is not seen
+}
+
+#[test]
+fn the_order_of_locks_is_told_once() {
+    let sources = Sources::read();
+    let ranks = ranks(&sources.files[LOCK_RANKS]);
+    assert!(ranks.len() > 20 && ranks.contains(&"registry".to_owned()), "{ranks:?}");
+    let mut texts: Vec<_> = (sources.files.into_iter())
+        .filter(|(file, _)| file != LOCK_RANKS)
+        .map(|(file, text)| (file, comments(&text)))
+        .collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let pages = ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md"].map(|page| root.join(page));
+    let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let compat = fs::read_dir(root.join("compat/src")).unwrap().map(|entry| entry.unwrap().path());
+    for path in docs.chain(compat).chain(pages).filter(|path| path.is_file()) {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let text = fs::read_to_string(&path).unwrap();
+        texts.push((name.clone(), if name.ends_with(".rs") { comments(&text) } else { text }));
+    }
+    let lists: Vec<_> = (texts.iter())
+        .flat_map(|(file, text)| lists_of_locks(text, &ranks).into_iter().map(move |s| (file, s)))
+        .collect();
+    assert!(lists.is_empty(), "lists of locks beside the one in {LOCK_RANKS}: {lists:#?}");
+}
+
+/// The ranks, as words: `SharedQueues` is "shared queues".
+fn ranks(table: &str) -> Vec<String> {
+    let (_, body) = table.split_once("enum Rank {").expect("the table");
+    let (body, _) = body.split_once("\n}").expect("its end");
+    let names = body.lines().filter_map(|line| line.trim().strip_suffix(','));
+    let names = names.filter(|name| name.chars().all(char::is_alphanumeric));
+    let words = names.map(|name| {
+        let mut words = String::new();
+        for c in name.chars() {
+            if c.is_uppercase() && !words.is_empty() {
+                words.push(' ');
+            }
+            words.extend(c.to_lowercase());
+        }
+        words
+    });
+    words.collect()
+}
+
+/// What the comments say, each block of them as one paragraph.
+fn comments(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines().map(str::trim) {
+        match line.strip_prefix("//") {
+            Some(comment) => {
+                out.push_str(comment.trim_start_matches(['/', '!']).trim());
+                out.push(' ');
+            }
+            None => out.push_str("\n\n"),
+        }
+    }
+    out
+}
+
+/// The sentences that are a list of locks in their order.
+fn lists_of_locks(text: &str, ranks: &[String]) -> Vec<String> {
+    let mut out = Vec::new();
+    for paragraph in text.split("\n\n") {
+        let paragraph = paragraph.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        for sentence in paragraph.split(". ") {
+            let words = sentence.split(|c: char| !c.is_alphanumeric());
+            let words: BTreeSet<_> = words.collect();
+            let is_order = words.contains("order") && words.iter().any(|w| w.starts_with("lock"));
+            if is_order && longest_list(sentence, ranks) >= RANKS_OF_A_LIST {
+                out.push(sentence.to_owned());
+            }
+        }
+    }
+    out
+}
+
+/// How many items that follow each other, of a few words each, name a rank.
+fn longest_list(sentence: &str, ranks: &[String]) -> usize {
+    let (mut longest, mut length) = (0, 0);
+    for item in sentence.split([',', ':', ';', '|']) {
+        let words = item.replace(|c: char| !c.is_alphanumeric(), " ");
+        let words: Vec<_> = words.split_whitespace().collect();
+        let item = format!(" {} ", words.join(" "));
+        let named = ranks.iter().any(|rank| item.contains(&format!(" {rank} ")));
+        length = if named && words.len() <= 4 { length + 1 } else { 0 };
+        longest = longest.max(length);
+    }
+    longest
+}
+
 /// The rules notice what they are about.
+#[test]
+fn a_second_list_of_locks_is_found() {
+    let ranks = ranks("enum Rank {\n /// A.\n Worker,\n Domains,\n SharedQueues,\n Queue,\n}\n");
+    assert_eq!(ranks, ["worker", "domains", "shared queues", "queue"]);
+    let list = "
+        //! Lock order, outer first: worker, domains,
+        //! queue, machine.
+        fn f() {}
+        /// A worker knows the domains of its queue; it takes no lock.
+        // The worker's lock before the domains'.
+    ";
+    let found = lists_of_locks(&comments(list), &ranks);
+    assert_eq!(found, ["lock order, outer first: worker, domains, queue, machine."]);
+    let page = "- **Locks are taken in one order**: worker, domains, shared\nqueues. A fork waits.";
+    assert_eq!(lists_of_locks(page, &ranks).len(), 1);
+    assert!(names_locks_without_rank("use std::sync::{Arc, Mutex};"));
+    assert!(names_locks_without_rank("x: std::sync::RwLock<u8>"));
+    assert!(!names_locks_without_rank("use std::sync::{Arc, Once};"));
+}
+
 #[test]
 fn imports_are_found_in_whatever_form() {
     let text = "

@@ -1,6 +1,6 @@
 //! All workers, and what is known of their threads; under one lock, which is not taken to queue a callback.
 //!
-//! Lock order: this one before the library's. No callback runs under it.
+//! It comes before all of the library's (`quiescence/src/os/lock_rank.rs`). No callback runs under it.
 
 use std::ffi::{c_int, c_ulong, c_void};
 use std::mem::MaybeUninit;

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 use super::patience::{Patience, WouldBlock};
 use crate::chaos::{self, Mutant};
-use crate::os::sync::{self, AtomicPtr, Mutex, MutexGuard, const_unless_loom};
+use crate::os::sync::{self, AtomicPtr, Mutex, MutexGuard, Rank, const_unless_loom};
 
 /// What an object carries so that it can stand in a [`WaitFreeQueue`]: one word, liburcu's `struct cds_wfcq_node`.
 #[repr(C)]
@@ -346,7 +346,7 @@ impl WaitFreeQueue {
             Self {
                 tail: Apart(QueueTail::new()),
                 head: QueueHead::new(),
-                consumers: Mutex::new(()),
+                consumers: Mutex::new(Rank::Consumers, ()),
             }
         }
     }
@@ -388,7 +388,7 @@ impl WaitFreeQueue {
 
     /// The right to take nodes out, when nobody else has it.
     pub fn consumer(&self) -> Consumer<'_> {
-        Consumer { ends: self.ends(), _others: Some(sync::lock(&self.consumers)) }
+        Consumer { ends: self.ends(), _others: Some(sync::lock_another(&self.consumers)) }
     }
 
     /// The same without the lock.

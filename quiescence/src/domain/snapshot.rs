@@ -17,11 +17,10 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
-use std::sync::{Mutex, MutexGuard};
 
 use buffer::Buffer;
 
-use crate::os::sync;
+use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 use crate::rseq;
 
 /// A value of a few words that many threads read whole and some replace.
@@ -99,7 +98,7 @@ impl<T: Copy + Send> Snapshot<T> {
         rseq::prepare();
         Self {
             current: AtomicPtr::new(Buffer::new(value).into_raw()),
-            updaters: Mutex::new(Updaters { replaced: 0, spares: Vec::new() }),
+            updaters: Mutex::new(Rank::Snapshot, Updaters { replaced: 0, spares: Vec::new() }),
             value: PhantomData,
         }
     }

@@ -8,7 +8,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use grace::{Cookie, Urgency};
@@ -16,7 +16,8 @@ use grace::{Cookie, Urgency};
 use crate::domain::domain::Domain;
 use crate::domain::kind::AnyKind;
 use crate::gp::grace_periods::sleepers::Wanted;
-use crate::os::{signals, sync};
+use crate::os::signals;
+use crate::os::sync::{self, Mutex, Rank};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
@@ -206,7 +207,7 @@ impl<K: AnyKind> Barrier<K> {
 
     /// Starts the thread; `None` if the system gives none.
     fn start(&self) -> Option<Arc<Mutex<Said>>> {
-        let said = Arc::new(Mutex::new(Said::default()));
+        let said = Arc::new(Mutex::new(Rank::BarrierTask, Said::default()));
         let (domain, says) = (self.domain.clone(), Arc::clone(&said));
         let run = move || {
             domain.barrier();

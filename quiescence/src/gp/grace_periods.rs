@@ -9,7 +9,7 @@
 //! whoever comes next goes on from there. One that gets no CPU is superseded by a waiter
 //! ([`handover`]).
 //!
-//! Lock order, outer first: worker, domains, queues, queue, machine, registry.
+//! The order of locks is in `os/lock_rank.rs`.
 
 #[cfg(not(loom))]
 use std::borrow::Cow;
@@ -39,9 +39,9 @@ use crate::gp::tuning;
 #[cfg(not(loom))]
 use crate::os::stack::Alternate;
 use crate::os::sync::{
-    self, AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, const_unless_loom,
+    self, AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom,
 };
-use crate::os::{fence, futex};
+use crate::os::{fence, futex, lock_rank};
 
 mod driver;
 pub(crate) mod foreign;
@@ -169,7 +169,7 @@ impl GracePeriods {
             Self {
                 gp: Line(AtomicU64::new(word::entered(start.number))),
                 wake: Line(AtomicU32::new(0)),
-                state: Mutex::new(State {
+                state: Mutex::new(Rank::GracePeriods, State {
                     protocol: Protocol::Threads(Machine::new(settings.policy, start)),
                     current: Current::NONE,
                     watch: Watch::NEW,
@@ -183,7 +183,7 @@ impl GracePeriods {
                 turn: Condvar::new(),
                 tasks: AtomicU64::new(0),
                 completed: AtomicU64::new(start.sequence.to_bits()),
-                registry: Mutex::new(Registry::new(match settings.policy {
+                registry: Mutex::new(Rank::Registry, Registry::new(match settings.policy {
                     AnyPolicy::Token(_) => Some(Relay::new()),
                     _ => None,
                 })),
@@ -221,7 +221,7 @@ impl GracePeriods {
     /// It is to be a sleepable domain's.
     #[cfg(not(loom))]
     pub(crate) fn make_sleepable(&mut self, name: Option<&'static str>, delay: Adaptive) {
-        let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let state = self.state.get_mut();
         state.protocol = Protocol::TwoBank(protocol::TwoBank::new(delay));
         self.declared_name = name;
         self.number = Self::next_number();
@@ -476,6 +476,7 @@ impl GracePeriods {
 
     /// What is to be done where none of our locks is held.
     fn unlocked_again(&self) {
+        lock_rank::assert_none_held("what runs under no lock is done");
         trace::deliver();
         #[cfg(not(loom))]
         (crate::HOOKS.unlocked)();
@@ -579,32 +580,44 @@ pub(crate) enum Attention {
     AtOnce,
 }
 
-/// What is held across a `fork`, so that the child finds everything whole.
+/// The machine of a domain, held across a `fork`.
 #[cfg(not(loom))]
-pub(crate) struct Held<'a> {
-    state: MutexGuard<'a, State>,
-    registry: MutexGuard<'a, Registry>,
-}
+pub(crate) struct HeldMachine<'a>(MutexGuard<'a, State>);
+
+/// The readers of a domain, held across a `fork`.
+#[cfg(not(loom))]
+pub(crate) struct HeldRegistry<'a>(MutexGuard<'a, Registry>);
 
 #[cfg(not(loom))]
 impl GracePeriods {
-    /// Before a `fork`.
-    pub(crate) fn hold(&self) -> Held<'_> {
-        Held { state: sync::lock(&self.state), registry: sync::lock(&self.registry) }
+    /// Before a `fork`, beside those of other domains.
+    pub(crate) fn hold_machine(&self) -> HeldMachine<'_> {
+        HeldMachine(sync::lock_another(&self.state))
     }
 
-    /// In the child: only `owner`'s readers are left, nobody drives and nobody sleeps.
-    pub(crate) fn after_fork(&self, held: &mut Held<'_>, owner: usize) {
-        held.registry.keep_only(owner);
+    /// Before a `fork`, beside those of other domains.
+    pub(crate) fn hold_registry(&self) -> HeldRegistry<'_> {
+        HeldRegistry(sync::lock_another(&self.registry))
+    }
+
+    /// In the child: only `owner`'s readers are left, no thread drives and none sleeps.
+    pub(crate) fn after_fork(
+        &self,
+        machine: &mut HeldMachine<'_>,
+        registry: &mut HeldRegistry<'_>,
+        owner: usize,
+    ) {
+        let state = &mut machine.0;
+        registry.0.keep_only(owner);
         self.wake.0.store(0, Relaxed);
         if let Some(words) = self.foreign_words() {
             words.futex.store(0, Relaxed);
         }
-        held.state.driven = false;
-        self.end_term(&mut held.state);
-        held.state.sleepers = 0;
-        held.state.protocol.abandon();
-        held.state.sleepers_to_tell.forget();
+        state.driven = false;
+        self.end_term(state);
+        state.sleepers = 0;
+        state.protocol.abandon();
+        state.sleepers_to_tell.forget();
         self.tasks.store(0, Relaxed);
     }
 }

@@ -22,9 +22,9 @@ mod imp {
 /// one made there, so the last one dropped.
 #[cfg(miri)]
 mod imp {
-    use std::sync::Mutex;
+    use crate::os::sync::{Mutex, Rank};
 
-    static AT_EXIT: Mutex<Vec<extern "C" fn()>> = Mutex::new(Vec::new());
+    static AT_EXIT: Mutex<Vec<extern "C" fn()>> = Mutex::new(Rank::AtExit, Vec::new());
 
     struct Exit;
 

@@ -5,8 +5,8 @@
 //! loads its own word again. Which of the two is used is decided once, at the first use: a sleeper of
 //! one would not see a wake-up of the other. Another value of the variable is complained of.
 //!
-//! The twin's lock is the last in the order of locks: a fork takes it ([`hold`]). A signal handler
-//! must not take it, so sections in handlers are for the kernel's futex.
+//! A fork takes the twin's lock ([`hold`]). A signal handler must not take it, so sections in
+//! handlers are for the kernel's futex.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ mod imp {
 
 /// The twin's lock, held while the memory of the process is copied by a fork.
 #[cfg(not(loom))]
-pub(crate) type Held = std::sync::MutexGuard<'static, ()>;
+pub(crate) type Held = super::sync::MutexGuard<'static, ()>;
 
 /// Takes the twin's lock. After all others: who holds one of them may wake a sleeper.
 #[cfg(not(loom))]
@@ -134,16 +134,16 @@ mod kernel {
 
 mod twin {
     use super::{AtomicU32, Duration};
-    use crate::os::sync::{self, Condvar, Mutex};
+    use crate::os::sync::{self, Condvar, Mutex, Rank};
     use std::sync::atomic::Ordering::Relaxed;
 
     #[cfg(not(loom))]
-    static LOCK: Mutex<()> = Mutex::new(());
+    static LOCK: Mutex<()> = Mutex::new(Rank::Futex, ());
     #[cfg(not(loom))]
     static CHANGED: Condvar = Condvar::new();
     #[cfg(loom)]
     loom::lazy_static! {
-        static ref LOCK: Mutex<()> = Mutex::new(());
+        static ref LOCK: Mutex<()> = Mutex::new(Rank::Futex, ());
         static ref CHANGED: Condvar = Condvar::new();
     }
 
@@ -154,7 +154,7 @@ mod twin {
 
     #[cfg(all(test, not(loom), target_os = "linux"))]
     pub(super) fn is_free() -> bool {
-        LOCK.try_lock().is_ok()
+        sync::try_lock(&LOCK).is_some()
     }
 
     pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {

@@ -14,6 +14,7 @@ pub(crate) mod fence;
 #[cfg(not(loom))]
 pub(crate) mod forking;
 pub(crate) mod futex;
+pub(crate) mod lock_rank;
 pub(crate) mod memory;
 #[cfg(not(loom))]
 pub(crate) mod percpu;

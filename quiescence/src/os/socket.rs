@@ -22,20 +22,20 @@ mod imp {
     use std::os::fd::{AsRawFd, RawFd};
     use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
     use std::path::Path;
-    use std::sync::{Mutex, Once};
+    use std::sync::Once;
 
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::net::sockopt::socket_peercred;
     use rustix::process::{Pid, geteuid, getpid, test_kill_process};
 
     use super::{Door, PathBuf, UnixListener, UnixStream};
-    use crate::os::sync;
+    use crate::os::sync::{self, Mutex, Rank};
 
     /// Files that are looked at, to see whether the process that left them is gone.
     const SWEEP_MAX: usize = 4_096;
 
     /// The file to take away at the end, and the process that made it: not its children.
-    static MADE: Mutex<Option<(Pid, PathBuf)>> = Mutex::new(None);
+    static MADE: Mutex<Option<(Pid, PathBuf)>> = Mutex::new(Rank::SocketFile, None);
 
     /// Whether this program runs with rights that its caller does not have: then the caller's environment is
     /// not to be obeyed.

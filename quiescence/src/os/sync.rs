@@ -1,25 +1,35 @@
 //! Atomics, cells and locks: the standard library's, or loom's when it explores the code.
 //!
-//! A lock that a panicking thread held is taken as it is: user code never runs under our locks, so
-//! what they guard is whole.
+//! Each lock has a [`Rank`], the only place of the order in which they are taken. A lock that a
+//! panicking thread held is taken as it is: user code never runs under our locks, so what they guard
+//! is whole.
 
 #[cfg(loom)]
 pub(crate) use loom::cell::Cell;
 #[cfg(loom)]
 pub(crate) use loom::sync::{
-    Condvar, Mutex, MutexGuard,
+    Condvar,
     atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, fence},
 };
 #[cfg(not(loom))]
 pub(crate) use std::cell::Cell;
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
-    Condvar, Mutex, MutexGuard,
+    Condvar,
     atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, fence},
 };
 
-use std::sync::PoisonError;
+#[cfg(loom)]
+use loom::sync as locks;
+#[cfg(not(loom))]
+use std::sync as locks;
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
+
+pub(crate) use super::lock_rank::Rank;
+use super::lock_rank::{Held, OfLock};
 
 /// A constructor that is `const`, but for loom, whose atomics and locks cannot be made so.
 macro_rules! const_unless_loom {
@@ -66,23 +76,89 @@ impl<const N: usize> Tracked<N> {
     }
 }
 
-/// Locks, whoever panicked before.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// A lock with its place in the order.
+#[derive(Debug)]
+pub(crate) struct Mutex<T> {
+    rank: OfLock,
+    lock: locks::Mutex<T>,
 }
 
-/// Locks if nobody holds the lock.
+impl<T> Mutex<T> {
+    const_unless_loom! {
+        pub(crate) fn new(rank: Rank, value: T) -> Self {
+            Self { rank: OfLock::new(rank), lock: locks::Mutex::new(value) }
+        }
+    }
+
+    /// The value, for its only user.
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.lock.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn taken<'a>(&'a self, guard: locks::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        MutexGuard { held: self.rank.taken(), guard }
+    }
+}
+
+/// A lock that is held.
+#[derive(Debug)]
+pub(crate) struct MutexGuard<'a, T> {
+    /// Dropped before the lock is let go.
+    held: Held,
+    guard: locks::MutexGuard<'a, T>,
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+/// Locks, even if a thread has panicked under the lock.
+#[inline]
+#[cfg_attr(debug_assertions, track_caller)]
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.rank.check(false);
+    mutex.taken(mutex.lock.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// As [`lock`], where the thread may hold other locks of the same rank. Another lock, which it
+/// holds already, keeps all other threads from doing the same; or it is the users' part to take
+/// them in one order.
+#[inline]
+#[cfg_attr(debug_assertions, track_caller)]
+pub(crate) fn lock_another<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.rank.check(true);
+    mutex.taken(mutex.lock.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Locks if no thread holds the lock. It does not wait, so it may be called in any order.
+#[inline]
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(std::sync::TryLockError::WouldBlock) => None,
+    match mutex.lock.try_lock() {
+        Ok(guard) => Some(mutex.taken(guard)),
+        Err(TryLockError::Poisoned(poisoned)) => Some(mutex.taken(poisoned.into_inner())),
+        Err(TryLockError::WouldBlock) => None,
     }
 }
 
 /// Waits for a notification; may return without one.
+#[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    let MutexGuard { held, guard } = guard;
+    let wait = || condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
+    let (held, guard) = held.without(wait);
+    MutexGuard { held, guard }
 }
 
 /// Lets the processor breathe between two looks.
@@ -93,8 +169,9 @@ pub(crate) fn relax() {
     std::hint::spin_loop();
 }
 
-/// Waits for a notification, but no longer than `most`; may return without one. Loom has no clock. Returns whether it took
-/// as long as that.
+/// Waits for a notification, but no longer than `most`; may return without one. Loom has no clock.
+/// Returns whether it took as long as that.
+#[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn wait_at_most<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,
@@ -102,9 +179,11 @@ pub(crate) fn wait_at_most<'a, T>(
 ) -> (MutexGuard<'a, T>, bool) {
     match most {
         Some(most) if cfg!(not(loom)) => {
-            let waited = condvar.wait_timeout(guard, most);
+            let MutexGuard { held, guard } = guard;
+            let wait = || condvar.wait_timeout(guard, most);
+            let (held, waited) = held.without(wait);
             let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            (guard, timeout.timed_out())
+            (MutexGuard { held, guard }, timeout.timed_out())
         }
         _ => (wait(condvar, guard), false),
     }

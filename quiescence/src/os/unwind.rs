@@ -2,9 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Calls `f`, which is foreign code; a panic ends here, reported by the panic hook, and makes the
-/// answer `false`.
+use super::lock_rank;
+
+/// Calls `f`, which is user code, under no lock. A panic ends here, reported by the panic hook, and
+/// makes the result `false`.
+#[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn caught(f: impl FnOnce()) -> bool {
+    lock_rank::assert_none_held("user code is called");
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(()) => true,
         Err(payload) => {

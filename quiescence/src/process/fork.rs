@@ -1,8 +1,8 @@
 //! `fork`: the child has the forking thread only, and finds every domain whole.
 //!
-//! Before the fork every lock of every domain is taken, in the order of `gp::grace_periods`' page,
-//! so that no other thread is in the midst of something when the memory is copied. The parent lets
-//! them go. The child first puts right what the missing threads leave behind: their readers are
+//! Before the fork every lock of every domain is taken, in the order of their ranks
+//! (`os/lock_rank.rs`), so that no other thread is in the midst of something when the memory is
+//! copied. The parent lets them go. The child first puts right what the missing threads leave behind: their readers are
 //! unregistered, a grace period that one of them drove starts again from its fence, and their
 //! callback queues become orphans that the next `barrier` or the worker runs.
 
@@ -41,7 +41,7 @@ pub(crate) fn watch() {
 struct Held {
     /// `None` in a child that begins to put things right, where sleepers are woken.
     futex: Option<futex::Held>,
-    domains_held: Vec<DomainHeld>,
+    in_domains: HeldInDomains,
     domains: domains::Held,
     worker: worker::Held,
     tables: hash_table_worker::Held,
@@ -52,13 +52,17 @@ struct Held {
     serve: stats_server::Held,
 }
 
-struct DomainHeld {
-    core: grace_periods::Held<'static>,
-    lane_inners: lane::HeldInners,
-    lanes: lane::HeldLanes<'static>,
-    queue_inners: Vec<queue::HeldQueue<'static>>,
-    queues: queue::Held<'static>,
-    handle: Handle,
+/// The locks of all domains, those of one rank beside each other. Each list has one entry a domain.
+struct HeldInDomains {
+    registries: Vec<grace_periods::HeldRegistry<'static>>,
+    machines: Vec<grace_periods::HeldMachine<'static>>,
+    rooms: Vec<lane::HeldRoom<'static>>,
+    lane_inners: Vec<lane::HeldInners>,
+    lanes: Vec<lane::HeldLanes<'static>>,
+    queue_inners: Vec<Vec<queue::HeldQueue<'static>>>,
+    queues: Vec<queue::Held<'static>>,
+    shared_queues: Vec<queue::HeldShared<'static>>,
+    handles: Vec<Handle>,
 }
 
 /// Where the forking thread keeps what it holds between the two calls.
@@ -81,7 +85,7 @@ extern "C" fn prepare() {
     let tables = hash_table_worker::hold();
     let worker = worker::hold();
     let (domains, handles) = domains::hold();
-    let domains_held = handles.into_iter().map(DomainHeld::hold).collect();
+    let in_domains = HeldInDomains::hold(handles);
     let retired = debug_objects::hold();
     let heads = lane::hold_heads();
     let tracked = track::hold();
@@ -91,7 +95,7 @@ extern "C" fn prepare() {
     unsafe {
         *HELD.0.get() = Some(Held {
             futex,
-            domains_held,
+            in_domains,
             domains,
             worker,
             tables,
@@ -133,11 +137,7 @@ extern "C" fn child() {
     thread::after_fork();
     crate::os::stack::after_fork();
     held.heads.clear();
-    for domain in &mut held.domains_held {
-        let lanes = domain.lanes.after_fork(&mut domain.lane_inners, &mut held.heads, owner);
-        domain.queues.after_fork(&mut domain.queue_inners, &domain.handle, owner, lanes);
-        domain.handle.after_fork(&mut domain.core, owner);
-    }
+    held.in_domains.after_fork(&mut held.heads, owner);
     held.let_go();
 }
 
@@ -147,7 +147,7 @@ impl Held {
     fn let_go(self) {
         let Self {
             futex,
-            domains_held,
+            in_domains,
             domains,
             worker,
             tables,
@@ -162,7 +162,7 @@ impl Held {
         drop(tracked);
         drop(heads);
         drop(retired);
-        let handles: Vec<Handle> = domains_held.into_iter().map(|domain| domain.handle).collect();
+        let handles = in_domains.let_go();
         drop(domains);
         drop(worker);
         drop(tables);
@@ -171,23 +171,70 @@ impl Held {
     }
 }
 
-impl DomainHeld {
-    /// Takes all locks of a domain.
-    fn hold(handle: Handle) -> Self {
-        // SAFETY: the guards are dropped before `handle`, which keeps the domain alive: fields drop
-        // in the order of their declaration. A static domain lives for ever anyway.
-        let core: &'static DomainState = unsafe { &*std::ptr::from_ref::<DomainState>(&*handle) };
-        let queues = core.queues.hold();
-        let queue_inners = queues
-            .queues()
-            .iter()
-            // SAFETY: the list keeps the queues alive, and is locked until these guards are gone.
-            .map(|queue| unsafe { &*std::sync::Arc::as_ptr(queue) }.hold())
-            .collect();
-        let lanes = core.lanes.hold();
-        // SAFETY: fields drop in the order of their declaration; `handle` comes last.
-        let lane_inners = unsafe { lanes.hold_inners() };
-        Self { core: core.hold(), lane_inners, lanes, queue_inners, queues, handle }
+impl HeldInDomains {
+    /// Takes all locks of these domains, one rank after the other.
+    fn hold(handles: Vec<Handle>) -> Self {
+        let domains = || {
+            handles.iter().map(|handle| {
+                // SAFETY: the guards are gone before `handles`, which keep the domains alive, are:
+                // fields drop in the order of their declaration, and `let_go` drops them in that
+                // order. A static domain lives for ever.
+                let domain: &'static DomainState =
+                    unsafe { &*std::ptr::from_ref::<DomainState>(handle) };
+                domain
+            })
+        };
+        let shared_queues = domains().map(|domain| domain.queues.hold_shared()).collect();
+        let queues: Vec<_> = domains().map(|domain| domain.queues.hold()).collect();
+        // SAFETY: as above, the queues' locks are let go before the lists'.
+        let queue_inners = queues.iter().map(|queues| unsafe { queues.hold_queues() }).collect();
+        let lanes: Vec<_> = domains().map(|domain| domain.lanes.hold()).collect();
+        // SAFETY: as above, the lanes' locks are let go before the lists'.
+        let lane_inners = lanes.iter().map(|lanes| unsafe { lanes.hold_inners() }).collect();
+        let rooms = domains().map(|domain| domain.lanes.hold_room()).collect();
+        let machines = domains().map(|domain| domain.grace_periods.hold_machine()).collect();
+        let registries = domains().map(|domain| domain.grace_periods.hold_registry()).collect();
+        Self {
+            registries,
+            machines,
+            rooms,
+            lane_inners,
+            lanes,
+            queue_inners,
+            queues,
+            shared_queues,
+            handles,
+        }
+    }
+
+    /// In the child.
+    fn after_fork(&mut self, heads: &mut lane::HeldHeads, owner: usize) {
+        for (at, domain) in self.handles.iter().enumerate() {
+            let (inners, room) = (&mut self.lane_inners[at], &mut self.rooms[at]);
+            let lanes = self.lanes[at].after_fork(inners, room, heads, owner);
+            self.queues[at].after_fork(&mut self.queue_inners[at], domain, owner, lanes);
+            domain.after_fork(&mut self.machines[at], &mut self.registries[at], owner);
+        }
+    }
+
+    /// Gives all locks back, and returns the domains.
+    fn let_go(self) -> Vec<Handle> {
+        let Self {
+            registries,
+            machines,
+            rooms,
+            lane_inners,
+            lanes,
+            queue_inners,
+            queues,
+            shared_queues,
+            handles,
+        } = self;
+        drop((registries, machines, rooms));
+        // Locks of what stands in a list before the list's.
+        drop((lane_inners, lanes));
+        drop((queue_inners, queues, shared_queues));
+        handles
     }
 }
 

@@ -32,9 +32,8 @@ mod imp {
     use std::alloc::{self, Layout};
     use std::collections::{BTreeMap, btree_map::Entry};
     use std::panic::Location;
-    use std::sync::{Mutex, MutexGuard};
 
-    use crate::os::sync;
+    use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 
     /// What is left in memory that was freed: the kernel's `POISON_FREE`. As a pointer on a 64-bit
     /// machine it is none that could be followed.
@@ -47,7 +46,8 @@ mod imp {
 
     /// The addresses that wait, and where they were retired. Trees, since an empty one owns no memory,
     /// and leak checkers have nothing to ask about.
-    static TABLE: [Shard; SHARDS] = [const { Mutex::new(BTreeMap::new()) }; SHARDS];
+    static TABLE: [Shard; SHARDS] =
+        [const { Mutex::new(Rank::DebugObjects, BTreeMap::new()) }; SHARDS];
 
     fn shard(address: usize) -> &'static Shard {
         // The golden ratio spreads neighbours; its topmost bits are the best ones.
@@ -149,7 +149,7 @@ mod imp {
 
     /// Before a `fork`, so that the child finds no lock taken by a thread that it does not have.
     pub(crate) fn hold() -> Held {
-        Held { _shards: TABLE.iter().map(sync::lock).collect() }
+        Held { _shards: TABLE.iter().map(sync::lock_another).collect() }
     }
 }
 

@@ -13,7 +13,7 @@ use grace::two_bank::Adaptive;
 use crate::gp::engine::Settings;
 use crate::gp::grace_periods::{GracePeriods, Line};
 #[cfg(not(loom))]
-use crate::gp::grace_periods::{Held, foreign};
+use crate::gp::grace_periods::{HeldMachine, HeldRegistry, foreign};
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 #[cfg(not(loom))]
 use crate::reclaim::lane::Lanes;
@@ -163,10 +163,15 @@ impl DomainState {
 
     /// In the child of a `fork`: only `owner`'s readers are left.
     #[cfg(not(loom))]
-    pub(crate) fn after_fork(&self, held: &mut Held<'_>, owner: usize) {
+    pub(crate) fn after_fork(
+        &self,
+        machine: &mut HeldMachine<'_>,
+        registry: &mut HeldRegistry<'_>,
+        owner: usize,
+    ) {
         // Relaxed: the child has this thread only.
         self.queues.announced.store(false, Relaxed);
-        self.grace_periods.after_fork(held, owner);
+        self.grace_periods.after_fork(machine, registry, owner);
     }
 }
 

@@ -1,16 +1,15 @@
 //! The domains in use, so that a fork, the end of the process, reports and statistics find them.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, MutexGuard};
 
 use crate::gp::grace_periods::GracePeriods;
-use crate::os::sync;
+use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 use crate::reclaim::by_domain::ByDomain;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::{Handle, Named, WeakHandle};
 
 /// The list. A domain that ends takes itself out ([`forget`]).
-static DOMAINS: Mutex<ByDomain<WeakHandle>> = Mutex::new(ByDomain::new());
+static DOMAINS: Mutex<ByDomain<WeakHandle>> = Mutex::new(Rank::Domains, ByDomain::new());
 
 /// The domain of that name, added when it is used for the first time.
 pub(crate) fn known<N: Named>(name: &N) -> &DomainState {

@@ -12,7 +12,7 @@ mod lanes;
 pub(crate) mod shared;
 mod twice;
 
-pub(crate) use lanes::{HeldInners, HeldLanes, Lanes, end, wait_for_room};
+pub(crate) use lanes::{HeldInners, HeldLanes, HeldRoom, Lanes, end, wait_for_room};
 pub(crate) use twice::{HeldHeads, hold as hold_heads, is_on as is_twice_checked};
 
 /// Whether a push wakes a runner that sleeps.

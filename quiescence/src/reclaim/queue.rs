@@ -27,7 +27,7 @@ mod merge;
 mod run;
 
 #[cfg(not(loom))]
-pub(crate) use forked::{Held, HeldQueue};
+pub(crate) use forked::{Held, HeldQueue, HeldShared};
 pub(crate) use list::Queues;
 #[cfg(not(loom))]
 pub(crate) use list::drain;
@@ -44,7 +44,7 @@ use crate::chaos::{self, Mutant, Point};
 use crate::event::trace;
 use crate::gp::grace_periods::{Line, Me};
 use crate::os::fence::{self, Fences};
-use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard};
+use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::unwind;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::limit::Purse;
@@ -280,15 +280,18 @@ impl Queue {
                 until_tend: Cell::new(TEND_EVERY),
                 portable,
             }),
-            inner: Mutex::new(Inner {
-                segments: Segments::new(core.sequence()),
-                counted: 0,
-                cursor,
-                runner: 0,
-                claimed: 0,
-                waiters: 0,
-                lost: None,
-            }),
+            inner: Mutex::new(
+                Rank::Queue,
+                Inner {
+                    segments: Segments::new(core.sequence()),
+                    counted: 0,
+                    cursor,
+                    runner: 0,
+                    claimed: 0,
+                    waiters: 0,
+                    lost: None,
+                },
+            ),
             stopped: Condvar::new(),
             counted: AtomicU64::new(0),
             finished: AtomicU64::new(0),

@@ -21,7 +21,6 @@
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use grace::Urgency;
@@ -30,7 +29,8 @@ use grace::limit::Zone;
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::gp::grace_periods::{Attention, Me};
-use crate::os::{clock, signals, sync, thread, unwind};
+use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
+use crate::os::{clock, signals, thread, unwind};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::queue::Wants;
@@ -42,8 +42,10 @@ use tasks::{Task, Tasks};
 /// Callbacks run for one queue before the next one gets its turn.
 const RUNS_PER_TURN: usize = 64;
 
-static WORKER: Mutex<State> =
-    Mutex::new(State { started: false, ends: false, domains: Tasks::new(), in_hand: Vec::new() });
+static WORKER: Mutex<State> = Mutex::new(
+    Rank::Worker,
+    State { started: false, ends: false, domains: Tasks::new(), in_hand: Vec::new() },
+);
 static WORK: Condvar = Condvar::new();
 
 /// Times that the worker has ended and another one was to take its place.

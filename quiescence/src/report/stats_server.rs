@@ -15,12 +15,12 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::os::signals;
 use crate::os::socket::{self, Door};
-use crate::os::{signals, sync};
+use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 
 /// How long a client is served at most. Who wants to know more comes again.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -34,7 +34,7 @@ const REST: Duration = Duration::from_millis(100);
 static SETTLED: AtomicBool = AtomicBool::new(false);
 
 /// What the thread has open. Locked while that changes, and across a `fork`.
-static OPEN: Mutex<Open> = Mutex::new(Open { door: None, client: None });
+static OPEN: Mutex<Open> = Mutex::new(Rank::StatsServer, Open { door: None, client: None });
 
 #[derive(Debug)]
 struct Open {

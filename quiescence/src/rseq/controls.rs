@@ -8,14 +8,14 @@
 
 use std::arch::asm;
 use std::hint::spin_loop;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use super::{grace_period, section};
 use crate::PerCpuPath;
-use crate::os::{fence, percpu, sync};
+use crate::os::{fence, percpu};
 
 const READERS: usize = 6;
 
@@ -120,7 +120,7 @@ static TURN: Mutex<()> = Mutex::new(());
 
 /// Replaces an object again and again: so often, or until a reader has found a bad one.
 fn updates(most: u64, read: Read, grace_period: impl Fn()) -> Found {
-    let _turn = sync::lock(&TURN);
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let objects = [0, POISON].map(|word| [word; 4].map(AtomicU64::new));
     let place = AtomicPtr::new((&raw const objects[0]).cast_mut());
     let (stop, found) = (AtomicBool::new(false), Found::default());

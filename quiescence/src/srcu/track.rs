@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::panic::Location;
-use std::sync::{Mutex, MutexGuard};
 
 use super::Banks;
-use crate::os::{clock, sync, thread};
+use crate::os::sync::{self, Mutex, MutexGuard, Rank};
+use crate::os::{clock, thread};
 
 /// A guard that lives.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ fn of_domain(banks: &Banks) -> RangeInclusive<(usize, u64)> {
     (banks, 0)..=(banks, u64::MAX)
 }
 
-static TABLE: Mutex<Table> = Mutex::new(Table { live: BTreeMap::new(), last: 0 });
+static TABLE: Mutex<Table> = Mutex::new(Rank::Guards, Table { live: BTreeMap::new(), last: 0 });
 
 /// Lists a guard. Answers its ticket, which is not 0.
 #[cold]

@@ -1,11 +1,10 @@
 //! A counter that is cheap to add to, and exact to read.
 
 use std::fmt;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::folding::Folding;
-use crate::os::sync;
+use crate::os::sync::{self, Mutex, Rank};
 
 /// A counter whose sum is the value it had at one moment.
 ///
@@ -41,7 +40,7 @@ pub struct ExactCounter {
 impl ExactCounter {
     /// A counter at zero.
     pub const fn new() -> Self {
-        Self { count: Folding::new(0, false), turn: Mutex::new(()) }
+        Self { count: Folding::new(0, false), turn: Mutex::new(Rank::Turn, ()) }
     }
 
     /// Adds one.

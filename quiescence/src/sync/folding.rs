@@ -28,13 +28,12 @@
 //! atomic stores also where sequences write them [PC-1], but only while these stand still.
 
 use std::ptr;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use crate::chaos::{self, Mutant, Point};
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
-use crate::os::sync;
+use crate::os::sync::{self, Mutex, Rank};
 use crate::percpu::counters::Cells;
 
 /// What a word is that must not be added to, where words are written by atomic instructions. No count gets there.
@@ -67,7 +66,7 @@ impl<const W: usize> Folding<W> {
             words: Cells::new(),
             uses: AtomicU32::new(0),
             stopped: AtomicU32::new(stopped as u32),
-            changes: Mutex::new(()),
+            changes: Mutex::new(Rank::Folding, ()),
         }
     }
 

@@ -7,11 +7,11 @@
 //! fits. It stays so until there is room enough to hand out.
 
 use std::fmt;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::folding::Folding;
-use crate::os::{percpu, sync};
+use crate::os::percpu;
+use crate::os::sync::{self, Mutex, Rank};
 
 /// An allowance is filled with at least so much, if there is.
 const ALLOWANCE_MIN: u64 = 16;
@@ -54,7 +54,7 @@ pub struct LimitCounter {
 impl LimitCounter {
     /// A counter at zero.
     pub const fn new(limit: u64) -> Self {
-        Self { room: Folding::new(limit, true), limit, turn: Mutex::new(()) }
+        Self { room: Folding::new(limit, true), limit, turn: Mutex::new(Rank::Turn, ()) }
     }
 
     /// The limit.

@@ -23,11 +23,11 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, fence};
-use std::sync::{Condvar, Mutex};
 
 use super::folding::Folding;
 use crate::chaos::{self, Mutant};
-use crate::os::{futex, sync};
+use crate::os::futex;
+use crate::os::sync::{self, Condvar, Mutex, Rank};
 
 /// Looks of a writer before it sleeps: readers are mostly short.
 const LOOKS: u32 = 100;
@@ -102,7 +102,7 @@ impl<T> LocalGlobalLock<T> {
         Self {
             readers: Folding::new(NOBODY, false),
             drained: AtomicU32::new(0),
-            turns: Mutex::new(turns),
+            turns: Mutex::new(Rank::LocalGlobal, turns),
             read_turn: Condvar::new(),
             write_turn: Condvar::new(),
             value: UnsafeCell::new(value),

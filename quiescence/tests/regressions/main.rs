@@ -19,3 +19,4 @@ mod fairness;
 mod starved_driver;
 mod report_signal;
 mod debugger;
+mod lock_order;

@@ -17,7 +17,7 @@ use std::ptr;
 use std::time::Duration;
 
 use crate::chaos::{self, Mutant, Point};
-use crate::os::sync::{self, Condvar, Mutex, MutexGuard};
+use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::{signals, thread};
 
 /// A table, to the thread that resizes it.
@@ -61,13 +61,16 @@ pub(super) struct Board {
 // SAFETY: the pointers are to tables, which are valid while they are here and may be worked on by any thread.
 unsafe impl Send for Board {}
 
-static BOARD: Mutex<Board> = Mutex::new(Board {
-    waiting: VecDeque::new(),
-    busy: Vec::new(),
-    held: Vec::new(),
-    started: false,
-    ends: false,
-});
+static BOARD: Mutex<Board> = Mutex::new(
+    Rank::Tables,
+    Board {
+        waiting: VecDeque::new(),
+        busy: Vec::new(),
+        held: Vec::new(),
+        started: false,
+        ends: false,
+    },
+);
 /// There is work.
 static WAITING: Condvar = Condvar::new();
 /// A table is off the board, or is not used any more, or not held.
@@ -85,7 +88,7 @@ pub(super) fn lock() -> Locked {
 
 /// Waits until something has been done about some table.
 pub(super) fn wait(board: Locked) -> Locked {
-    DONE.wait(board).unwrap_or_else(std::sync::PoisonError::into_inner)
+    sync::wait(&DONE, board)
 }
 
 /// Keeps who works on a table away from its list and its buckets, until it is [released](release) or [given
@@ -218,9 +221,10 @@ fn run() {
     let mut board = lock();
     loop {
         let Some(table) = board.waiting.pop_front() else {
-            let idle = |board: &mut Board| board.waiting.is_empty() && !board.ends;
-            let waited = WAITING.wait_timeout_while(board, LINGERS, idle);
-            board = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            let mut late = false;
+            while board.waiting.is_empty() && !board.ends && !late {
+                (board, late) = sync::wait_at_most(&WAITING, board, Some(LINGERS));
+            }
             if board.waiting.is_empty() {
                 board.started = false;
                 board.ends = false;

@@ -15,7 +15,7 @@ use crate::event::statistics::Callbacks;
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::os::futex;
-use crate::os::sync::{self, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard};
+use crate::os::sync::{self, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
@@ -71,10 +71,10 @@ pub(crate) struct Barrier {
 impl Lanes {
     pub(crate) const fn new() -> Self {
         Self {
-            list: Mutex::new(Vec::new()),
+            list: Mutex::new(Rank::Lanes, Vec::new()),
             length: AtomicU64::new(0),
             gone: AtomicU64::new(0),
-            short: Mutex::new(0),
+            short: Mutex::new(Rank::LaneRoom, 0),
             is_short: AtomicU32::new(0),
             room: Condvar::new(),
         }
@@ -176,9 +176,15 @@ impl Lanes {
         barrier
     }
 
-    /// Before a `fork`: the list, so that no lane comes, goes or is handed over.
+    /// Before a `fork`, beside those of other domains: the list, so that no lane comes, goes or is
+    /// handed over.
     pub(crate) fn hold(&self) -> HeldLanes<'_> {
-        HeldLanes { list: sync::lock(&self.list), lanes: self }
+        HeldLanes { list: sync::lock_another(&self.list), lanes: self }
+    }
+
+    /// Before a `fork`, beside those of other domains: how many threads wait for room.
+    pub(crate) fn hold_room(&self) -> HeldRoom<'_> {
+        HeldRoom(sync::lock_another(&self.short))
     }
 }
 
@@ -287,39 +293,38 @@ pub(crate) struct HeldLanes<'a> {
 }
 
 /// The lanes themselves, held across a `fork`.
-pub(crate) struct HeldInners {
-    inners: Vec<MutexGuard<'static, Inner>>,
-    /// After the lanes: a runner takes it under its lane's lock.
-    short: MutexGuard<'static, u32>,
-}
+pub(crate) struct HeldInners(Vec<MutexGuard<'static, Inner>>);
+
+/// How many threads wait for room, held across a `fork`.
+pub(crate) struct HeldRoom<'a>(MutexGuard<'a, u32>);
 
 impl HeldLanes<'_> {
     /// Takes the locks of all lanes.
     ///
     /// # Safety
-    /// What is held is let go before `self` is, and before the domain ends.
+    /// What is held is let go before `self` is.
     pub(crate) unsafe fn hold_inners(&self) -> HeldInners {
         let inners = self.list.iter().map(|lane| {
-            // SAFETY: the list keeps the lanes alive, and is locked until these guards are gone.
+            // SAFETY: the list keeps the lanes alive, and by the contract it is locked until these
+            // guards are gone.
             let lane: &'static Shared = unsafe { &*Arc::as_ptr(lane) };
-            sync::lock(&lane.inner)
+            sync::lock_another(&lane.inner)
         });
-        let inners = inners.collect();
-        // SAFETY: by the contract.
-        let lanes: &'static Lanes = unsafe { &*ptr::from_ref(self.lanes) };
-        HeldInners { inners, short: sync::lock(&lanes.short) }
+        HeldInners(inners.collect())
     }
 
-    /// In the child: nobody attends to any lane, unless it is the forking thread. What waits stays. Answers what is charged.
+    /// In the child: a lane has no runner, unless it is the forking thread. What waits stays.
+    /// Returns what is charged.
     pub(crate) fn after_fork(
         &self,
         held: &mut HeldInners,
+        room: &mut HeldRoom<'_>,
         heads: &mut HeldHeads,
         owner: usize,
     ) -> Amount {
-        *held.short = 0;
+        *room.0 = 0;
         self.lanes.is_short.store(0, Relaxed);
-        self.list.iter().zip(&mut held.inners).fold(Amount::NONE, |all, (lane, inner)| {
+        self.list.iter().zip(&mut held.0).fold(Amount::NONE, |all, (lane, inner)| {
             all.plus(lane.after_fork(inner, owner, |head| heads.note(head)))
         })
     }

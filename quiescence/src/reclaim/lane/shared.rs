@@ -20,7 +20,7 @@ use super::{Left, Pushed, QueuedTwice, Wakes, twice};
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::gp::grace_periods::{Line, Me};
-use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard};
+use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::{clock, forking, thread};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::head::{Function, Head};
@@ -124,18 +124,21 @@ impl Shared {
                 granted: AtomicU64::new(0),
                 wakes,
             }),
-            inner: Mutex::new(Inner {
-                waiting: Chain::EMPTY,
-                claimed: 0,
-                runs: false,
-                runner: 0,
-                part: Part::Runner,
-                expected: false,
-                paused: 0,
-                stopped: false,
-                ends: false,
-                waiters: 0,
-            }),
+            inner: Mutex::new(
+                Rank::Lane,
+                Inner {
+                    waiting: Chain::EMPTY,
+                    claimed: 0,
+                    runs: false,
+                    runner: 0,
+                    part: Part::Runner,
+                    expected: false,
+                    paused: 0,
+                    stopped: false,
+                    ends: false,
+                    waiters: 0,
+                },
+            ),
             changed: Condvar::new(),
             finished: AtomicU64::new(0),
             hurried: AtomicBool::new(false),

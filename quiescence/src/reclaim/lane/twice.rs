@@ -7,13 +7,13 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, MutexGuard};
 
-use crate::os::{environment, sync};
+use crate::os::environment;
+use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 use crate::reclaim::head::Head;
 
 /// The addresses of heads that wait in some lane.
-static WAITING: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+static WAITING: Mutex<BTreeSet<usize>> = Mutex::new(Rank::Heads, BTreeSet::new());
 
 /// Whether it is done.
 #[inline]

@@ -11,25 +11,37 @@ use crate::chaos::{self, Mutant};
 use crate::os::sync::{self, MutexGuard};
 use crate::reclaim::domain_state::DomainState;
 
-/// What is held across a `fork`.
-pub(crate) struct Held<'a> {
-    list: MutexGuard<'a, Vec<Arc<Queue>>>,
-    _shared: MutexGuard<'a, Shared>,
-}
+/// The shared queues of a domain, held across a `fork`: no thread writes to them.
+pub(crate) struct HeldShared<'a>(#[allow(dead_code)] MutexGuard<'a, Shared>);
+
+/// The list of a domain's queues, held across a `fork`: no queue comes or goes.
+pub(crate) struct Held<'a>(MutexGuard<'a, Vec<Arc<Queue>>>);
 
 impl Queues {
-    /// Before a `fork`: the list, so that no queue comes or goes.
+    /// Before a `fork`, beside those of other domains.
+    pub(crate) fn hold_shared(&self) -> HeldShared<'_> {
+        HeldShared(sync::lock_another(&self.shared))
+    }
+
+    /// Before a `fork`, beside those of other domains.
     pub(crate) fn hold(&self) -> Held<'_> {
-        // `shared` before `list`, as in `with_shared`.
-        let shared = sync::lock(&self.shared);
-        Held { list: sync::lock(&self.list), _shared: shared }
+        Held(sync::lock_another(&self.list))
     }
 }
 
 impl Held<'_> {
-    /// The queues in the list.
-    pub(crate) fn queues(&self) -> &[Arc<Queue>] {
-        &self.list
+    /// Takes the locks of all queues.
+    ///
+    /// # Safety
+    /// What is held is let go before `self` is.
+    pub(crate) unsafe fn hold_queues(&self) -> Vec<HeldQueue<'static>> {
+        let queues = self.0.iter().map(|queue| {
+            // SAFETY: the list keeps the queues alive, and by the contract it is locked until the
+            // guards are gone.
+            let queue: &'static Queue = unsafe { &*Arc::as_ptr(queue) };
+            HeldQueue(sync::lock_another(&queue.inner))
+        });
+        queues.collect()
     }
 
     /// In the child: nobody else runs callbacks, and the other threads' queues are orphans. What
@@ -42,7 +54,7 @@ impl Held<'_> {
         owner: usize,
         lanes: Amount,
     ) {
-        for (queue, held) in self.list.iter().zip(held) {
+        for (queue, held) in self.0.iter().zip(held) {
             let gone = held.0.runner != owner && held.0.runner != 0;
             if gone && !chaos::mutant(Mutant::RunnerAfterFork) {
                 held.0.forget_runner(queue);
@@ -55,17 +67,10 @@ impl Held<'_> {
             }
         }
         // Threads were stopped wherever they were: what is charged is counted anew.
-        let charged = self.list.iter().fold(lanes, |all, queue| all.plus(queue.charged()));
+        let charged = self.0.iter().fold(lanes, |all, queue| all.plus(queue.charged()));
         core.charge.0.set(charged);
     }
 }
 
 /// One queue, held across a `fork`.
 pub(crate) struct HeldQueue<'a>(MutexGuard<'a, Inner>);
-
-impl Queue {
-    /// Before a `fork`.
-    pub(crate) fn hold(&self) -> HeldQueue<'_> {
-        HeldQueue(sync::lock(&self.inner))
-    }
-}

@@ -11,7 +11,7 @@ use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
 use crate::os::fence;
-use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, const_unless_loom};
+use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, Rank, const_unless_loom};
 use crate::reclaim::domain_state::DomainState;
 
 /// The queues that threads without any of their own share: one for objects, one for closures, since a closure may
@@ -78,9 +78,9 @@ impl Queues {
     const_unless_loom! {
         pub(crate) fn new() -> Self {
             Self {
-                list: Mutex::new(Vec::new()),
+                list: Mutex::new(Rank::Queues, Vec::new()),
                 gone: AtomicU64::new(0),
-                shared: Mutex::new(Shared::NONE),
+                shared: Mutex::new(Rank::SharedQueues, Shared::NONE),
                 length: AtomicU64::new(0),
                 announced: AtomicBool::new(false),
                 hurried: AtomicBool::new(false),

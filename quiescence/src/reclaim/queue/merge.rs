@@ -39,7 +39,6 @@ impl Queues {
     }
 
     fn forget(&self, core: &DomainState, which: impl Fn(&Arc<Queue>) -> bool) {
-        // `shared` before `list`, as everywhere.
         let mut shared = sync::lock(&self.shared);
         let mut list = sync::lock(&self.list);
         let mut at = 0;

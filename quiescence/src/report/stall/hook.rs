@@ -1,15 +1,15 @@
 //! Where reports go: the program's hook, or standard error.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use super::report::StallReport;
-use crate::os::sync;
+use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 
 /// What is called with each report.
 pub type StallHook = Arc<dyn Fn(&StallReport) + Send + Sync>;
 
-static HOOK: Mutex<Option<StallHook>> = Mutex::new(None);
+static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
 
 /// Has `hook` called with every report of a stalled grace period in this process, in place of the
 /// hook before. By default reports are printed to standard error.

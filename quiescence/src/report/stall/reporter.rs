@@ -13,7 +13,6 @@ use std::collections::VecDeque;
 use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use grace::word;
@@ -27,9 +26,10 @@ use crate::gp::registry::Registry;
 use crate::gp::slot::Slot;
 use crate::gp::stall::Note;
 use crate::os::stack::{self, Alternate, StackMissing};
+use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::thread::ThreadState;
 use crate::os::unwind::caught;
-use crate::os::{clock, signals, sync, thread};
+use crate::os::{clock, signals, thread};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 
@@ -41,7 +41,7 @@ const HOLDOUTS_MAX: usize = 64;
 const STACKS_MAX: usize = 16;
 
 static REPORTER: Mutex<State> =
-    Mutex::new(State { started: false, ends: false, notes: VecDeque::new() });
+    Mutex::new(Rank::Reporter, State { started: false, ends: false, notes: VecDeque::new() });
 static NOTED: Condvar = Condvar::new();
 
 /// Reports that could not be made.

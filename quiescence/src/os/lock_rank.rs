@@ -1,0 +1,281 @@
+//! The order of the library's locks: one table, [`Rank`], and the assertion that holds it.
+//!
+//! **Invariant: a thread that waits for a lock holds only locks of lower ranks.** So the waits of
+//! all threads cannot form a cycle. Each [`Mutex`](super::sync::Mutex) has a rank; a build with
+//! debug assertions checks it at each acquisition, and panics where the order is broken, whether or
+//! not the threads meet. A build without them has neither the ranks nor the check.
+//!
+//! - `sync::try_lock` does not wait, so it may be called in any order. What it has taken counts as
+//!   held: the next lock that is waited for must have a higher rank.
+//! - Two locks of one rank are held by a thread only where `sync::lock_another` takes the second.
+//! - A thread that waits on a condition variable holds no lock but the one that it hands over, and
+//!   user code is called under none; [`Rank::Consumers`], which users hold, is let pass.
+//! - A `fork` takes the locks that are marked *fork* in the order of the table: all of one rank, in
+//!   every domain, before the first of the next rank. Those that are not marked are fields of
+//!   users' objects: their users do not fork while another thread is in a call of the object.
+//! - The locks of `quiescence-compat` come before all of these.
+//!
+//! The counts are a thread-local of plain numbers: a signal handler and the end of a thread may use
+//! it, and nothing is allocated. An acquisition is counted after the lock is taken, and counted off
+//! before it is let go, so a handler in between finds too little, and never too much. Loom runs its
+//! threads on one of the system's, so there the check is left out.
+
+/// The rank of a lock. A lock is taken after those that stand before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Rank {
+    /// Who consumes from a `WaitFreeQueue`: held by users, across whatever they call.
+    Consumers,
+    /// The statistics server's socket and client. *fork*
+    StatsServer,
+    /// The board of the hash tables: what is asked of their worker. *fork*
+    Tables,
+    /// The worker's list of domains that have something to do. *fork*
+    Worker,
+    /// The list of domains in use. *fork*
+    Domains,
+    /// A domain's queues that threads without one of their own share; its holder writes to them.
+    /// *fork*
+    SharedQueues,
+    /// The list of a domain's callback queues. *fork*
+    Queues,
+    /// One callback queue: its segments, and who runs it. *fork*
+    Queue,
+    /// The list of a domain's lanes. *fork*
+    Lanes,
+    /// One lane: who attends to it. *fork*
+    Lane,
+    /// How many threads wait for room in a domain's lanes. *fork*
+    LaneRoom,
+    /// A domain's machine, and who drives it. *fork*
+    GracePeriods,
+    /// A domain's readers. *fork*
+    Registry,
+    /// A part of the table of objects that wait, in a build that checks them. *fork*
+    DebugObjects,
+    /// The heads of callbacks that wait, where they are checked. *fork*
+    Heads,
+    /// The guards of sleepable domains, where they are listed. *fork*
+    Guards,
+    /// What the stall reporter is to report. *fork*
+    Reporter,
+    /// The user's stall hook: cloned under the lock, called after it. *fork*
+    StallHook,
+    /// Who waits for a `LocalGlobalLock`.
+    LocalGlobal,
+    /// Who sums an `ExactCounter`, or moves the room of a `Limit`.
+    Turn,
+    /// Who folds or unfolds a counter of each CPU.
+    Folding,
+    /// What the updaters of a `Snapshot` share.
+    Snapshot,
+    /// What the thread of an asynchronous barrier and its task share.
+    BarrierTask,
+    /// The file of the statistics server's socket, which goes at the end of the process.
+    SocketFile,
+    /// Functions to call at the end of the process, under miri.
+    #[cfg(miri)]
+    AtExit,
+    /// The portable futex. *fork*: last, since who holds one of the others may wake a sleeper.
+    Futex,
+}
+
+#[cfg(all(debug_assertions, not(loom)))]
+mod imp {
+    use std::cell::Cell;
+
+    use super::Rank;
+
+    const RANKS: usize = Rank::Futex as usize + 1;
+
+    thread_local! {
+        /// How many locks of each rank the thread holds.
+        static HELD: [Cell<u32>; RANKS] = const { [const { Cell::new(0) }; RANKS] };
+    }
+
+    /// The rank of one lock.
+    #[derive(Debug)]
+    pub(crate) struct OfLock(Rank);
+
+    impl OfLock {
+        pub(crate) const fn new(rank: Rank) -> Self {
+            Self(rank)
+        }
+
+        /// The thread is about to wait for the lock; `another` says whether it may hold some of
+        /// this rank.
+        #[track_caller]
+        pub(crate) fn check(&self, another: bool) {
+            let first = self.0 as usize + usize::from(another);
+            if let Some(held) = held(first) {
+                panic!(
+                    "quiescence: a lock of rank {:?} is waited for under one of rank {held}, \
+                     against the order in os/lock_rank.rs",
+                    self.0
+                );
+            }
+        }
+
+        /// The lock has been taken.
+        pub(crate) fn taken(&self) -> Held {
+            count(self.0, 1);
+            Held(self.0)
+        }
+    }
+
+    /// A lock that the thread holds; its drop comes before the lock is let go.
+    #[derive(Debug)]
+    pub(crate) struct Held(Rank);
+
+    impl Held {
+        /// Calls `wait`, which lets go of the lock and takes it again.
+        #[track_caller]
+        pub(crate) fn without<R>(self, wait: impl FnOnce() -> R) -> (Self, R) {
+            let rank = self.0;
+            drop(self);
+            assert_none_held("a condition variable is waited on");
+            let result = wait();
+            (OfLock(rank).taken(), result)
+        }
+    }
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            count(self.0, -1);
+        }
+    }
+
+    fn count(rank: Rank, change: i32) {
+        HELD.with(|held| {
+            let count = &held[rank as usize];
+            let new = count.get().checked_add_signed(change);
+            count.set(new.expect("quiescence: a lock is let go by a thread that does not hold it"));
+        });
+    }
+
+    /// The highest rank of a lock that is held, if it is `first` or higher.
+    fn held(first: usize) -> Option<usize> {
+        HELD.with(|held| (first..RANKS).rev().find(|rank| held[*rank].get() != 0))
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_none_held(what: &str) {
+        if let Some(held) = held(Rank::Consumers as usize + 1) {
+            panic!("quiescence: {what} under a lock of rank {held} of os/lock_rank.rs");
+        }
+    }
+}
+
+#[cfg(not(all(debug_assertions, not(loom))))]
+mod imp {
+    use super::Rank;
+
+    #[derive(Debug)]
+    pub(crate) struct OfLock;
+
+    impl OfLock {
+        #[inline(always)]
+        pub(crate) const fn new(_rank: Rank) -> Self {
+            Self
+        }
+
+        #[inline(always)]
+        pub(crate) const fn check(&self, _another: bool) {}
+
+        #[inline(always)]
+        pub(crate) const fn taken(&self) -> Held {
+            Held
+        }
+    }
+
+    #[derive(Debug)]
+    pub(crate) struct Held;
+
+    impl Held {
+        #[inline(always)]
+        pub(crate) fn without<R>(self, wait: impl FnOnce() -> R) -> (Self, R) {
+            (self, wait())
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn assert_none_held(_what: &str) {}
+}
+
+/// Panics, in a build with debug assertions, if the thread holds a lock of the library's: `what` is
+/// done under none. [`Rank::Consumers`] is let pass.
+pub(crate) use imp::assert_none_held;
+pub(super) use imp::{Held, OfLock};
+
+#[cfg(all(test, debug_assertions, not(loom)))]
+mod tests {
+    use super::{Rank, assert_none_held};
+    use crate::os::sync::{Condvar, Mutex, lock, lock_another, try_lock, wait_at_most};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::time::Duration;
+
+    static DOMAINS: Mutex<()> = Mutex::new(Rank::Domains, ());
+    static QUEUE: Mutex<()> = Mutex::new(Rank::Queue, ());
+    static OTHER_QUEUE: Mutex<()> = Mutex::new(Rank::Queue, ());
+
+    /// What a thread panics with that does this.
+    fn complaint(f: impl FnOnce() + Send) -> Option<String> {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let result = catch_unwind(AssertUnwindSafe(f));
+                assert_none_held("the end of the thread is");
+                result.err().map(|payload| *payload.downcast::<String>().unwrap())
+            });
+            thread.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn a_lock_of_a_lower_rank_is_not_waited_for() {
+        // One test for all: they share the locks.
+        assert_eq!(complaint(|| drop((lock(&DOMAINS), lock(&QUEUE)))), None);
+        let wrong = complaint(|| drop((lock(&QUEUE), lock(&DOMAINS)))).unwrap();
+        assert!(wrong.contains("a lock of rank Domains is waited for"), "{wrong}");
+
+        // Two of one rank only where that is said.
+        let wrong = complaint(|| drop((lock(&QUEUE), lock(&OTHER_QUEUE)))).unwrap();
+        assert!(wrong.contains("a lock of rank Queue is waited for"), "{wrong}");
+        assert_eq!(complaint(|| drop((lock(&QUEUE), lock_another(&OTHER_QUEUE)))), None);
+        let wrong = complaint(|| drop((lock(&QUEUE), lock_another(&DOMAINS)))).unwrap();
+        assert!(wrong.contains("a lock of rank Domains is waited for"), "{wrong}");
+
+        // They may be let go in any order, and then nothing is held.
+        assert_eq!(
+            complaint(|| {
+                let (domains, queue) = (lock(&DOMAINS), lock(&QUEUE));
+                drop(domains);
+                drop(queue);
+                drop(lock(&DOMAINS));
+            }),
+            None
+        );
+
+        // What is tried does not wait; what it takes counts.
+        assert_eq!(complaint(|| drop((lock(&QUEUE), try_lock(&DOMAINS).unwrap()))), None);
+        let wrong = complaint(|| drop((try_lock(&QUEUE), lock(&DOMAINS)))).unwrap();
+        assert!(wrong.contains("a lock of rank Domains is waited for"), "{wrong}");
+
+        // A condition variable hands over one lock; under another one it is not waited on.
+        let changed = Condvar::new();
+        let moment = Some(Duration::from_millis(1));
+        assert_eq!(
+            complaint(|| {
+                drop(wait_at_most(&changed, lock(&QUEUE), moment));
+                drop(lock(&DOMAINS));
+            }),
+            None
+        );
+        let wrong = complaint(|| {
+            let _domains = lock(&DOMAINS);
+            drop(wait_at_most(&changed, lock(&QUEUE), moment));
+        });
+        assert!(wrong.unwrap().contains("a condition variable is waited on"));
+        // That a thread has panicked under a lock does not take the lock from others.
+        drop((lock(&DOMAINS), lock(&QUEUE)));
+    }
+}
