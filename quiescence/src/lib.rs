@@ -98,9 +98,9 @@ mod percpu;
 mod gp;
 #[cfg(not(loom))]
 mod srcu;
+mod reclaim;
 #[cfg(not(loom))]
 mod rseq;
-mod reclaim;
 #[cfg(not(loom))]
 mod domain;
 #[cfg(not(loom))]

@@ -3,18 +3,13 @@
 //! Readers are counted, not registered: [`banks`](crate::srcu::banks) says how, `grace::two_bank`
 //! how a grace period is made of that, `srcu/driver.rs` who drives it. Everything else (callbacks,
 //! limits, statistics, reports) is a domain's like any other, so [`Srcu`] is a place for the banks
-//! and, from the first grace period on, a [`Domain<Sleepable>`].
-//!
-//! **Invariant [SR-2]: banks stay where they are as long as their `Srcu`, its domain or a guard exist,** though the
-//! `Srcu` may be moved. The domain's state gives them back, or the `Srcu` if it never had one.
+//! and, from the first grace period on, a [`Domain<Sleepable>`]: see `reclaim/sleepable.rs`.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::panic::Location;
-use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use grace::two_bank::Adaptive;
 
@@ -26,16 +21,12 @@ use crate::gp::tuning::Tuning;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::retire::{Refused, Retire, WithSize};
-use crate::srcu::{Banks, Entry, track};
+use crate::reclaim::sleepable::SleepableDomain;
+use crate::srcu::{self, Banks, Entry, track};
 
 mod tasks;
 
 pub use tasks::Synchronize;
-
-/// What a driver waits before it looks again: one look, and one more within 5 us; then naps from 50 us to 10 ms,
-/// each half as long again as the one before. Callers are in no section of their own domain, so the first look is
-/// at once.
-const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_000) };
 
 /// A sleepable domain: its sections may block for as long as they like, begin on one thread and end on another, and be
 /// held across an `.await`.
@@ -126,32 +117,23 @@ const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_000) };
 /// # Source
 /// Sleepable RCU (McKenney 2006; Linux, `kernel/rcu/srcutree.c`), with counts by restartable sequences (Turner,
 /// Hunter, Desnoyers) in place of disabled preemption, and `membarrier(2)` in place of readers' fences.
-pub struct Srcu {
-    /// Null until somebody reads or waits. What they know of a core is made by whoever needs a grace period, and then
-    /// a reference of ours to it. Neither is made under a lock or a `Once`, which a fork could leave half done.
-    banks: AtomicPtr<Banks>,
-    name: Option<&'static str>,
-    delay: &'static Adaptive,
-}
+pub struct Srcu(SleepableDomain);
 
 impl Srcu {
     /// A domain without readers; may be a static.
     pub const fn new() -> Self {
-        Self::with_delay(&DELAY)
+        Self(SleepableDomain::new())
     }
 
     /// The same, with a name for reports of stalls and statistics.
     pub const fn named(name: &'static str) -> Self {
-        let mut domain = Self::new();
-        domain.name = Some(name);
-        domain
+        Self(SleepableDomain::named(name))
     }
 
     /// With other waits between looks: for benchmarks.
     #[doc(hidden)]
     pub const fn with_delay(delay: &'static Adaptive) -> Self {
-        let banks = AtomicPtr::new(ptr::null_mut());
-        Self { banks, name: None, delay }
+        Self(SleepableDomain::with_delay(delay))
     }
 
     /// Begins a section.
@@ -345,75 +327,12 @@ impl Srcu {
     }
 
     #[inline(always)]
-    pub(crate) fn banks(&self) -> &Banks {
-        match self.banks_if_any() {
-            Some(banks) => banks,
-            None => self.make_banks(),
-        }
+    fn banks(&self) -> &Banks {
+        self.0.banks()
     }
 
-    /// The banks, if anybody has used them.
-    #[inline(always)]
-    pub(crate) fn banks_if_any(&self) -> Option<&Banks> {
-        // Acquire: pairs with the exchange in `make_banks`.
-        let banks = NonNull::new(self.banks.load(Acquire));
-        // SAFETY: they stay as long as `self` [SR-2].
-        banks.map(|banks| unsafe { banks.as_ref() })
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn make_banks(&self) -> &Banks {
-        let made = Banks::take().expect("quiescence: no memory for the first section of a domain");
-        let (empty, mine) = (ptr::null_mut(), made.as_ptr());
-        // AcqRel: whoever finds them finds them whole.
-        match self.banks.compare_exchange(empty, mine, AcqRel, Acquire) {
-            // SAFETY: they stay as long as `self` [SR-2].
-            Ok(_) => unsafe { &*mine },
-            Err(first) => {
-                // SAFETY: nobody has seen them.
-                unsafe { Banks::give_back(made) };
-                // SAFETY: they stay as long as `self` [SR-2].
-                unsafe { &*first }
-            }
-        }
-    }
-
-    /// The domain, which borrows our reference to its core.
     fn sleepable(&self) -> ManuallyDrop<Domain<Sleepable>> {
-        let core = self.core_if_any().unwrap_or_else(|| self.make_core());
-        // SAFETY: ours, and not given away.
-        ManuallyDrop::new(Domain::of(Sleepable(unsafe { Arc::from_raw(core.as_ptr()) })))
-    }
-
-    fn core_if_any(&self) -> Option<NonNull<DomainState>> {
-        // Acquire: pairs with the exchange in `make_core`.
-        NonNull::new(self.banks_if_any()?.core.load(Acquire).cast())
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn make_core(&self) -> NonNull<DomainState> {
-        let banks = self.banks();
-        // The pointer that they were made with, which may end them; a reference to them may not.
-        // Acquire: as in `banks_if_any`.
-        let whole = NonNull::new(self.banks.load(Acquire)).expect("made above");
-        let mut core = DomainState::sleepable(self.name, *self.delay);
-        // SAFETY: ours to give if this core stays: then `drop` leaves them alone. Else it lets go of them.
-        unsafe { core.give_banks(whole) };
-        let mine = Arc::into_raw(Arc::new(core)).cast_mut();
-        // AcqRel: whoever finds it finds it whole.
-        let first = match banks.core.compare_exchange(ptr::null_mut(), mine.cast(), AcqRel, Acquire)
-        {
-            Ok(_) => mine,
-            Err(first) => {
-                // SAFETY: from `into_raw`, and nobody else has it.
-                let mut core = unsafe { Arc::from_raw(mine) };
-                Arc::get_mut(&mut core).expect("nobody else has it").let_banks_go();
-                first.cast()
-            }
-        };
-        NonNull::new(first).expect("a core, once there is one")
+        ManuallyDrop::new(Domain::of(Sleepable(ManuallyDrop::into_inner(self.0.state()))))
     }
 }
 
@@ -423,25 +342,12 @@ impl Default for Srcu {
     }
 }
 
-impl Drop for Srcu {
-    fn drop(&mut self) {
-        let Some(banks) = NonNull::new(*self.banks.get_mut()) else { return };
-        match self.core_if_any() {
-            // SAFETY: our reference. The core gives the banks back.
-            Some(core) => drop(unsafe { Arc::from_raw(core.as_ptr()) }),
-            // SAFETY: guards borrow the domain, so there are none, and there is no core.
-            None => unsafe { Banks::give_back(banks) },
-        }
-    }
-}
-
 impl fmt::Debug for Srcu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sections = self.banks_if_any().map_or(0, Banks::sections);
-        let ended = |_| self.sleepable().core().sequence().ended();
-        let grace_periods = self.core_if_any().map_or(0, ended);
+        let sections = self.0.banks_if_any().map_or(0, Banks::sections);
+        let grace_periods = self.0.state_if_any().map_or(0, |state| state.sequence().ended());
         f.debug_struct("Srcu")
-            .field("name", &self.name)
+            .field("name", &self.0.name())
             .field("sections", &sections)
             .field("grace_periods", &grace_periods)
             .finish_non_exhaustive()
@@ -482,15 +388,12 @@ impl fmt::Debug for Sleepable {
 ///
 /// What [`Rcu::load`](crate::Rcu::load) hands out under it stays valid as long as the guard lives.
 #[must_use = "the section ends when the guard is dropped"]
-pub struct SrcuGuard<'s> {
-    banks: &'s Banks,
-    entry: Entry,
-}
+pub struct SrcuGuard<'s>(srcu::Section<'s>);
 
 impl<'s> SrcuGuard<'s> {
     #[inline(always)]
     fn begin(banks: &'s Banks, place: &'static Location<'static>) -> Self {
-        Self { banks, entry: banks.enter(place) }
+        Self(srcu::Section::begin(banks, place))
     }
 }
 
@@ -499,14 +402,7 @@ impl<'s> SrcuGuard<'s> {
 unsafe impl Section<Sleepable> for SrcuGuard<'_> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
-        self.banks.core.load(Relaxed).cast() // compared only
-    }
-}
-
-impl Drop for SrcuGuard<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.banks.leave(&self.entry);
+        self.0.banks().core.load(Relaxed).cast() // compared only
     }
 }
 

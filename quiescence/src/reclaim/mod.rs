@@ -15,9 +15,9 @@
 //! - [`cache`]: blocks of memory that a thread keeps for the next object.
 //! - [`local`]: what a thread keeps in each domain: its slot and its queue.
 //! - [`debug_objects`]: the table of objects that wait, in a build with debug assertions.
+//! - `sleepable`: a sleepable domain, as far as it has been used.
 //!
-//! May import: [`os`](crate::os), [`event`](crate::event), `percpu`, [`gp`](crate::gp), `srcu`,
-//! `rseq`.
+//! May import: [`os`](crate::os), [`event`](crate::event), `percpu`, [`gp`](crate::gp), `srcu`.
 
 #[cfg(not(loom))]
 pub(crate) mod by_domain;
@@ -42,6 +42,8 @@ pub(crate) mod local;
 pub(crate) mod queue;
 #[cfg(not(loom))]
 pub(crate) mod retire;
+#[cfg(not(loom))]
+pub(crate) mod sleepable;
 pub(crate) mod stream;
 #[cfg(not(loom))]
 pub(crate) mod weigh;

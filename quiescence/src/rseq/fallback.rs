@@ -23,17 +23,23 @@
 //! ended `INSIDE` is `SECTION`, so that a fork there begins with fresh counts again. Nested sections, of handlers, are over
 //! before the one that they interrupt.
 
+use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicPtr, compiler_fence};
 
+use grace::Urgency;
+
 use crate::chaos::{self, Mutant};
-use crate::domain::srcu::{Srcu, SrcuGuard};
-use crate::srcu::{Bank, Banks};
+use crate::gp::grace_periods::Me;
+use crate::reclaim::handle::Named;
+use crate::reclaim::sleepable::SleepableDomain;
+use crate::reclaim::{domains, worker};
+use crate::srcu::{Bank, Banks, Section};
 
 /// The counts of those who cannot read in a sequence.
 pub(super) struct Fallback {
-    domain: Srcu,
+    domain: SleepableDomain,
     prepared: AtomicBool,
 }
 
@@ -54,12 +60,13 @@ const SECTION: *mut StandIn = ptr::without_provenance_mut(1);
 
 /// What stands for a section that a fork has interrupted. In a box.
 struct StandIn {
-    _section: SrcuGuard<'static>,
+    _section: Section<'static>,
 }
 
 impl Fallback {
     const fn new() -> Self {
-        Self { domain: Srcu::named("restartable reads"), prepared: AtomicBool::new(false) }
+        let domain = SleepableDomain::named("restartable reads");
+        Self { domain, prepared: AtomicBool::new(false) }
     }
 
     pub(super) fn current() -> &'static Self {
@@ -75,11 +82,12 @@ impl Fallback {
         if self.prepared.load(Acquire) {
             return;
         }
-        self.domain.domain().core(); // known from now on
-        // A reader that is preempted there is nobody's fault: no report after milliseconds.
-        let mut tuning = self.domain.tuning();
+        let state = domains::known(&self.domain);
+        // A reader that is preempted there is not at fault: no report after milliseconds.
+        let mut tuning = state.tuning.get();
         tuning.stall_after_expedited = tuning.stall_after;
-        self.domain.tune(tuning);
+        state.tuning.set(tuning);
+        worker::retune(&self.domain.handle());
         self.prepared.store(true, Release);
     }
 
@@ -91,14 +99,20 @@ impl Fallback {
     /// Waits until all sections that have begun have ended.
     pub(super) fn synchronize(&self) {
         self.prepare();
-        self.domain.synchronize_expedited();
+        domains::known(&self.domain).synchronize(Urgency::Expedited, Me::NOBODY);
+    }
+
+    /// Counts a section in.
+    #[inline]
+    fn enter(&'static self) -> Section<'static> {
+        Section::begin(self.domain.banks(), Location::caller())
     }
 }
 
 /// A fallback section. What it counts ends first, then what says that this thread is in one.
 #[derive(Debug)]
 pub(crate) struct FallbackSection {
-    _counted: SrcuGuard<'static>,
+    _counted: Section<'static>,
     _inside: Inside,
 }
 
@@ -106,7 +120,7 @@ impl FallbackSection {
     #[inline]
     pub(super) fn begin() -> Self {
         let inside = Inside::begin(); // first [RR-3]
-        Self { _counted: Fallback::current().domain.read(), _inside: inside }
+        Self { _counted: Fallback::current().enter(), _inside: inside }
     }
 }
 
@@ -184,7 +198,7 @@ pub(super) fn after_fork() {
             return;
         }
         let fresh: &'static Fallback = Box::leak(Box::new(Fallback::new()));
-        let stand_in = Box::new(StandIn { _section: fresh.domain.read() });
+        let stand_in = Box::new(StandIn { _section: fresh.enter() });
         inside.store(Box::into_raw(stand_in), Relaxed);
         // Release: pairs with the Acquire in `current`.
         CURRENT.swap(ptr::from_ref(fresh).cast_mut(), AcqRel);
@@ -248,14 +262,14 @@ mod tests {
             let marked = Inside::begin();
             in_child(|| {
                 // It has not loaded where it is to be counted.
-                drop(Fallback::current().domain.read());
+                drop(Fallback::current().enter());
                 drop(marked);
                 is_at_rest();
             });
             let (marked, before) = (Inside::begin(), Fallback::current());
             in_child(|| {
                 // It has, and is counted there.
-                drop(before.domain.read());
+                drop(before.enter());
                 drop(marked);
                 is_at_rest();
             });
@@ -278,7 +292,7 @@ mod tests {
     /// One that lasts until the updater sleeps beside it: no chance decides whether the two meet.
     #[test]
     fn a_section_that_lasts_is_waited_for() {
-        let sleeps = || Fallback::current().domain.statistics().sleeps;
+        let sleeps = || Fallback::current().domain.state().sleeps.load(Relaxed);
         let (section, before) = (FallbackSection::begin(), sleeps());
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

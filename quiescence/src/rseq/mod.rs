@@ -29,7 +29,7 @@
 //! none can store there and wait for itself. It would if a signal handler stored: it may load only, and fork ([`fallback`]).
 //!
 //! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu),
-//! [`gp`](crate::gp), [`srcu`](crate::srcu).
+//! [`gp`](crate::gp), [`srcu`](crate::srcu), [`reclaim`](crate::reclaim).
 
 #[cfg(all(test, target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri)))]
 mod controls;

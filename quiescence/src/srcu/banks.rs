@@ -200,6 +200,33 @@ impl Banks {
     }
 }
 
+/// A section: counted in until it is dropped, on whatever thread.
+#[derive(Debug)]
+pub(crate) struct Section<'b> {
+    banks: &'b Banks,
+    entry: Entry,
+}
+
+impl<'b> Section<'b> {
+    #[inline(always)]
+    pub(crate) fn begin(banks: &'b Banks, place: &'static Location<'static>) -> Self {
+        Self { banks, entry: banks.enter(place) }
+    }
+
+    /// Where it is counted.
+    #[inline(always)]
+    pub(crate) fn banks(&self) -> &'b Banks {
+        self.banks
+    }
+}
+
+impl Drop for Section<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.banks.leave(&self.entry);
+    }
+}
+
 /// Banks that a domain gives back when it ends.
 pub(crate) struct OwnBanks(NonNull<Banks>);
 

@@ -13,4 +13,4 @@ pub(crate) mod banks;
 pub(crate) mod driver;
 pub(crate) mod track;
 
-pub(crate) use banks::{Bank, Banks, Entry, OwnBanks};
+pub(crate) use banks::{Bank, Banks, Entry, OwnBanks, Section};
