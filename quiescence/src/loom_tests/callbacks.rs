@@ -1,0 +1,247 @@
+//! Callback queues: threads that add, run, end and move on, beside a worker that comes and goes.
+
+use super::*;
+
+thread_local! {
+    /// How many callbacks of a queue model have run. Loom runs all of a model on one thread.
+    pub(super) static RUN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// A callback that notes its place in the order. `pointer` says whether it may stand without its kind.
+const fn numbered(pointer: bool) -> Kind {
+    Kind {
+        words: 1,
+        pointer,
+        bytes: Some(0),
+        bytes_of: |_| 0,
+        run: |payload, count, progress| {
+            let index = progress.begin(count).unwrap();
+            // SAFETY: so many stand side by side.
+            let payload = unsafe { payload.add(index) };
+            // SAFETY: what `add_numbered` wrote.
+            let number = unsafe { payload.cast::<*const ()>().read() };
+            assert_eq!(RUN.replace(RUN.get() + 1), number.addr() / 2, "out of order");
+        },
+    }
+}
+
+/// Some that need their kind, so that pages are turned early, and some that do not.
+static NUMBERED: [Kind; 2] = [numbered(false), numbered(true)];
+
+pub(super) fn add_numbered(queue: &Queue, number: usize) {
+    let payload = std::ptr::without_provenance::<()>(number * 2);
+    // SAFETY: each queue has one thread that adds; a word with a lowest bit of 0.
+    unsafe { queue.add(&NUMBERED[number / 3 % 2], payload, 0) };
+}
+
+/// A callback that destroys an object.
+static DESTROY: Kind = Kind {
+    words: 1,
+    pointer: true,
+    bytes: Some(0),
+    bytes_of: |_| 0,
+    run: |payload, _, progress| {
+        progress.begin(1);
+        // SAFETY: what `retire` wrote: an object of a world that outlives its callbacks.
+        let object = unsafe { &*payload.cast::<*const UnsafeCell<u32>>().read() };
+        // SAFETY: a write; that no reader is near is what is tested.
+        object.with_mut(|object| unsafe { *object = 0xdead });
+    },
+};
+
+/// Unlinks the current object, and has it destroyed.
+fn retire(world: &World, queue: &Queue, new: usize) {
+    let old = world.current.swap(new, AcqRel);
+    let object = std::ptr::from_ref(&world.objects[old]);
+    // SAFETY: each queue has one thread that adds. It is run once, before the end of the model.
+    unsafe { queue.add(&DESTROY, object, 0) };
+}
+
+/// Loom's complaint about an access in a callback ends there, as any panic does.
+fn nothing_panicked(core: &DomainState) {
+    assert_eq!(core.queues.panicked.load(Relaxed), 0);
+}
+
+fn two_threads_run_in_order(before: usize, after: usize) {
+    bounded(2, move || {
+        RUN.set(0);
+        let core = DomainState::new(Start::ZERO, SETTINGS);
+        let queue = Queue::new(&core, 1, Contents::Objects);
+        let shared = Arc::new((core, queue));
+        (0..before).for_each(|number| add_numbered(&shared.1, number));
+        let runner = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                shared.1.close(&shared.0, Urgency::Normal);
+                shared.0.advance(STRANGER);
+                shared.1.run_some(&shared.0, 2, 32);
+            }
+        });
+        (before..before + after).for_each(|number| add_numbered(&shared.1, number));
+        shared.1.drain(&shared.0, || STRANGER, 1);
+        nothing_panicked(&shared.0);
+        assert_eq!(RUN.get(), before + after);
+        runner.join().unwrap();
+        assert!(shared.1.is_empty());
+    });
+}
+
+/// While one thread closes and runs, the other adds, turns a page, and runs the rest.
+#[test]
+pub(super) fn two_threads_run_a_queue_in_order() {
+    two_threads_run_in_order(2, 1);
+}
+
+/// The reader gives pages back while the writer needs new ones.
+#[test]
+fn pages_go_round() {
+    two_threads_run_in_order(5, 3);
+}
+
+#[test]
+pub(super) fn callbacks_wait_for_readers() {
+    model(|| {
+        let world = World::new();
+        let reader = spawn_reader(&world, 1, false);
+        let queue = Queue::new(&world.core, 2, Contents::Objects);
+        retire(&world, &queue, 1);
+        // As an updater does: a step, and what is ready. Then all of it.
+        queue.close(&world.core, Urgency::Normal);
+        world.core.advance(STRANGER);
+        queue.run_some(&world.core, 2, 32);
+        queue.drain(&world.core, || STRANGER, 2);
+        nothing_panicked(&world.core);
+        reader.join().unwrap();
+    });
+}
+
+/// What one thread adds another one closes and runs, beside a reader that has driven a grace period just
+/// before its section.
+#[test]
+pub(super) fn what_another_thread_closes_waits_for_readers() {
+    bounded(3, || {
+        let world = World::new();
+        let queue = Arc::new(Queue::new(&world.core, 2, Contents::Objects));
+        let slot = world.core.register(3, Sort::Ordinary);
+        let slot = std::ptr::from_ref(slot).addr();
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                world.core.advance(Me { quiescent_slots: 1 });
+                // SAFETY: the world keeps its slots, and this one is handed to this thread.
+                let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(slot) };
+                enter(&world.core, slot);
+                world.look();
+                slot.leave();
+            }
+        });
+        let adder = thread::spawn({
+            let (world, queue) = (Arc::clone(&world), Arc::clone(&queue));
+            move || retire(&world, &queue, 1)
+        });
+        queue.close(&world.core, Urgency::Normal);
+        world.core.advance(STRANGER);
+        queue.run_some(&world.core, 1, 32);
+        adder.join().unwrap();
+        queue.drain(&world.core, || STRANGER, 1);
+        nothing_panicked(&world.core);
+        reader.join().unwrap();
+    });
+}
+
+/// Whoever adds while the worker leaves finds out that it has to announce, or the worker sees what was added.
+#[test]
+pub(super) fn the_worker_leaves_nothing_behind() {
+    model(|| {
+        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
+        core.queues.announced.store(true, Relaxed);
+        let queue = core.queues.add(&core, 1, Contents::Closures);
+        let adder = thread::spawn({
+            let core = Arc::clone(&core);
+            move || {
+                add_numbered(&queue, 0);
+                core.queues.announced.load(Relaxed)
+            }
+        });
+        let wants = core.queues.leave();
+        let announced = adder.join().unwrap();
+        assert!(wants != Wants::Nothing || !announced, "a callback that nobody looks after");
+        RUN.set(0);
+        core.queues.run_all(&core);
+        assert_eq!(RUN.get(), 1);
+    });
+}
+
+/// A thread adds a last callback and ends; its queue is adopted with all that is in it.
+#[test]
+pub(super) fn an_orphan_is_forgotten_when_it_is_empty() {
+    model(|| {
+        RUN.set(0);
+        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
+        let queue = core.queues.add(&core, 1, Contents::Closures);
+        let adder = thread::spawn({
+            let core = Arc::clone(&core);
+            move || {
+                add_numbered(&queue, 0);
+                queue.mark_orphan(&core);
+            }
+        });
+        core.queues.forget_orphans(&core);
+        adder.join().unwrap();
+        assert_eq!(core.queues.counts().queued, 1);
+        core.queues.run_all(&core);
+        assert_eq!(RUN.get(), 1, "forgotten with a callback in it");
+        core.queues.forget_orphans(&core);
+        assert_eq!(core.queues.len(), 0);
+    });
+}
+
+/// A thread ends, and what it has queued moves on while a barrier waits for it: the barrier finds it there. What
+/// comes after it to the same queue comes after it.
+#[test]
+pub(super) fn a_barrier_finds_what_was_left_behind() {
+    bounded(3, || {
+        RUN.set(0);
+        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
+        let queue = core.queues.add(&core, 1, Contents::Closures);
+        (0..2).for_each(|number| add_numbered(&queue, number));
+        let ending = thread::spawn({
+            let core = Arc::clone(&core);
+            move || {
+                queue.mark_orphan(&core);
+                core.queues.leave_behind(&core, &queue);
+            }
+        });
+        core.queues.drain(&core, || STRANGER, 2);
+        nothing_panicked(&core);
+        assert_eq!(RUN.get(), 2, "the barrier is over");
+        ending.join().unwrap();
+        core.queues.forget_orphans(&core);
+        assert_eq!((core.queues.len(), core.queues.counts().queued), (0, 2));
+    });
+}
+
+/// A thread that ends takes nothing out of the worker's sight when it leaves the domain alone.
+#[test]
+pub(super) fn the_worker_sees_what_moves() {
+    bounded(3, || {
+        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
+        core.queues.announced.store(true, Relaxed);
+        // The shared queue is empty, and looked at before the other one.
+        core.queues.with_shared(&core, Contents::Closures, |_| ());
+        let queue = core.queues.add(&core, 1, Contents::Closures);
+        add_numbered(&queue, 0);
+        let ending = thread::spawn({
+            let core = Arc::clone(&core);
+            move || {
+                queue.mark_orphan(&core);
+                core.queues.leave_behind(&core, &queue);
+            }
+        });
+        assert_eq!(core.queues.leave(), Wants::Company);
+        assert_eq!(core.queues.counts().queued, 1);
+        ending.join().unwrap();
+        RUN.set(0);
+        core.queues.run_all(&core);
+    });
+}

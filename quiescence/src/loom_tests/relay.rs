@@ -1,0 +1,147 @@
+//! The relay: QSBR readers that hand the number of a grace period on.
+
+use super::*;
+
+const RELAY: Settings = Settings { policy: AnyPolicy::Token(Token { looks_max: 1 }), budget: None };
+
+/// A slot of a QSBR reader, for a thread that it is moved to.
+fn qsbr(world: &Arc<World>, online: bool) -> &'static Slot {
+    let slot = std::ptr::from_ref(world.core.register(1, Sort::Qsbr));
+    // SAFETY: the registry keeps the slot while `world` lives, and every thread of a model has it.
+    let slot = unsafe { &*slot };
+    if online {
+        slot.online(&world.core.gp.0, Location::caller());
+    }
+    slot
+}
+
+/// One reader hands the number on to another one, which comes online at any time.
+#[test]
+pub(super) fn a_relay_of_two() {
+    bounded(2, || {
+        let world = World::with(RELAY);
+        let (first, second) = (qsbr(&world, true), qsbr(&world, false));
+        let readers = [first, second].map(|slot| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                if std::ptr::eq(slot, second) {
+                    slot.online(&world.core.gp.0, Location::caller());
+                    world.look();
+                } else {
+                    world.look();
+                    slot.renew();
+                }
+            })
+        });
+        let (old, cookie) = world.begin_to_replace(1);
+        world.core.advance_at_tick(STRANGER);
+        world.destroy_if_done(old, cookie);
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+}
+
+/// A reader that is offline all the time is passed over: the one behind it holds nothing up for ever.
+#[test]
+pub(super) fn a_relay_with_a_gap() {
+    bounded(2, || {
+        let world = World::with(RELAY);
+        let (_gap, last) = (qsbr(&world, false), qsbr(&world, true));
+        let done = Arc::new(AtomicUsize::new(0));
+        let reader = thread::spawn({
+            let (world, done) = (Arc::clone(&world), Arc::clone(&done));
+            move || {
+                world.look();
+                while done.load(Relaxed) == 0 {
+                    last.renew();
+                    thread::yield_now();
+                }
+            }
+        });
+        world.replace(1);
+        done.store(1, Relaxed);
+        reader.join().unwrap();
+    });
+}
+
+/// The first hands the number on and goes offline, at any time; the second gets it all the same.
+#[test]
+fn a_relay_whose_first_goes_away() {
+    model(|| {
+        let world = World::with(RELAY);
+        let (first, last) = (qsbr(&world, true), qsbr(&world, true));
+        let away = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                world.look();
+                first.renew();
+                world.look();
+                first.offline();
+            }
+        });
+        let (old, cookie) = world.begin_to_replace(1);
+        last.renew();
+        world.core.advance_at_tick(STRANGER);
+        world.destroy_if_done(old, cookie);
+        away.join().unwrap();
+        last.renew();
+        world.core.advance_at_tick(STRANGER);
+        last.renew();
+        world.core.advance_at_tick(STRANGER);
+        assert!(world.core.sequence().is_done(cookie));
+    });
+}
+
+/// A reader whose only quiescent states are those at which it comes online: the driver need not meet it
+/// offline.
+#[test]
+pub(super) fn a_relay_of_one_that_only_comes_and_goes() {
+    model(|| {
+        let world = World::with(RELAY);
+        let slot = qsbr(&world, true);
+        let (old, cookie) = world.begin_to_replace(1);
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                world.look();
+                slot.offline();
+                slot.online(&world.core.gp.0, Location::caller());
+                world.look();
+            }
+        });
+        world.core.advance_at_tick(STRANGER);
+        world.destroy_if_done(old, cookie);
+        reader.join().unwrap();
+        world.core.advance_at_tick(STRANGER);
+        assert!(world.core.sequence().is_done(cookie));
+    });
+}
+
+/// In the middle of a grace period the middle one of three unregisters, and its slot changes hands.
+#[test]
+pub(super) fn a_relay_that_changes() {
+    model(|| {
+        let world = World::with(RELAY);
+        let [first, middle, last] = [0, 1, 2].map(|_| qsbr(&world, true));
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                world.look();
+                first.offline();
+            }
+        });
+        let renewer = thread::spawn(move || {
+            last.renew();
+        });
+        let (old, cookie) = world.begin_to_replace(1);
+        middle.offline();
+        world.core.unregister(middle);
+        let newcomer = qsbr(&world, true);
+        assert!(std::ptr::eq(newcomer, middle));
+        newcomer.renew();
+        newcomer.offline();
+        world.core.advance_at_tick(STRANGER);
+        world.destroy_if_done(old, cookie);
+        reader.join().unwrap();
+        renewer.join().unwrap();
+    });
+}

@@ -1,0 +1,68 @@
+//! Tasks that sleep until a grace period or a callback is over.
+
+use super::callbacks::{RUN, add_numbered};
+use super::*;
+
+/// Notes that its task has been woken.
+#[derive(Default)]
+struct Flag(std::sync::atomic::AtomicBool);
+
+impl std::task::Wake for Flag {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// A task that waits until a callback has been run finds that it has, or is woken.
+#[test]
+pub(super) fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
+    model(|| {
+        RUN.set(0);
+        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
+        let queue = core.queues.add(&core, 1, Contents::Objects);
+        add_numbered(&queue, 0);
+        queue.close(&core, Urgency::Normal);
+        core.advance(STRANGER);
+        let runner = thread::spawn({
+            let (core, queue) = (Arc::clone(&core), queue.clone());
+            move || {
+                RUN.set(0);
+                assert_eq!(queue.run_some(&core, 1, 1), 1);
+            }
+        });
+        let flag = std::sync::Arc::new(Flag::default());
+        let wanted = Wanted { cookie: None, room: true };
+        let number = core.tell(wanted, None, &flag.clone().into());
+        let has_run = queue.is_empty();
+        runner.join().unwrap();
+        assert!(has_run || flag.0.load(Relaxed), "left asleep");
+        core.tell_no_more(number.unwrap());
+        assert_eq!(std::sync::Arc::strong_count(&flag), 1);
+    });
+}
+
+/// A task that waits for a grace period, which another thread drives.
+#[test]
+pub(super) fn a_task_that_waits_for_a_grace_period_is_not_left_asleep() {
+    model(|| {
+        let world = World::new();
+        let reader = spawn_reader(&world, 1, false);
+        let driver = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.core.synchronize(Urgency::Normal, STRANGER)
+        });
+        let old = world.current.swap(1, AcqRel);
+        let cookie = world.core.request(Urgency::Normal);
+        let flag = std::sync::Arc::new(Flag::default());
+        let wanted = Wanted { cookie: Some(cookie), room: false };
+        let number = world.core.tell(wanted, None, &flag.clone().into());
+        driver.join().unwrap();
+        if number.is_none() {
+            world.destroy(old);
+        } else {
+            world.core.wait(cookie, Urgency::Normal, STRANGER);
+            assert!(flag.0.load(Relaxed), "left asleep");
+        }
+        reader.join().unwrap();
+    });
+}

@@ -1,0 +1,205 @@
+//! Readers, drivers and sleepers of one domain, whose readers are registered threads.
+
+use super::*;
+
+fn reader_and_updater(sections: usize, nested: bool, grace_periods: usize) {
+    model(move || {
+        let world = World::new();
+        let reader = spawn_reader(&world, sections, nested);
+        for new in 1..=grace_periods {
+            world.replace(new);
+        }
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+pub(super) fn one_section_one_grace_period() {
+    reader_and_updater(1, false, 1);
+}
+
+#[test]
+fn two_sections_one_grace_period() {
+    reader_and_updater(2, false, 1);
+}
+
+/// The scan may meet the word of a second section and never that of the first one's end.
+#[test]
+pub(super) fn a_section_hides_the_end_of_the_one_before() {
+    model(|| {
+        let world = World::new();
+        let slot = world.core.register(1, Sort::Ordinary);
+        let updater = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.replace(1)
+        });
+        for _ in 0..2 {
+            enter(&world.core, slot);
+            world.look();
+            slot.leave();
+        }
+        updater.join().unwrap();
+    });
+}
+
+#[test]
+fn one_section_two_grace_periods() {
+    reader_and_updater(1, false, 2);
+}
+
+#[test]
+pub(super) fn nested_sections() {
+    reader_and_updater(1, true, 1);
+}
+
+#[test]
+fn registration_during_a_grace_period() {
+    model(|| {
+        let world = World::new();
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                let slot = world.core.register(1, Sort::Ordinary);
+                enter(&world.core, slot);
+                world.look();
+                slot.leave();
+                world.core.unregister(slot);
+            }
+        });
+        world.replace(1);
+        reader.join().unwrap();
+        assert_eq!(world.core.readers(), 0);
+    });
+}
+
+/// A thread that leaves and unregisters while it is being marked, and another one that gets its slot.
+#[test]
+pub(super) fn a_slot_changes_hands_while_the_driver_marks_it() {
+    model(|| {
+        let world = World::new();
+        let driver = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.replace(1)
+        });
+        let second = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                let slot = world.core.register(2, Sort::Ordinary);
+                world.core.unregister(slot);
+            }
+        });
+        let slot = world.core.register(1, Sort::Ordinary);
+        enter(&world.core, slot);
+        world.look();
+        slot.leave();
+        world.core.unregister(slot);
+        driver.join().unwrap();
+        second.join().unwrap();
+    });
+}
+
+#[test]
+pub(super) fn two_updaters_share_and_are_both_served() {
+    model(|| {
+        let world = World::new();
+        let slot = world.core.register(1, Sort::Ordinary);
+        let updater = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.replace(1)
+        });
+        enter(&world.core, slot);
+        world.look();
+        slot.leave();
+        world.replace(2);
+        updater.join().unwrap();
+        assert!(world.core.sequence().ended() <= 2);
+    });
+}
+
+/// A section that begins after the announcement of one grace period holds up the next one only; so
+/// an updater that comes in between must get the next one.
+#[test]
+pub(super) fn a_request_in_mid_grace_period() {
+    model(|| {
+        let world = World::new();
+        let reader = spawn_reader(&world, 1, false);
+        let driver = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                world.core.request(Urgency::Normal);
+                world.core.advance(STRANGER);
+            }
+        });
+        world.replace(1);
+        reader.join().unwrap();
+        driver.join().unwrap();
+    });
+}
+
+/// A waiter takes the driver's place, wherever it finds it without its locks; the superseded driver changes nothing any
+/// more, and both are served.
+fn one_takes_over(preemptions: usize, policy: Adaptive, sections: usize) {
+    bounded(preemptions, move || {
+        let world = World::with(Settings { policy: AnyPolicy::Adaptive(policy), budget: None });
+        let reader = spawn_reader(&world, sections, false);
+        let driver = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.replace(1)
+        });
+        world.replace_impatiently(2, 1);
+        driver.join().unwrap();
+        reader.join().unwrap();
+    });
+}
+
+/// Where it sleeps for a holdout, too.
+const SLEEPY: Adaptive = Adaptive { looks_max: 0, looks_max_expedited: 0 };
+
+#[test]
+pub(super) fn a_waiter_takes_a_drivers_place() {
+    one_takes_over(3, SLEEPY, 1);
+}
+
+#[test]
+fn qsbr_reader() {
+    model(|| {
+        let world = World::new();
+        let reader = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                let slot = world.core.register(1, Sort::Qsbr);
+                slot.online(&world.core.gp.0, Location::caller());
+                world.look();
+                slot.renew();
+                world.look();
+                slot.offline();
+                world.core.unregister(slot);
+            }
+        });
+        world.replace(1);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn a_grace_period_driven_in_steps() {
+    model(|| {
+        let world = World::new();
+        let reader = spawn_reader(&world, 1, false);
+        let (old, cookie) = world.begin_to_replace(1);
+        world.core.wait(cookie, Urgency::Normal, STRANGER);
+        assert!(world.core.sequence().is_done(cookie));
+        world.destroy(old);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn everything_on_the_tick() {
+    model(|| {
+        let world = World::with(Settings { policy: AnyPolicy::Tick(Tick), budget: None });
+        let reader = spawn_reader(&world, 2, false);
+        world.replace(1);
+        reader.join().unwrap();
+    });
+}
