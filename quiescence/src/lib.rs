@@ -167,13 +167,25 @@ pub mod guide {}
 #[doc = include_str!("../docs/GLOSSARY.md")]
 pub mod glossary {}
 
-/// What rooms do for rooms above them.
+/// What rooms do for rooms above them, by the room that asks.
 #[cfg(not(loom))]
-static HOOKS: gp::hooks::Hooks = gp::hooks::Hooks {
-    first_use: process::fork::watch,
-    unlocked: report::stats_server::attend,
-    stalled: report::stall::reporter::send,
-    section_ended: reclaim::local::section_ended,
+struct Hooks {
+    gp: gp::hooks::Hooks,
+    reclaim: reclaim::hooks::Hooks,
+}
+
+#[cfg(not(loom))]
+static HOOKS: Hooks = Hooks {
+    gp: gp::hooks::Hooks {
+        first_use: process::fork::watch,
+        unlocked: report::stats_server::attend,
+        stalled: report::stall::reporter::send,
+        section_ended: reclaim::ends::section_ended,
+    },
+    reclaim: reclaim::hooks::Hooks {
+        thread_ends: reclaim::ends::thread_ends,
+        domain_ends: reclaim::ends::domain_ends,
+    },
 };
 
 /// For the macro [`domain!`] only.

@@ -29,6 +29,7 @@ use std::time::Duration;
 use crate::domain::domain::Domain;
 use crate::domain::kind::AnyKind;
 use crate::os::thread;
+use crate::reclaim::attend;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::Handle;
@@ -36,7 +37,7 @@ use crate::reclaim::head::{Function, Head};
 use crate::reclaim::lane;
 use crate::reclaim::lane::shared::Shared;
 pub use crate::reclaim::lane::{Left, Pushed, QueuedTwice, Wakes};
-use crate::reclaim::local;
+use crate::reclaim::running;
 
 /// A queue of heads, and whoever runs them. See the [module](self).
 ///
@@ -80,7 +81,10 @@ impl Lane {
     /// A lane of a domain, which nobody attends to yet. Allocates.
     pub fn new<K: AnyKind>(domain: &Domain<K>, wakes: Wakes) -> Self {
         let handle = domain.kind().handle();
-        let shared = domains::known(&handle).lanes.add(wakes);
+        let shared = {
+            let domain = domains::known(&handle);
+            domain.lanes.add(domain, wakes)
+        };
         Self { shared, handle }
     }
 
@@ -124,7 +128,7 @@ impl Lane {
     /// # Panics
     /// If the calling thread is in a section of the domain, or runs a callback.
     pub fn attend(&self, idle_after: Option<Duration>) -> Result<Left, QueuedTwice> {
-        self.shared.attend(self.core(), idle_after, || ())
+        attend::attend(self.core(), &self.shared, idle_after, || ())
     }
 
     /// As [`attend`](Self::attend); calls `after_round` after each batch, where no lock of ours is held.
@@ -139,7 +143,7 @@ impl Lane {
         idle_after: Option<Duration>,
         after_round: impl FnMut(),
     ) -> Result<Left, QueuedTwice> {
-        self.shared.attend(self.core(), idle_after, after_round)
+        attend::attend(self.core(), &self.shared, idle_after, after_round)
     }
 
     /// Has the runner leave after the batch that it is running; and every later one at once, until
@@ -209,19 +213,19 @@ impl Lane {
 impl Drop for Lane {
     /// What is left is run by the worker.
     fn drop(&mut self) {
-        lane::end(&self.handle, &self.shared);
+        attend::end(&self.handle, &self.shared);
     }
 }
 
 /// Waits until the domain has room again, but 10 ms at most. Does nothing in a section of registered threads, of whatever domain, or
 /// in a callback: nothing may be waited for there.
 pub fn wait_for_room<K: AnyKind>(domain: &Domain<K>) {
-    lane::wait_for_room(domain.core());
+    attend::wait_for_room(domain.core());
 }
 
 /// Whether the calling thread is running callbacks, of whatever domain.
 pub fn in_callback() -> bool {
-    local::in_callback()
+    running::in_callback()
 }
 
 /// Whether heads that wait are remembered, so that one that is queued twice is found: in builds with debug assertions, and under

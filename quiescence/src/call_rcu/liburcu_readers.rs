@@ -36,6 +36,7 @@ use crate::reclaim::domains;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::local::{self, Own};
 use crate::reclaim::queue::{self, Queue, Wants};
+use crate::reclaim::thread_end;
 
 /// The updater's half of an asymmetric fence, for protocols of a program's own, hazard pointers
 /// say: a full fence in every thread of the process, where it stands. The other half is a
@@ -111,7 +112,7 @@ impl ForeignDomain {
 
     /// Whether closures and objects wait in the domain's queues: those of the calling thread, or of all.
     pub fn is_waiting(&'static self, own_only: bool) -> bool {
-        if own_only && local::is_noticed_at_end() {
+        if own_only && thread_end::is_noticed() {
             self.own_queues().iter().any(|queue| !queue.is_empty())
         } else {
             self.core.queues.wants() != Wants::Nothing
@@ -127,7 +128,7 @@ impl ForeignDomain {
     pub fn wait_for_queues(&'static self, own_only: bool) {
         let me = || Own::in_domain(&self.core).me();
         // A thread that ends adds to queues that all share.
-        if own_only && local::is_noticed_at_end() {
+        if own_only && thread_end::is_noticed() {
             queue::drain(&self.core, &self.own_queues(), &me, thread::token());
         } else {
             self.core.queues.drain(&self.core, me, thread::token());
@@ -142,8 +143,8 @@ impl ForeignDomain {
     /// It would wait for ever in a section of the domain, and in a callback of one of its lanes
     /// ([`is_in_lane`](Self::is_in_lane)): the caller sees to it that neither is so.
     pub fn wait_for_lanes(&'static self) {
-        let lanes = self.core.lanes.begin_barrier();
-        lanes.finish(&self.core, || Own::in_domain(&self.core).me());
+        let lanes = self.core.lanes.begin_barrier(&self.core);
+        lanes.finish(&self.core, &self.core.lanes, || Own::in_domain(&self.core).me());
         trace::deliver();
     }
 

@@ -156,8 +156,8 @@ impl Builder {
     /// The domain.
     pub fn build(self) -> Domain<Private> {
         let mut core = DomainState::new(self.start, Settings::of(self.engine, self.budget));
-        core.grace_periods.number = GracePeriods::next_number();
-        core.grace_periods.given_name = self.name;
+        core.charged.grace_periods.number = GracePeriods::next_number();
+        core.charged.grace_periods.given_name = self.name;
         if let Some(tuning) = self.tuning {
             core.tuning.set(tuning);
         }
@@ -438,7 +438,7 @@ impl<K: AnyKind> Domain<K> {
         let (core, place) = (self.core(), Location::caller());
         may_wait(core, "barrier", place);
         assert!(
-            !crate::reclaim::local::in_callback(),
+            !crate::reclaim::running::in_callback(),
             "quiescence: barrier() is called by a callback, which it would wait for; \
              queue the work with call() instead"
         );

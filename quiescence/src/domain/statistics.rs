@@ -25,7 +25,7 @@ impl Statistics {
             waiters: core.waiters() as u64,
             callbacks_queued: callbacks.queued,
             callbacks_run: callbacks.run,
-            callbacks_panicked: core.queues.panicked.load(Relaxed),
+            callbacks_panicked: core.panicked.load(Relaxed),
             bytes_waiting: callbacks.bytes_waiting,
             batches: counters.batches.load(Relaxed),
             limit_waits: counters.limit_waits.load(Relaxed),

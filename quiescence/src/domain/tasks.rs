@@ -21,7 +21,8 @@ use crate::os::sync::{self, Mutex, Rank};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
-use crate::reclaim::local::{self, Own};
+use crate::reclaim::local::Own;
+use crate::reclaim::running;
 use crate::reclaim::worker;
 
 /// A task among those that a domain tells.
@@ -52,7 +53,7 @@ impl<K: AnyKind> Waiter<K> {
         if self.number.is_none() {
             return true;
         }
-        if local::in_callback() || !worker::attend(&self.domain.kind().handle()) {
+        if running::in_callback() || !worker::attend(&self.domain.kind().handle()) {
             // The worker waits for this very task, perhaps, or the system gives us none: the task's
             // own thread has to do.
             context.waker().wake_by_ref();
@@ -175,7 +176,7 @@ impl<K: AnyKind> AtLimit<K> {
         let admitted = attempt();
         if admitted
             || !is_attended
-            || local::in_callback()
+            || running::in_callback()
             || defer::nothing_waits(self.waiter.core())
         {
             self.waiter.forget();

@@ -479,7 +479,7 @@ impl GracePeriods {
         lock_rank::assert_none_held("what runs under no lock is done");
         trace::deliver();
         #[cfg(not(loom))]
-        (crate::HOOKS.unlocked)();
+        (crate::HOOKS.gp.unlocked)();
     }
 
     /// As [`synchronize`](Self::synchronize), for a caller that takes the place of drivers at work up to so many times,

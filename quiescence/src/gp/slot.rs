@@ -224,7 +224,7 @@ impl Slot {
         // Relaxed: only the owner sets these marks.
         #[cfg(not(loom))]
         if self.attention.load(Relaxed) & (OVERDUE | LEAVING) != 0 {
-            (crate::HOOKS.section_ended)(self);
+            (crate::HOOKS.gp.section_ended)(self);
         }
     }
 

@@ -15,8 +15,6 @@
 //! The key is the address of the domain's state. Whoever keeps an entry beyond the end of its
 //! domain keeps a weak handle in it, so that no other domain gets the address.
 
-use crate::reclaim::domain_state::DomainState;
-
 /// Entries that are searched without an index.
 const SMALL: usize = 8;
 
@@ -25,8 +23,11 @@ const EMPTY: u32 = u32::MAX;
 
 /// Something that is kept for one domain.
 pub(crate) trait OfDomain {
+    /// The state of a domain.
+    type Domain;
+
     /// The address of that domain's state; always the same.
-    fn domain(&self) -> *const DomainState;
+    fn domain(&self) -> *const Self::Domain;
 }
 
 /// A table of at most one entry for each domain.
@@ -68,12 +69,12 @@ impl<T> ByDomain<T> {
 }
 
 impl<T: OfDomain> ByDomain<T> {
-    pub(crate) fn get(&self, domain: *const DomainState) -> Option<&T> {
+    pub(crate) fn get(&self, domain: *const T::Domain) -> Option<&T> {
         self.place(domain).map(|place| &self.entries[place])
     }
 
     /// The entry, which is not to become another domain's.
-    pub(crate) fn get_mut(&mut self, domain: *const DomainState) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, domain: *const T::Domain) -> Option<&mut T> {
         self.place(domain).map(|place| &mut self.entries[place])
     }
 
@@ -96,7 +97,7 @@ impl<T: OfDomain> ByDomain<T> {
     }
 
     /// Takes an entry out; the last one takes its place.
-    pub(crate) fn remove(&mut self, domain: *const DomainState) -> Option<T> {
+    pub(crate) fn remove(&mut self, domain: *const T::Domain) -> Option<T> {
         let place = self.place(domain)?;
         let last = self.entries.len() - 1;
         if !self.index.is_empty() {
@@ -172,7 +173,7 @@ impl<T: OfDomain> ByDomain<T> {
     }
 
     /// Where the domain's entry stands, until an entry is removed.
-    pub(crate) fn place(&self, domain: *const DomainState) -> Option<usize> {
+    pub(crate) fn place(&self, domain: *const T::Domain) -> Option<usize> {
         if self.index.is_empty() {
             return self.entries.iter().position(|entry| std::ptr::eq(entry.domain(), domain));
         }
@@ -199,7 +200,7 @@ impl<T: OfDomain> ByDomain<T> {
     }
 
     /// Where a domain is looked for first.
-    fn home(&self, domain: *const DomainState) -> usize {
+    fn home(&self, domain: *const T::Domain) -> usize {
         // The golden ratio spreads neighbours (Knuth, 6.4); its topmost bits are the best ones.
         let spread = (domain.addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (spread >> (64 - self.index.len().ilog2())) as usize
@@ -207,7 +208,7 @@ impl<T: OfDomain> ByDomain<T> {
 
     /// How many entries are compared until a domain's is found, or is known not to be there.
     #[cfg(test)]
-    pub(crate) fn steps_to(&self, domain: *const DomainState) -> usize {
+    pub(crate) fn steps_to(&self, domain: *const T::Domain) -> usize {
         if self.index.is_empty() {
             return self.place(domain).unwrap_or(self.entries.len());
         }
@@ -242,13 +243,15 @@ mod tests {
     struct Entry(usize, u64);
 
     impl OfDomain for Entry {
-        fn domain(&self) -> *const DomainState {
+        type Domain = ();
+
+        fn domain(&self) -> *const () {
             std::ptr::without_provenance(self.0)
         }
     }
 
     /// What stands for the domain number `n`, as an allocator might place it.
-    fn address(n: usize) -> *const DomainState {
+    fn address(n: usize) -> *const () {
         std::ptr::without_provenance(0x5555_0000_0080 + n * 2_176)
     }
 

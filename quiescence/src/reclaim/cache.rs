@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::ptr;
 
 use crate::reclaim::debug_objects;
-use crate::reclaim::local;
+use crate::reclaim::thread_end;
 
 /// The largest block that is kept.
 const SIZE_MAX: usize = 512;
@@ -101,7 +101,7 @@ fn take(size: usize) -> *mut Block {
                 shelf.room.set(shelf.room.get() + 1);
             }
             // A thread may make objects and free others' without ever reading or retiring.
-            None if shelf.missed.get() < KEEP && local::is_noticed_at_end() => {
+            None if shelf.missed.get() < KEEP && thread_end::is_noticed() => {
                 shelf.missed.set(shelf.missed.get() + 1);
                 shelf.room.set(shelf.room.get() + 1);
             }

@@ -43,8 +43,9 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::{Handle, Named};
 use crate::reclaim::local::{self, Own, Sections};
-use crate::reclaim::queue::{BATCH, BATCH_ALONE, Contents, Credit, Queue, RUN_SHARE, Wants};
+use crate::reclaim::queue::{BATCH, BATCH_ALONE, Contents, Queue, RUN_SHARE, Wants};
 use crate::reclaim::retire::{self, Boxed, Counted, Refused, Retire, Value, charge_of_box};
+use crate::reclaim::running::{self, Credit};
 use crate::reclaim::stream;
 use crate::reclaim::worker;
 
@@ -324,7 +325,7 @@ unsafe fn add<K: Named, P>(
 fn tend(core: &DomainState, queue: &Queue) {
     // Relaxed: a hint.
     close_if_full(core, queue, if core.alone.load(Relaxed) { BATCH_ALONE } else { BATCH });
-    if local::in_callback() {
+    if running::in_callback() {
         return;
     }
     match Sections::of_this_thread() {
@@ -365,8 +366,8 @@ fn urgency(core: &DomainState) -> Urgency {
 
 /// Frees an object whose grace period is over, as callbacks are run.
 fn on_the_spot(core: &DomainState, free: impl FnOnce()) {
-    let whole = local::running_callbacks(core, &Credit::new(), || unwind::caught(free));
-    core.queues.panicked.fetch_add(u64::from(!whole), Relaxed);
+    let whole = running::running_callbacks(core, &Credit::new(), || unwind::caught(free));
+    core.panicked.fetch_add(u64::from(!whole), Relaxed);
 }
 
 // ---- the limit ------------------------------------------------------------------------------------
@@ -375,7 +376,7 @@ fn on_the_spot(core: &DomainState, free: impl FnOnce()) {
 fn place() -> Place {
     if Sections::of_this_thread() != Sections::None {
         Place::Section
-    } else if local::in_callback() {
+    } else if running::in_callback() {
         Place::Callback
     } else {
         Place::Outside
@@ -411,7 +412,7 @@ fn make_room<K: Named>(kind: &K, queue: Option<&Queue>, object: Amount, waits: b
             let is_over = settle(core, queue);
             admit_after_wait(core, queue, object, is_over)
         }
-        Remedy::WaitAndFree => match local::nested_in_callbacks() {
+        Remedy::WaitAndFree => match running::nested_in_callbacks() {
             NESTED_MAX.. => Room::Full,
             _ => {
                 let is_over = await_grace_period(core);
@@ -450,7 +451,7 @@ fn admit_after_wait(
 /// Admits an object without waiting: with what the running callbacks have freed, with more from the domain, or
 /// by itself.
 fn admit(core: &DomainState, queue: Option<&Queue>, object: Amount) -> bool {
-    if let Some(credit) = local::credit(core)
+    if let Some(credit) = running::credit(core)
         && core.admit(object.minus(credit.room()))
     {
         credit.spend(object);
@@ -566,7 +567,7 @@ pub(crate) fn settle_debts() {
 
 /// A QSBR reader that retires is at a quiescent state: whether it has its part to do.
 pub(crate) fn is_due(core: &DomainState) -> bool {
-    !local::in_callback()
+    !running::in_callback()
         && (local::existing_objects(core).is_some_and(|queue| !queue.is_empty())
             || local::has_debts())
 }
@@ -595,9 +596,9 @@ pub(crate) fn barrier(core: &DomainState, me: impl Fn() -> Me) {
     if chaos::mutant(Mutant::NoBarrier) {
         return;
     }
-    let lanes = core.lanes.begin_barrier();
+    let lanes = core.lanes.begin_barrier(core);
     core.queues.drain(core, &me, thread::token());
-    lanes.finish(core, &me);
+    lanes.finish(core, &core.lanes, &me);
     trace::deliver();
 }
 

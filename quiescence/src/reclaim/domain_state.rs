@@ -11,13 +11,13 @@ use grace::policy::Budget;
 use grace::two_bank::Adaptive;
 
 use crate::gp::engine::Settings;
-use crate::gp::grace_periods::{GracePeriods, Line};
+use crate::gp::grace_periods::GracePeriods;
 #[cfg(not(loom))]
 use crate::gp::grace_periods::{HeldMachine, HeldRegistry, foreign};
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 #[cfg(not(loom))]
 use crate::reclaim::lane::Lanes;
-use crate::reclaim::limit::Charge;
+use crate::reclaim::limit::Charged;
 use crate::reclaim::queue::Queues;
 #[cfg(not(loom))]
 use crate::srcu::driver::{self, Unfinished};
@@ -28,11 +28,11 @@ use crate::srcu::{Banks, OwnBanks, track};
 // In the order of C: see `address`.
 #[repr(C)]
 pub struct DomainState {
-    pub(crate) grace_periods: GracePeriods,
+    /// The grace periods, which come first in it.
+    pub(crate) charged: Charged,
     pub(crate) queues: Queues,
     #[cfg(not(loom))]
     pub(crate) lanes: Lanes,
-    pub(crate) charge: Line<Charge>,
     /// Whether the domain is in the list of those in use.
     pub(crate) known: AtomicBool,
     /// Processor time that the worker has spent on grace periods here.
@@ -49,14 +49,14 @@ pub struct DomainState {
     banks: Option<OwnBanks>,
 }
 
-const _: () = assert!(std::mem::offset_of!(DomainState, grace_periods) == 0);
+const _: () = assert!(std::mem::offset_of!(DomainState, charged) == 0);
 
 impl Deref for DomainState {
-    type Target = GracePeriods;
+    type Target = Charged;
 
     #[inline(always)]
-    fn deref(&self) -> &GracePeriods {
-        &self.grace_periods
+    fn deref(&self) -> &Charged {
+        &self.charged
     }
 }
 
@@ -73,11 +73,10 @@ impl DomainState {
         /// A domain without readers.
         pub(crate) fn new(start: Start, settings: Settings) -> Self {
             Self {
-                grace_periods: GracePeriods::new(start, settings),
+                charged: Charged::new(start, settings),
                 queues: Queues::new(),
                 #[cfg(not(loom))]
                 lanes: Lanes::new(),
-                charge: Line(Charge::new()),
                 known: AtomicBool::new(false),
                 worker_ns: AtomicU64::new(0),
                 budget: settings.budget,
@@ -92,7 +91,7 @@ impl DomainState {
     #[cfg(not(loom))]
     pub(crate) const fn declared(name: &'static str) -> Self {
         let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
-        domain.grace_periods.declared_name = Some(name);
+        domain.charged.grace_periods.declared_name = Some(name);
         domain
     }
 
@@ -100,7 +99,7 @@ impl DomainState {
     #[cfg(not(loom))]
     pub(crate) const fn foreign(name: &'static str, readers: foreign::Readers) -> Self {
         let mut domain = Self::declared(name);
-        domain.grace_periods.make_foreign(readers);
+        domain.charged.grace_periods.make_foreign(readers);
         domain
     }
 
@@ -108,7 +107,7 @@ impl DomainState {
     #[cfg(not(loom))]
     pub(crate) fn sleepable(name: Option<&'static str>, delay: Adaptive) -> Self {
         let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
-        domain.grace_periods.make_sleepable(name, delay);
+        domain.charged.grace_periods.make_sleepable(name, delay);
         domain
     }
 
@@ -120,7 +119,7 @@ impl DomainState {
     pub(crate) unsafe fn give_banks(&mut self, banks: NonNull<Banks>) {
         // SAFETY: `self.banks` keeps them until the grace periods have been dropped: they come
         // before it.
-        unsafe { self.grace_periods.count_in(banks) };
+        unsafe { self.charged.grace_periods.count_in(banks) };
         // SAFETY: by the contract.
         self.banks = Some(unsafe { OwnBanks::new(banks) });
     }
@@ -180,9 +179,7 @@ impl Drop for DomainState {
         // First: what is run below may use the library, and finds no trace of a domain that ends.
         #[cfg(not(loom))]
         if *self.known.get_mut() {
-            crate::reclaim::domains::forget(self);
-            crate::reclaim::worker::forget(self);
-            crate::reclaim::local::ended(self);
+            (crate::HOOKS.reclaim.domain_ends)(self);
         }
         self.queues.run_all(self);
     }

@@ -24,13 +24,13 @@ pub(crate) fn known<N: Named>(name: &N) -> &DomainState {
 /// Adds a domain, when it is used for the first time.
 #[cold]
 pub(crate) fn remember(handle: &Handle) {
-    (crate::HOOKS.first_use)();
+    (crate::HOOKS.gp.first_use)();
     let mut domains = sync::lock(&DOMAINS);
     if !handle.known.swap(true, Relaxed) {
         domains.insert(handle.downgrade());
     }
     drop(domains);
-    (crate::HOOKS.unlocked)();
+    (crate::HOOKS.gp.unlocked)();
 }
 
 /// A domain that is known ends. None of our locks is held.

@@ -77,6 +77,8 @@ impl WeakHandle {
 }
 
 impl OfDomain for WeakHandle {
+    type Domain = DomainState;
+
     fn domain(&self) -> *const DomainState {
         self.as_ptr()
     }

@@ -12,8 +12,10 @@ mod lanes;
 pub(crate) mod shared;
 mod twice;
 
-pub(crate) use lanes::{HeldInners, HeldLanes, HeldRoom, Lanes, end, wait_for_room};
-pub(crate) use twice::{HeldHeads, hold as hold_heads, is_on as is_twice_checked};
+pub(crate) use lanes::{HeldInners, HeldLanes, HeldRoom, Lanes};
+pub(crate) use twice::{
+    HeldHeads, forget as forget_head, hold as hold_heads, is_on as is_twice_checked,
+};
 
 /// Whether a push wakes a runner that sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

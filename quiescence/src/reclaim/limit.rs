@@ -5,13 +5,16 @@
 //! admitted though nobody owes it: that is counted ([`Statistics::limit_overruns`](crate::Statistics)).
 
 use std::cell::Cell;
+use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 
+use grace::Start;
 use grace::limit::{self, Allowance, Amount, Zone};
 
 use crate::chaos::{self, Point};
+use crate::gp::engine::Settings;
+use crate::gp::grace_periods::{GracePeriods, Line};
 use crate::os::sync::{AtomicU64, const_unless_loom};
-use crate::reclaim::domain_state::DomainState;
 
 /// What has been charged to a domain.
 #[derive(Debug)]
@@ -82,7 +85,45 @@ impl Charge {
     }
 }
 
-impl DomainState {
+/// A domain as its callback queues and lanes know it: its grace periods, and what is charged to it.
+// In the order of C: see `DomainState::address`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Charged {
+    pub(crate) grace_periods: GracePeriods,
+    pub(crate) charge: Line<Charge>,
+    /// How many callback queues are in its list; they and the lanes share the limit.
+    pub(crate) queue_count: AtomicU64,
+    /// How many lanes are in its list.
+    pub(crate) lane_count: AtomicU64,
+    /// Callbacks that have panicked.
+    pub(crate) panicked: AtomicU64,
+}
+
+const _: () = assert!(std::mem::offset_of!(Charged, grace_periods) == 0);
+
+impl Deref for Charged {
+    type Target = GracePeriods;
+
+    #[inline(always)]
+    fn deref(&self) -> &GracePeriods {
+        &self.grace_periods
+    }
+}
+
+impl Charged {
+    const_unless_loom! {
+        pub(crate) fn new(start: Start, settings: Settings) -> Self {
+            Self {
+                grace_periods: GracePeriods::new(start, settings),
+                charge: Line(Charge::new()),
+                queue_count: AtomicU64::new(0),
+                lane_count: AtomicU64::new(0),
+                panicked: AtomicU64::new(0),
+            }
+        }
+    }
+
     /// What may wait here.
     pub(crate) fn limit(&self) -> Amount {
         Amount { objects: self.tuning.objects_max(), bytes: self.tuning.bytes_max() }
@@ -108,11 +149,9 @@ impl DomainState {
 
     /// What a thread or a lane takes of the limit at once.
     pub(crate) fn chunk(&self) -> Amount {
-        #[cfg(not(loom))]
-        let lanes = self.lanes.len();
-        #[cfg(loom)]
-        let lanes = 0;
-        limit::chunk(self.limit(), self.queues.len() + lanes)
+        // Relaxed, both: about.
+        let sharers = self.queue_count.load(Relaxed) + self.lane_count.load(Relaxed);
+        limit::chunk(self.limit(), sharers)
     }
 }
 
@@ -142,7 +181,7 @@ impl Purse {
 
     /// Admits an object with more from the domain.
     #[cold]
-    pub(crate) fn refill(&self, core: &DomainState, object: Amount) -> bool {
+    pub(crate) fn refill(&self, core: &Charged, object: Amount) -> bool {
         let limit = core.limit();
         if !object.fits(limit) {
             core.charge.0.give_back(self.empty()); // it is admitted if nothing else is charged
@@ -159,7 +198,7 @@ impl Purse {
     }
 
     /// Admits an object over the limit, to be settled.
-    pub(crate) fn borrow(&self, core: &DomainState, object: Amount) {
+    pub(crate) fn borrow(&self, core: &Charged, object: Amount) {
         let wanted = self.allowance.get().shortfall(object, Amount::NONE);
         core.admit_over(wanted);
         self.with(|allowance| allowance.borrow(wanted));
@@ -178,13 +217,13 @@ impl Purse {
     }
 
     /// Keeps no more than [`Self::give_back`] leaves here: the limit may have been lowered.
-    pub(crate) fn trim(&self, core: &DomainState) {
+    pub(crate) fn trim(&self, core: &Charged) {
         self.chunk.set(core.chunk());
         core.charge.0.give_back(self.give_back(Amount::NONE));
     }
 
     /// Whether the thread owes something; not if there is room for it by now.
-    pub(crate) fn owes(&self, core: &DomainState) -> bool {
+    pub(crate) fn owes(&self, core: &Charged) -> bool {
         self.allowance.get().owes()
             && self.with(|allowance| allowance.still_owes(core.charge.0.get(), core.limit()))
     }

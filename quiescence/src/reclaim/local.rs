@@ -12,15 +12,13 @@ use std::sync::Arc;
 use std::thread::LocalKey;
 
 use crate::gp::grace_periods::Me;
-use crate::gp::grace_periods::foreign::Surroundings;
 use crate::gp::record;
 use crate::gp::slot::{NOT_READY, Slot, Sort};
 use crate::os::thread;
 use crate::reclaim::cache;
-use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
-use crate::reclaim::queue::{Contents, Credit, Queue};
+use crate::reclaim::queue::{Contents, Queue};
 
 mod table;
 
@@ -32,14 +30,10 @@ thread_local! {
     pub(crate) static FAST: Cell<*const Slot> = const { Cell::new(&raw const NOT_READY) };
     /// The table, or null. Without a destructor, so that it can be used until the very end.
     static TABLE: Cell<*mut Table> = const { Cell::new(ptr::null_mut()) };
-    /// Frees the table at the end of the thread.
-    static SENTINEL: Sentinel = const { Sentinel };
     /// The queue of objects that this thread last added to.
     static OBJECTS: Cell<Last> = const { Cell::new(Last::NONE) };
     /// The queue of closures that this thread last added to.
     static CLOSURES: Cell<Last> = const { Cell::new(Last::NONE) };
-    /// What this thread is running.
-    static RUNNING: Cell<Running> = const { Cell::new(Running::NOTHING) };
 }
 
 /// A queue and its domain; or nulls.
@@ -56,28 +50,6 @@ impl Last {
 fn forget_last_queues() {
     OBJECTS.set(Last::NONE);
     CLOSURES.set(Last::NONE);
-}
-
-/// The callbacks that a thread is running.
-#[derive(Clone, Copy)]
-struct Running {
-    /// Callbacks and objects freed on the spot, one within the other.
-    depth: u32,
-    /// Whose they are, and the room that they have made so far; or nulls.
-    core: *const DomainState,
-    credit: *const Credit,
-}
-
-impl Running {
-    const NOTHING: Self = Self { depth: 0, core: ptr::null(), credit: ptr::null() };
-}
-
-struct Sentinel;
-
-impl Drop for Sentinel {
-    fn drop(&mut self) {
-        leave_thread();
-    }
 }
 
 /// The slot for implicit sections in a domain; registers on first use.
@@ -147,19 +119,8 @@ pub(crate) fn release_other(core: &DomainState, handle: impl FnOnce() -> Handle,
     Table::free_if_empty();
 }
 
-/// The outermost section of a slot has ended that is marked: its thread has debts to settle, or is
-/// leaving.
-pub(crate) fn section_ended(slot: &Slot) {
-    if slot.take_overdue() {
-        defer::settle_debts();
-    }
-    if slot.is_leaving() {
-        left_last_section(slot);
-    }
-}
-
 /// The outermost section of a slot marked as leaving has ended.
-fn left_last_section(slot: &Slot) {
+pub(crate) fn left_last_section(slot: &Slot) {
     let grace_periods = slot.core();
     let domain = DomainState::address(grace_periods);
     let table = Table::get();
@@ -170,15 +131,17 @@ fn left_last_section(slot: &Slot) {
     Table::free_if_empty();
 }
 
-/// Has the thread give back what it keeps when it ends. `false` if that has gone by.
-pub(crate) fn is_noticed_at_end() -> bool {
-    SENTINEL.try_with(|_| ()).is_ok()
-}
+/// What a thread that ends leaves behind in a domain: its queues of objects and of closures.
+pub(crate) type Orphans = (Handle, Option<Arc<Queue>>, Option<Arc<Queue>>);
 
 /// The thread ends: unregisters what is in no section, and the rest when its section ends.
-fn leave_thread() {
+///
+/// A handle of those that are returned may be the last by now. Where it is dropped its domain ends,
+/// and runs callbacks: they find no borrow of the table in their way.
+pub(crate) fn leave_thread() -> Vec<Orphans> {
     let Some(table) = Table::existing() else {
-        return cache::clear();
+        cache::clear();
+        return Vec::new();
     };
     table.exiting.set(true);
     forget_last_queues();
@@ -202,16 +165,7 @@ fn leave_thread() {
     drop(locals);
     Table::free_if_empty();
     cache::clear();
-    // A handle may be the last by now. Then its domain ends here, and runs callbacks: they find no
-    // borrow of the table in their way.
-    for (handle, objects, closures) in orphans {
-        if let Some(queue) = objects {
-            defer::orphan(&handle, &queue, Contents::Objects);
-        }
-        if let Some(queue) = closures {
-            defer::orphan(&handle, &queue, Contents::Closures);
-        }
-    }
+    orphans
 }
 
 /// What the calling thread itself has registered in a domain.
@@ -404,64 +358,6 @@ fn each_section(f: impl FnOnce(&mut dyn Iterator<Item = &Slot>)) {
     f(&mut watched.flat_map(Local::slots).chain(record::own()).filter(is_section));
     drop(locals);
     drop(handles);
-}
-
-/// Whether this thread is running callbacks.
-pub(crate) fn in_callback() -> bool {
-    RUNNING.get().depth != 0
-}
-
-/// How many callbacks, and objects that are freed on the spot, this thread is in, one within the other.
-pub(crate) fn nested_in_callbacks() -> u32 {
-    RUNNING.get().depth
-}
-
-/// Runs `f`, which runs callbacks of `core`; the room that they have made is in `credit`. Foreign ones have their
-/// surroundings.
-pub(crate) fn running_callbacks<R>(
-    core: &DomainState,
-    credit: &Credit,
-    f: impl FnOnce() -> R,
-) -> R {
-    /// What the thread was running before. Again, also where `f` panics: `credit` goes with this call.
-    struct Before(Running);
-
-    impl Drop for Before {
-        fn drop(&mut self) {
-            RUNNING.set(self.0);
-        }
-    }
-
-    let surroundings = core.foreign.as_ref().and_then(|links| links.surroundings());
-    let _around = surroundings.map(Around::begin);
-    let before = Before(RUNNING.get());
-    RUNNING.set(Running { depth: before.0.depth + 1, core, credit });
-    let result = f();
-    drop(before);
-    result
-}
-
-/// What goes around the callbacks of a foreign domain, until it is dropped.
-struct Around(Surroundings, usize);
-
-impl Around {
-    fn begin(surroundings: Surroundings) -> Self {
-        Self(surroundings, (surroundings.begin)())
-    }
-}
-
-impl Drop for Around {
-    fn drop(&mut self) {
-        (self.0.end)(self.1);
-    }
-}
-
-/// The room that the callbacks of `core` on this thread have made so far, while they are run.
-pub(crate) fn credit(core: &DomainState) -> Option<&Credit> {
-    let running = RUNNING.get();
-    // SAFETY: `running_callbacks` is in progress, which borrows it; it ends after the caller, who is one of
-    // its callbacks.
-    if ptr::eq(running.core, core) { unsafe { running.credit.as_ref() } } else { None }
 }
 
 #[cfg(test)]

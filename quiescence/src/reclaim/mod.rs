@@ -11,6 +11,9 @@
 //! - [`limit`]: the bytes that may wait in a domain.
 //! - [`retire`], [`weigh`]: the kinds of callbacks; the memory that a value owns.
 //! - [`defer`]: the ways in which a callback is queued, and who runs it.
+//! - `attend`: those who run lanes. `ends`: what is left to do where a section, a thread or a domain
+//!   ends, called through `hooks`. `thread_end`: notices the end of a thread.
+//! - [`running`]: the callbacks that a thread is running.
 //! - [`worker`]: the library's own thread, which runs callbacks and drives grace periods.
 //! - [`cache`]: blocks of memory that a thread keeps for the next object.
 //! - [`local`]: what a thread keeps in each domain: its slot and its queue.
@@ -19,6 +22,8 @@
 //!
 //! May import: [`os`](crate::os), [`event`](crate::event), `percpu`, [`gp`](crate::gp), `srcu`.
 
+#[cfg(not(loom))]
+pub(crate) mod attend;
 #[cfg(not(loom))]
 pub(crate) mod by_domain;
 #[cfg(not(loom))]
@@ -30,9 +35,13 @@ pub(crate) mod domain_state;
 #[cfg(not(loom))]
 pub(crate) mod domains;
 #[cfg(not(loom))]
+pub(crate) mod ends;
+#[cfg(not(loom))]
 pub(crate) mod handle;
 #[cfg(not(loom))]
 pub(crate) mod head;
+#[cfg(not(loom))]
+pub(crate) mod hooks;
 #[cfg(not(loom))]
 pub(crate) mod lane;
 pub(crate) mod limit;
@@ -42,9 +51,12 @@ pub(crate) mod local;
 pub(crate) mod queue;
 #[cfg(not(loom))]
 pub(crate) mod retire;
+pub(crate) mod running;
 #[cfg(not(loom))]
 pub(crate) mod sleepable;
 pub(crate) mod stream;
+#[cfg(not(loom))]
+pub(crate) mod thread_end;
 #[cfg(not(loom))]
 pub(crate) mod weigh;
 #[cfg(not(loom))]

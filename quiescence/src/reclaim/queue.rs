@@ -31,7 +31,6 @@ pub(crate) use forked::{Held, HeldQueue, HeldShared};
 pub(crate) use list::Queues;
 #[cfg(not(loom))]
 pub(crate) use list::drain;
-pub(crate) use run::Credit;
 use run::{Deadline, running};
 
 use std::cell::Cell;
@@ -46,8 +45,8 @@ use crate::gp::grace_periods::{Line, Me};
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::unwind;
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::limit::Purse;
+use crate::reclaim::limit::{Charged, Purse};
+use crate::reclaim::running::Credit;
 use crate::reclaim::stream::{Cursor, Kind, Stream};
 
 /// Callbacks in a full batch, at most: one grace period's cost is shared by so many. Whoever fills a batch
@@ -186,7 +185,7 @@ impl Inner {
     }
 
     /// Asks for a grace period on behalf of all that has been written.
-    fn close(&mut self, queue: &Queue, core: &DomainState, urgency: Urgency) {
+    fn close(&mut self, queue: &Queue, core: &Charged, urgency: Urgency) {
         let early = chaos::mutant(Mutant::CookieBeforeCount).then(|| core.request(urgency));
         self.ripen(core);
         self.count(queue);
@@ -203,7 +202,7 @@ impl Inner {
     }
 
     /// Tells what has waited long enough.
-    fn ripen(&mut self, core: &DomainState) {
+    fn ripen(&mut self, core: &Charged) {
         self.segments.advance(core.sequence());
         if chaos::mutant(Mutant::EarlyCallbacks) {
             self.segments.advance_all();
@@ -269,7 +268,7 @@ impl Inner {
 }
 
 impl Queue {
-    pub(crate) fn new(core: &DomainState, owner: usize, contents: Contents) -> Self {
+    pub(crate) fn new(core: &Charged, owner: usize, contents: Contents) -> Self {
         let (stream, cursor) = Stream::new();
         let portable = fence::chosen() == Fences::Portable;
         Self {
@@ -346,7 +345,7 @@ impl Queue {
     }
 
     /// Whether so many are open, or as much as the limit has room for. For the owner.
-    pub(crate) fn is_full(&self, core: &DomainState, batch: u64) -> bool {
+    pub(crate) fn is_full(&self, core: &Charged, batch: u64) -> bool {
         let (own, limit) = (&self.own.0, core.limit());
         let open = own.stream.written() - self.counted.load(Relaxed);
         let waiting = own.bytes.load(Relaxed).wrapping_sub(self.bytes_finished.load(Relaxed));
@@ -357,12 +356,12 @@ impl Queue {
     // ---- everybody ------------------------------------------------------------------------------
 
     /// Asks for a grace period on behalf of all that is open.
-    pub(crate) fn close(&self, core: &DomainState, urgency: Urgency) {
+    pub(crate) fn close(&self, core: &Charged, urgency: Urgency) {
         sync::lock(&self.inner).close(self, core, urgency);
     }
 
     /// Runs a few of those that are ready, `least` or so, unless somebody is doing so. Answers how many.
-    pub(crate) fn run_some(&self, core: &DomainState, runner: usize, least: u64) -> u64 {
+    pub(crate) fn run_some(&self, core: &Charged, runner: usize, least: u64) -> u64 {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
             return 0;
@@ -398,7 +397,7 @@ impl Queue {
     }
 
     /// Runs so many callbacks, from `cursor` on, without the lock; fewer if that takes too long.
-    fn run(&self, core: &DomainState, cursor: &mut Cursor, claimed: u64, runner: usize) -> Ran {
+    fn run(&self, core: &Charged, cursor: &mut Cursor, claimed: u64, runner: usize) -> Ran {
         let mut ran = Ran::default();
         let credit = Credit::new();
         let deadline = Deadline::of(core, claimed);
@@ -411,7 +410,7 @@ impl Queue {
                 unsafe { self.run_next(cursor, max, &credit, &mut ran) };
             }
         });
-        core.queues.panicked.fetch_add(ran.panicked, Relaxed);
+        core.panicked.fetch_add(ran.panicked, Relaxed);
         let left = if runner == self.owner && !self.is_orphan() {
             self.tended.store(true, Relaxed); // see `is_tended`
             self.purse().give_back(credit.room())
@@ -451,12 +450,7 @@ impl Queue {
     /// Waits until callbacks can be run, or have been: for whoever runs them, or for the grace period
     /// of the oldest. `me` is asked here, not before: a callback that has run on this thread may have
     /// changed what it has registered.
-    pub(crate) fn wait_for_progress(
-        &self,
-        core: &DomainState,
-        urgency: Urgency,
-        me: impl Fn() -> Me,
-    ) {
+    pub(crate) fn wait_for_progress(&self, core: &Charged, urgency: Urgency, me: impl Fn() -> Me) {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
             self.until_stopped(inner);
@@ -495,7 +489,7 @@ impl Queue {
     }
 
     /// Waits until all that has been added so far has run; runs it if nobody else does.
-    pub(crate) fn drain(&self, core: &DomainState, me: impl Fn() -> Me, runner: usize) {
+    pub(crate) fn drain(&self, core: &Charged, me: impl Fn() -> Me, runner: usize) {
         let mark = self.own.0.stream.written();
         while self.finished.load(Acquire) < mark {
             // [DQ-2]
@@ -566,7 +560,7 @@ impl Queue {
     }
 
     /// The owner adds no more, and takes nothing back.
-    pub(crate) fn mark_orphan(&self, core: &DomainState) {
+    pub(crate) fn mark_orphan(&self, core: &Charged) {
         let left = self.purse().empty();
         if !chaos::mutant(Mutant::LostPurse) {
             core.charge.0.give_back(left);

@@ -128,7 +128,7 @@ impl<T> Scale<T> {
 #[cold]
 #[inline(never)]
 fn panicked(core: &DomainState) {
-    core.queues.panicked.fetch_add(1, Relaxed); // a statistic
+    core.panicked.fetch_add(1, Relaxed); // a statistic
 }
 
 fn ask(core: &DomainState, weight: impl FnOnce() -> usize) -> usize {

@@ -164,7 +164,7 @@ impl<R: Protection> HashTable<R> {
     /// If numbers are not powers of two, or there is no memory.
     pub fn new(readers: R, options: Options) -> Result<Self, TableError> {
         options.check()?;
-        (crate::HOOKS.first_use)();
+        (crate::HOOKS.gp.first_use)();
         let table = Table::new(&options, readers).ok_or(TableError::NoMemory)?;
         Ok(Self { table: NonNull::from(Box::leak(table)) })
     }

@@ -27,7 +27,7 @@ impl GracePeriods {
     ) -> (MutexGuard<'a, State>, Option<Duration>) {
         let (note, left) = self.look_at_age(&mut state);
         if let Some(note) = note {
-            state = self.unlocked(state, || (crate::HOOKS.stalled)(note));
+            state = self.unlocked(state, || (crate::HOOKS.gp.stalled)(note));
         }
         (state, left)
     }
@@ -74,7 +74,7 @@ impl GracePeriods {
         let (note, left) = self.look_at_age(&mut state);
         if let Some(note) = note {
             // What it waits for may come meanwhile: the caller looks first.
-            return (self.unlocked(state, || (crate::HOOKS.stalled)(note)), None);
+            return (self.unlocked(state, || (crate::HOOKS.gp.stalled)(note)), None);
         }
         let patient = patience.left(self, &state);
         let most = [left, most].into_iter().flatten().fold(patient, Duration::min);

@@ -17,6 +17,7 @@ use crate::reclaim::handle::Named;
 use crate::reclaim::local;
 use crate::reclaim::queue::Wants;
 use crate::reclaim::retire::{self, Boxed, Closure, Retire};
+use crate::reclaim::running;
 use crate::reclaim::worker;
 
 /// A task has come to the limit: has what waits become ready as soon as may be. Returns the cookie
@@ -71,7 +72,7 @@ pub(crate) fn end_after_wait<K: Named, P: Retire>(kind: &K, value: P) {
 
 /// Whether the thread may drop objects now: not in a section [D-1], nor too deep in other drops.
 fn may_free_here() -> bool {
-    place() != Place::Section && local::nested_in_callbacks() < NESTED_MAX
+    place() != Place::Section && running::nested_in_callbacks() < NESTED_MAX
 }
 
 /// Room for an object of so many bytes, if there is any.

@@ -8,26 +8,22 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use grace::limit::{Amount, Zone};
 
 use super::shared::{Inner, Part, Shared};
-use super::twice::{self, HeldHeads};
+use super::twice::HeldHeads;
 use super::{Pushed, QueuedTwice, Wakes};
 use crate::chaos::{self, Mutant};
 use crate::event::statistics::Callbacks;
-use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::os::futex;
 use crate::os::sync::{self, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
-use crate::reclaim::defer;
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::handle::Handle;
-use crate::reclaim::head::{Anywhere, Head};
+use crate::reclaim::head::Head;
+use crate::reclaim::limit::Charged;
 use crate::reclaim::llist::Chain;
-use crate::reclaim::local::{self, Sections};
+use crate::reclaim::running;
 
 /// The lanes of a domain.
 #[derive(Debug)]
 pub(crate) struct Lanes {
     list: Mutex<Vec<Arc<Shared>>>,
-    length: AtomicU64,
     /// Heads that went through lanes which are no longer in the list. Under its lock.
     gone: AtomicU64,
     /// Threads that wait for room.
@@ -72,7 +68,6 @@ impl Lanes {
     pub(crate) const fn new() -> Self {
         Self {
             list: Mutex::new(Rank::Lanes, Vec::new()),
-            length: AtomicU64::new(0),
             gone: AtomicU64::new(0),
             short: Mutex::new(Rank::LaneRoom, 0),
             is_short: AtomicU32::new(0),
@@ -81,17 +76,12 @@ impl Lanes {
     }
 
     /// A new lane in the list.
-    pub(crate) fn add(&self, wakes: Wakes) -> Arc<Shared> {
+    pub(crate) fn add(&self, core: &Charged, wakes: Wakes) -> Arc<Shared> {
         let lane = Arc::new(Shared::new(wakes));
         let mut list = sync::lock(&self.list);
         list.push(Arc::clone(&lane));
-        self.length.store(list.len() as u64, Relaxed);
+        core.lane_count.store(list.len() as u64, Relaxed);
         lane
-    }
-
-    /// How many lanes there are, about.
-    pub(crate) fn len(&self) -> u64 {
-        self.length.load(Relaxed)
     }
 
     /// Callbacks ever pushed and ever run, and what waits.
@@ -136,7 +126,7 @@ impl Lanes {
 
     /// Some callbacks are about to run. Where there is room for many again those who wait are told; not for each few, which
     /// would have them wait anew at once.
-    pub(crate) fn made_room(&self, core: &DomainState) {
+    pub(crate) fn made_room(&self, core: &Charged) {
         // Relaxed: whoever is overlooked finds the room by himself, a tick later at most.
         if self.is_short.load(Relaxed) != 0 && core.zone() == Zone::Free {
             drop(sync::lock(&self.short));
@@ -146,14 +136,15 @@ impl Lanes {
 
     /// Whether the calling thread runs callbacks of one of them.
     pub(crate) fn are_run_here(&self) -> bool {
-        local::in_callback() && sync::lock(&self.list).iter().any(|lane| lane.is_run_here())
+        running::in_callback() && sync::lock(&self.list).iter().any(|lane| lane.is_run_here())
     }
 
     /// Sends a mark through each lane in which something is.
-    pub(crate) fn begin_barrier(&self) -> Barrier {
+    pub(crate) fn begin_barrier(&self, core: &Charged) -> Barrier {
         let left = Arc::new(Word::new(0));
         let mut barrier = Barrier { lanes: Vec::new(), marks: Vec::new(), left };
-        if self.len() == 0 || chaos::mutant(Mutant::NoMark) {
+        // Relaxed: about; who has pushed before is seen.
+        if core.lane_count.load(Relaxed) == 0 || chaos::mutant(Mutant::NoMark) {
             return barrier;
         }
         // Locked: no lane ends, or is handed over, before its mark is in it.
@@ -190,12 +181,12 @@ impl Lanes {
 
 impl Barrier {
     /// Waits until all marks have come through. Lanes that nobody attends to are run here.
-    pub(crate) fn finish(self, core: &DomainState, me: impl Fn() -> Me) {
+    pub(crate) fn finish(self, core: &Charged, lanes: &Lanes, me: impl Fn() -> Me) {
         // Acquire: pairs with the Release in `came_through`.
         while self.left.load(Acquire) != 0 {
-            for lane in core.lanes.all() {
+            for lane in lanes.all() {
                 // What is wrong with a lane its runner says, or the next push.
-                let _: Result<(), QueuedTwice> = attend_for_now(&lane, core, &me);
+                let _: Result<(), QueuedTwice> = attend_for_now(&lane, core, lanes, &me);
             }
             match self.left.load(Acquire) {
                 0 => break,
@@ -209,14 +200,15 @@ impl Barrier {
 /// Runs what is in a lane that nobody attends to.
 fn attend_for_now(
     lane: &Shared,
-    core: &DomainState,
+    core: &Charged,
+    lanes: &Lanes,
     me: impl Fn() -> Me,
 ) -> Result<(), QueuedTwice> {
     if lane.is_empty() || !lane.begin(Part::Visitor)? {
         return Ok(());
     }
     // Once: what is pushed from now on is not what the barrier waits for, and who pushes it is told that nobody attends.
-    lane.round(core, true, &me)?;
+    lane.round(core, lanes, true, &me)?;
     lane.depart();
     Ok(())
 }
@@ -225,65 +217,43 @@ impl Lanes {
     fn all(&self) -> Vec<Arc<Shared>> {
         sync::lock(&self.list).clone()
     }
-}
 
-/// A lane ends: what is left in it is the worker's. It stays in the list until that is in the queues, since a barrier looks
-/// for it here or there; the mark that it sends meanwhile goes the same way, behind what came before it.
-pub(crate) fn end(handle: &Handle, lane: &Arc<Shared>) {
-    let lanes = &handle.lanes;
-    let mut list = loop {
-        let (list, left) = match lanes.take_away(lane) {
-            Ok(taken) => taken,
-            // A head was queued twice: what was queued with it is lost.
-            Err(_) => (sync::lock(&lanes.list), Chain::EMPTY),
-        };
-        if left.is_empty() {
-            break list;
-        }
-        lane.begin_end();
-        drop(list); // the queues' locks come before it, and there may be no room
-        run_by_worker(handle, left);
-    };
-    list.retain(|other| !Arc::ptr_eq(other, lane));
-    lanes.length.store(list.len() as u64, Relaxed);
-    // Relaxed: under the list's lock.
-    lanes.gone.fetch_add(lane.finished.load(Acquire), Relaxed);
-    lane.end(handle);
-}
-
-/// Has the worker run what a lane has left.
-fn run_by_worker(handle: &Handle, mut left: Chain) {
-    handle.charge.0.give_back(super::shared::amount(left.count()));
-    while let Some((link, marks)) = left.pop() {
-        let head = Anywhere(link.cast::<Head>());
-        if chaos::mutant(Mutant::LostLane) {
-            continue;
-        }
-        defer::call_over(handle, move || {
-            if twice::is_on() && !marks {
-                twice::forget(head.get());
+    /// A lane ends: what is left in it is the worker's. It stays in the list until that is in the queues, since a barrier looks
+    /// for it here or there; the mark that it sends meanwhile goes the same way, behind what came before it.
+    ///
+    /// `leave` gives the worker what is left.
+    pub(crate) fn end(&self, core: &Charged, lane: &Arc<Shared>, leave: impl Fn(Chain)) {
+        let mut list = loop {
+            let (list, left) = match self.take_away(lane) {
+                Ok(taken) => taken,
+                // A head was queued twice: what was queued with it is lost.
+                Err(_) => (sync::lock(&self.list), Chain::EMPTY),
+            };
+            if left.is_empty() {
+                break list;
             }
-            // SAFETY: by the contract of `Lane::push`: after a grace period, once.
-            unsafe { Head::run(head.get()) };
-        });
+            lane.begin_end();
+            drop(list); // the queues' locks come before it, and there may be no room
+            leave(left);
+        };
+        list.retain(|other| !Arc::ptr_eq(other, lane));
+        core.lane_count.store(list.len() as u64, Relaxed);
+        // Relaxed: under the list's lock.
+        self.gone.fetch_add(lane.finished.load(Acquire), Relaxed);
+        lane.end(core);
     }
-}
 
-/// [`wait_for_room`](crate::lane::wait_for_room).
-pub(crate) fn wait_for_room(core: &DomainState) {
-    if Sections::of_this_thread() != Sections::None || local::in_callback() {
-        return trace::limit_reached(core.source(), false);
+    /// Waits until there is room, for a tick at most.
+    pub(crate) fn wait_for_room(&self, core: &Charged) {
+        let mut short = sync::lock(&self.short);
+        *short += 1;
+        self.is_short.store(*short, Relaxed);
+        if core.zone() == Zone::Full {
+            short = sync::wait_at_most(&self.room, short, Some(sync::TICK)).0;
+        }
+        *short -= 1;
+        self.is_short.store(*short, Relaxed);
     }
-    trace::limit_reached(core.source(), true);
-    let lanes = &core.lanes;
-    let mut short = sync::lock(&lanes.short);
-    *short += 1;
-    lanes.is_short.store(*short, Relaxed);
-    if core.zone() == Zone::Full {
-        short = sync::wait_at_most(&lanes.room, short, Some(sync::TICK)).0;
-    }
-    *short -= 1;
-    lanes.is_short.store(*short, Relaxed);
 }
 
 /// What is held across a `fork`.

@@ -16,17 +16,16 @@ use std::time::Duration;
 use grace::Urgency;
 use grace::limit::{Amount, Zone};
 
-use super::{Left, Pushed, QueuedTwice, Wakes, twice};
+use super::{Lanes, Left, Pushed, QueuedTwice, Wakes, twice};
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::gp::grace_periods::{Line, Me};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::{clock, forking, thread};
-use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::head::{Function, Head};
+use crate::reclaim::limit::Charged;
 use crate::reclaim::llist::{Chain, Found, Inbox, Link, Ring};
-use crate::reclaim::local::{self, Own};
-use crate::reclaim::queue::Credit;
+use crate::reclaim::running::{self, Credit};
 
 /// What a head counts for: nobody knows the size of the object that it is in. As many fill the default limit
 /// of bytes as that of objects.
@@ -154,7 +153,7 @@ impl Shared {
     #[inline]
     pub(crate) unsafe fn push(
         &self,
-        core: &DomainState,
+        core: &Charged,
         head: *mut Head,
         function: Function,
     ) -> Result<Pushed, QueuedTwice> {
@@ -183,7 +182,7 @@ impl Shared {
     /// Has room for more heads, at least one, charged to the domain. Answers whether that goes over the limit, and the lane's
     /// threads may wait for room.
     #[cold]
-    fn grant(&self, core: &DomainState) -> bool {
+    fn grant(&self, core: &Charged) -> bool {
         let front = &self.front.0;
         let chunk = heads(core.chunk()).max(1);
         for heads in [chunk, 1] {
@@ -200,7 +199,7 @@ impl Shared {
 
     /// So many heads are about to run: what they were charged is kept for the next ones, as far as a lane keeps any, or given
     /// back.
-    fn give_back(&self, core: &DomainState, count: u64) {
+    fn give_back(&self, core: &Charged, count: u64) {
         let front = &self.front.0;
         let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
         let kept = match core.zone() {
@@ -209,7 +208,6 @@ impl Shared {
         };
         front.granted.fetch_add(kept, Relaxed);
         core.charge.0.give_back(amount(count - kept));
-        core.lanes.made_room(core);
     }
 
     /// Has the runner wait for nothing but the grace period.
@@ -236,21 +234,19 @@ impl Shared {
 
     // ---- the runner -----------------------------------------------------------------------------
 
-    /// [`Lane::attend`](crate::lane::Lane::attend).
+    /// [`Lane::attend`](crate::lane::Lane::attend), by a thread that may wait; `me` is what it has in
+    /// the domain.
     pub(crate) fn attend(
         &self,
-        core: &DomainState,
+        core: &Charged,
+        lanes: &Lanes,
         idle_after: Option<Duration>,
+        me: impl Fn() -> Me,
         mut after_round: impl FnMut(),
     ) -> Result<Left, QueuedTwice> {
-        assert!(
-            Own::in_domain(core).section().is_none() && !local::in_callback(),
-            "quiescence: a lane is attended to in a section of its domain, or in a callback"
-        );
         if !self.begin(Part::Runner)? {
             return Ok(Left::Taken);
         }
-        let me = || Own::in_domain(core).me();
         loop {
             let heard = self.front.0.inbox.heard();
             if sync::lock(&self.inner).stopped {
@@ -258,7 +254,7 @@ impl Shared {
                 return Ok(Left::Stopped);
             }
             let hurried = self.hurried.swap(false, Acquire);
-            let ran = self.round(core, hurried, me)?;
+            let ran = self.round(core, lanes, hurried, &me)?;
             trace::deliver();
             if ran != 0 {
                 after_round();
@@ -376,7 +372,8 @@ impl Shared {
     /// Takes all there is, waits for a grace period, and runs it. Answers how many were run, marks included.
     pub(crate) fn round(
         &self,
-        core: &DomainState,
+        core: &Charged,
+        lanes: &Lanes,
         hurried: bool,
         me: impl Fn() -> Me,
     ) -> Result<u64, QueuedTwice> {
@@ -399,7 +396,7 @@ impl Shared {
         let began_ns = clock::thread_cpu_ns();
         let mut ran = 0;
         loop {
-            match self.run_chunk(core)? {
+            match self.run_chunk(core, lanes)? {
                 0 => break,
                 some => ran += some,
             }
@@ -409,7 +406,7 @@ impl Shared {
     }
 
     /// Runs some of what waits. Answers how many, marks included.
-    fn run_chunk(&self, core: &DomainState) -> Result<u64, QueuedTwice> {
+    fn run_chunk(&self, core: &Charged, lanes: &Lanes) -> Result<u64, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         while inner.paused != 0 && !inner.waiting.is_empty() {
             inner = self.wait(inner);
@@ -423,9 +420,10 @@ impl Shared {
         inner.claimed = count;
         inner.runs = true;
         self.give_back(core, count);
+        lanes.made_room(core);
         drop(inner);
         let (mut ran, mut marks) = (0, Chain::EMPTY);
-        local::running_callbacks(core, &Credit::new(), || {
+        running::running_callbacks(core, &Credit::new(), || {
             while let Some((link, is_mark)) = chunk.pop() {
                 ran += 1;
                 if is_mark {
@@ -567,7 +565,7 @@ impl Shared {
     }
 
     /// The lane ends, with nothing in it: what it was granted and has not used goes back.
-    pub(crate) fn end(&self, core: &DomainState) {
+    pub(crate) fn end(&self, core: &Charged) {
         let front = &self.front.0;
         let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
         core.charge.0.give_back(amount(unused));

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{FAST, SENTINEL, TABLE, forget_last_queues};
+use super::{FAST, TABLE, forget_last_queues};
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::slot::{NOT_READY, Slot, Sort};
 use crate::os::thread;
@@ -27,6 +27,7 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::{Handle, WeakHandle};
 use crate::reclaim::queue::Queue;
+use crate::reclaim::thread_end;
 
 /// So many domains end at least before a table is gone through for their sake.
 const GARBAGE_MIN: usize = 8;
@@ -57,6 +58,8 @@ pub(super) struct Local {
 }
 
 impl OfDomain for Local {
+    type Domain = DomainState;
+
     fn domain(&self) -> *const DomainState {
         self.core.as_ptr()
     }
@@ -150,7 +153,7 @@ impl Table {
             // while a borrow of the table is in use.
             return unsafe { &*table };
         }
-        let exiting = SENTINEL.try_with(|_| ()).is_err();
+        let exiting = !thread_end::is_noticed();
         let table =
             Box::into_raw(Box::new(Self { exiting: Cell::new(exiting), ..Self::default() }));
         TABLE.set(table);

@@ -9,7 +9,7 @@ use super::list::Shared;
 use super::{Inner, Queue, Queues};
 use crate::chaos::{self, Mutant};
 use crate::os::sync::{self, MutexGuard};
-use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::limit::Charged;
 
 /// The shared queues of a domain, held across a `fork`: no thread writes to them.
 pub(crate) struct HeldShared<'a>(#[allow(dead_code)] MutexGuard<'a, Shared>);
@@ -50,7 +50,7 @@ impl Held<'_> {
     pub(crate) fn after_fork(
         &self,
         held: &mut [HeldQueue<'_>],
-        core: &DomainState,
+        core: &Charged,
         owner: usize,
         lanes: Amount,
     ) {

@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use grace::Urgency;
 
 use super::run::running;
-use super::{Contents, Credit, Queue, Wants, bytes_between};
+use super::{Contents, Queue, Wants, bytes_between};
 use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
 use crate::os::fence;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, Rank, const_unless_loom};
-use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::limit::Charged;
+use crate::reclaim::running::Credit;
 
 /// The queues that threads without any of their own share: one for objects, one for closures, since a closure may
 /// take long. They are in the list, too.
@@ -35,7 +36,7 @@ impl Shared {
     /// The queue for such callbacks, which enters the list if it is new.
     pub(super) fn queue(
         &mut self,
-        core: &DomainState,
+        core: &Charged,
         contents: Contents,
         list: &mut Vec<Arc<Queue>>,
     ) -> &Arc<Queue> {
@@ -65,13 +66,10 @@ pub(crate) struct Queues {
     pub(super) gone: AtomicU64,
     /// The queues of threads that have ended or are ending; the holder of the lock is their writer.
     pub(super) shared: Mutex<Shared>,
-    /// How many queues are in the list.
-    pub(super) length: AtomicU64,
     /// Whether the worker knows that there is something to do here.
     pub(crate) announced: AtomicBool,
     /// Whether the worker is to close what is open now.
     pub(crate) hurried: AtomicBool,
-    pub(crate) panicked: AtomicU64,
 }
 
 impl Queues {
@@ -81,20 +79,18 @@ impl Queues {
                 list: Mutex::new(Rank::Queues, Vec::new()),
                 gone: AtomicU64::new(0),
                 shared: Mutex::new(Rank::SharedQueues, Shared::NONE),
-                length: AtomicU64::new(0),
                 announced: AtomicBool::new(false),
                 hurried: AtomicBool::new(false),
-                panicked: AtomicU64::new(0),
             }
         }
     }
 
     /// A new queue in the list.
-    pub(crate) fn add(&self, core: &DomainState, owner: usize, contents: Contents) -> Arc<Queue> {
+    pub(crate) fn add(&self, core: &Charged, owner: usize, contents: Contents) -> Arc<Queue> {
         let queue = Arc::new(Queue::new(core, owner, contents));
         let mut list = sync::lock(&self.list);
         list.push(Arc::clone(&queue));
-        self.length.store(list.len() as u64, Relaxed);
+        core.queue_count.store(list.len() as u64, Relaxed);
         queue
     }
 
@@ -102,14 +98,14 @@ impl Queues {
     /// foreign code.
     pub(crate) fn with_shared<R>(
         &self,
-        core: &DomainState,
+        core: &Charged,
         contents: Contents,
         f: impl FnOnce(&Queue) -> R,
     ) -> R {
         let mut shared = sync::lock(&self.shared);
         let mut list = sync::lock(&self.list);
         let queue = shared.queue(core, contents, &mut list);
-        self.length.store(list.len() as u64, Relaxed);
+        core.queue_count.store(list.len() as u64, Relaxed);
         drop(list);
         f(queue)
     }
@@ -119,21 +115,16 @@ impl Queues {
         sync::lock(&self.list).clone()
     }
 
-    /// How many queues there are, about.
-    pub(crate) fn len(&self) -> u64 {
-        self.length.load(Relaxed)
-    }
-
     /// At the end of a domain, which has no reader left: runs everything. These are callbacks like others: the
     /// thread, which may be the worker, must not wait for callbacks meanwhile.
-    pub(crate) fn run_all(&self, core: &DomainState) {
+    pub(crate) fn run_all(&self, core: &Charged) {
         running(core, &Credit::new(), || {
             while self.all().iter().map(|queue| queue.run_all()).sum::<u64>() != 0 {}
         });
     }
 
     /// Waits until all that has been added to any queue so far has run; runs it if no other thread does.
-    pub(crate) fn drain(&self, core: &DomainState, me: impl Fn() -> Me, runner: usize) {
+    pub(crate) fn drain(&self, core: &Charged, me: impl Fn() -> Me, runner: usize) {
         drain(core, &self.all(), &me, runner);
         // What an orphan had left may have moved on meanwhile: see `merge`.
         if !chaos::mutant(Mutant::SharedOnce) {
@@ -196,12 +187,7 @@ impl Queues {
 }
 
 /// Waits until all that has been added to these queues has run; runs it if no other thread does.
-pub(crate) fn drain(
-    core: &DomainState,
-    queues: &[Arc<Queue>],
-    me: &impl Fn() -> Me,
-    runner: usize,
-) {
+pub(crate) fn drain(core: &Charged, queues: &[Arc<Queue>], me: &impl Fn() -> Me, runner: usize) {
     // All batches first, so that one grace period serves them all.
     queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
     queues.iter().for_each(|queue| queue.drain(core, me, runner));

@@ -21,7 +21,7 @@ use grace::{Segments, Urgency};
 use super::{Queue, Queues, Ran};
 use crate::chaos::{self, Mutant};
 use crate::os::sync;
-use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::limit::Charged;
 
 /// Callbacks that are moved at most. A queue with more than that is worth its pages; and who moves them holds locks.
 const MERGE_MAX: u64 = 1_024;
@@ -29,16 +29,16 @@ const MERGE_MAX: u64 = 1_024;
 impl Queues {
     /// The thread of this queue is gone, and has said so: the queue is forgotten, and what waits in it goes on
     /// elsewhere, unless somebody is running it.
-    pub(crate) fn leave_behind(&self, core: &DomainState, queue: &Queue) {
+    pub(crate) fn leave_behind(&self, core: &Charged, queue: &Queue) {
         self.forget(core, |one| std::ptr::eq(Arc::as_ptr(one), queue));
     }
 
     /// The same for all queues whose threads are gone.
-    pub(crate) fn forget_orphans(&self, core: &DomainState) {
+    pub(crate) fn forget_orphans(&self, core: &Charged) {
         self.forget(core, |_| true);
     }
 
-    fn forget(&self, core: &DomainState, which: impl Fn(&Arc<Queue>) -> bool) {
+    fn forget(&self, core: &Charged, which: impl Fn(&Arc<Queue>) -> bool) {
         let mut shared = sync::lock(&self.shared);
         let mut list = sync::lock(&self.list);
         let mut at = 0;
@@ -65,7 +65,7 @@ impl Queues {
                 list.remove(at);
             }
         }
-        self.length.store(list.len() as u64, Relaxed);
+        core.queue_count.store(list.len() as u64, Relaxed);
     }
 }
 
@@ -73,7 +73,7 @@ impl Queue {
     /// Moves what waits here, if it is not being run, nor ready, nor too much. Answers how many callbacks.
     ///
     /// The thread that added them is gone; the caller holds the locks of the shared queues and of the list.
-    fn move_to<'q>(&self, core: &DomainState, to: impl FnOnce() -> &'q Arc<Self>) -> Option<u64> {
+    fn move_to<'q>(&self, core: &Charged, to: impl FnOnce() -> &'q Arc<Self>) -> Option<u64> {
         let mut inner = sync::lock(&self.inner);
         inner.ripen(core);
         inner.count(self);

@@ -1,55 +1,8 @@
-//! What goes with running callbacks: panics that end there, the room that they make, how long it may take.
-
-use std::cell::Cell;
-
-use grace::limit::Amount;
+//! What goes with running callbacks of a queue: how long it may take.
 
 use super::RUN_CHUNK;
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::stream::Progress;
-
-/// The room that the callbacks of a domain have made on this thread, while they are run: for those that they
-/// queue themselves.
-#[derive(Debug)]
-pub(crate) struct Credit {
-    room: Cell<Amount>,
-    /// How far the run in progress is, how much of it is in `room` already, and what each of it counts for.
-    pub(super) progress: Progress,
-    counted: Cell<u64>,
-    bytes_each: Cell<u64>,
-}
-
-impl Credit {
-    pub(crate) const fn new() -> Self {
-        Self {
-            room: Cell::new(Amount::NONE),
-            progress: Progress::new(),
-            counted: Cell::new(0),
-            bytes_each: Cell::new(0),
-        }
-    }
-
-    pub(super) fn begin_run(&self, bytes_each: u64) {
-        self.room(); // what is left of the run before
-        self.progress.reset();
-        self.counted.set(0);
-        self.bytes_each.set(bytes_each);
-    }
-
-    /// What there is now.
-    pub(crate) fn room(&self) -> Amount {
-        let begun = self.progress.begun();
-        let new = begun - self.counted.replace(begun);
-        let made = Amount { objects: new, bytes: new * self.bytes_each.get() };
-        self.room.set(self.room.get().plus(made));
-        self.room.get()
-    }
-
-    /// So much is used.
-    pub(crate) fn spend(&self, amount: Amount) {
-        self.room.set(self.room().minus(amount));
-    }
-}
+use crate::reclaim::limit::Charged;
+use crate::reclaim::running::Credit;
 
 /// How long callbacks may be run in one go; nobody looks at the clock for a few.
 pub(super) struct Deadline {
@@ -59,7 +12,7 @@ pub(super) struct Deadline {
 
 impl Deadline {
     #[cfg(not(loom))]
-    pub(super) fn of(core: &DomainState, callbacks: u64) -> Self {
+    pub(super) fn of(core: &Charged, callbacks: u64) -> Self {
         let run_ns = core.tuning.run_ns();
         let many = callbacks > 2 * RUN_CHUNK;
         Self { at_ns: many.then(|| crate::os::clock::monotonic_ns().saturating_add(run_ns)) }
@@ -73,7 +26,7 @@ impl Deadline {
     }
 
     #[cfg(loom)]
-    pub(super) fn of(_core: &DomainState, _callbacks: u64) -> Self {
+    pub(super) fn of(_core: &Charged, _callbacks: u64) -> Self {
         Self {}
     }
 
@@ -85,11 +38,11 @@ impl Deadline {
 
 /// Runs `f`, which runs callbacks of `core`; what they free is put into `credit`, for them to use.
 #[cfg(not(loom))]
-pub(super) fn running(core: &DomainState, credit: &Credit, f: impl FnOnce()) {
-    crate::reclaim::local::running_callbacks(core, credit, f);
+pub(super) fn running(core: &Charged, credit: &Credit, f: impl FnOnce()) {
+    crate::reclaim::running::running_callbacks(core, credit, f);
 }
 
 #[cfg(loom)]
-pub(super) fn running(_core: &DomainState, _credit: &Credit, f: impl FnOnce()) {
+pub(super) fn running(_core: &Charged, _credit: &Credit, f: impl FnOnce()) {
     f();
 }

@@ -37,6 +37,8 @@ impl Task<Handle> {
 }
 
 impl OfDomain for Task {
+    type Domain = DomainState;
+
     fn domain(&self) -> *const DomainState {
         self.domain.as_ptr()
     }

@@ -1,0 +1,39 @@
+//! What is left to do where a section, a thread or a domain ends. Called through `HOOKS`, since
+//! those who notice the end are below.
+
+use crate::gp::slot::Slot;
+use crate::reclaim::defer;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::local;
+use crate::reclaim::queue::Contents;
+use crate::reclaim::{domains, worker};
+
+/// The outermost section of a slot has ended that is marked: its thread has debts to settle, or is
+/// leaving.
+pub(crate) fn section_ended(slot: &Slot) {
+    if slot.take_overdue() {
+        defer::settle_debts();
+    }
+    if slot.is_leaving() {
+        local::left_last_section(slot);
+    }
+}
+
+/// The thread ends: what it leaves behind in a domain becomes an orphan there.
+pub(crate) fn thread_ends() {
+    for (handle, objects, closures) in local::leave_thread() {
+        if let Some(queue) = objects {
+            defer::orphan(&handle, &queue, Contents::Objects);
+        }
+        if let Some(queue) = closures {
+            defer::orphan(&handle, &queue, Contents::Closures);
+        }
+    }
+}
+
+/// The domain ends, and has been in the list of those in use.
+pub(crate) fn domain_ends(domain: &DomainState) {
+    domains::forget(domain);
+    worker::forget(domain);
+    local::ended(domain);
+}

@@ -1,0 +1,142 @@
+//! The callbacks that a thread is running: whose they are, how deep they are nested, and the room
+//! that they make.
+
+use std::cell::Cell;
+#[cfg(not(loom))]
+use std::ptr;
+
+use grace::limit::Amount;
+
+#[cfg(not(loom))]
+use crate::gp::grace_periods::GracePeriods;
+#[cfg(not(loom))]
+use crate::gp::grace_periods::foreign::Surroundings;
+use crate::reclaim::stream::Progress;
+
+/// The room that the callbacks of a domain have made on this thread, while they are run: for those that they
+/// queue themselves.
+#[derive(Debug)]
+pub(crate) struct Credit {
+    room: Cell<Amount>,
+    /// How far the run in progress is, how much of it is in `room` already, and what each of it counts for.
+    pub(crate) progress: Progress,
+    counted: Cell<u64>,
+    bytes_each: Cell<u64>,
+}
+
+impl Credit {
+    pub(crate) const fn new() -> Self {
+        Self {
+            room: Cell::new(Amount::NONE),
+            progress: Progress::new(),
+            counted: Cell::new(0),
+            bytes_each: Cell::new(0),
+        }
+    }
+
+    pub(crate) fn begin_run(&self, bytes_each: u64) {
+        self.room(); // what is left of the run before
+        self.progress.reset();
+        self.counted.set(0);
+        self.bytes_each.set(bytes_each);
+    }
+
+    /// What there is now.
+    pub(crate) fn room(&self) -> Amount {
+        let begun = self.progress.begun();
+        let new = begun - self.counted.replace(begun);
+        let made = Amount { objects: new, bytes: new * self.bytes_each.get() };
+        self.room.set(self.room.get().plus(made));
+        self.room.get()
+    }
+
+    /// So much is used.
+    pub(crate) fn spend(&self, amount: Amount) {
+        self.room.set(self.room().minus(amount));
+    }
+}
+
+#[cfg(not(loom))]
+pub(crate) use of_thread::{credit, in_callback, nested_in_callbacks, running_callbacks};
+
+#[cfg(not(loom))]
+mod of_thread {
+    use super::{Cell, Credit, GracePeriods, Surroundings, ptr};
+
+    thread_local! {
+        /// What this thread is running.
+        static RUNNING: Cell<Running> = const { Cell::new(Running::NOTHING) };
+    }
+
+    /// The callbacks that a thread is running.
+    #[derive(Clone, Copy)]
+    struct Running {
+        /// Callbacks and objects freed on the spot, one within the other.
+        depth: u32,
+        /// Whose they are, and the room that they have made so far; or nulls.
+        core: *const GracePeriods,
+        credit: *const Credit,
+    }
+
+    impl Running {
+        const NOTHING: Self = Self { depth: 0, core: ptr::null(), credit: ptr::null() };
+    }
+
+    /// Whether this thread is running callbacks.
+    pub(crate) fn in_callback() -> bool {
+        RUNNING.get().depth != 0
+    }
+
+    /// How many callbacks, and objects that are freed on the spot, this thread is in, one within the other.
+    pub(crate) fn nested_in_callbacks() -> u32 {
+        RUNNING.get().depth
+    }
+
+    /// Runs `f`, which runs callbacks of `core`; the room that they have made is in `credit`. Foreign ones have their
+    /// surroundings.
+    pub(crate) fn running_callbacks<R>(
+        core: &GracePeriods,
+        credit: &Credit,
+        f: impl FnOnce() -> R,
+    ) -> R {
+        /// What the thread was running before. Again, also where `f` panics: `credit` goes with this call.
+        struct Before(Running);
+
+        impl Drop for Before {
+            fn drop(&mut self) {
+                RUNNING.set(self.0);
+            }
+        }
+
+        let surroundings = core.foreign.as_ref().and_then(|links| links.surroundings());
+        let _around = surroundings.map(Around::begin);
+        let before = Before(RUNNING.get());
+        RUNNING.set(Running { depth: before.0.depth + 1, core, credit });
+        let result = f();
+        drop(before);
+        result
+    }
+
+    /// What goes around the callbacks of a foreign domain, until it is dropped.
+    struct Around(Surroundings, usize);
+
+    impl Around {
+        fn begin(surroundings: Surroundings) -> Self {
+            Self(surroundings, (surroundings.begin)())
+        }
+    }
+
+    impl Drop for Around {
+        fn drop(&mut self) {
+            (self.0.end)(self.1);
+        }
+    }
+
+    /// The room that the callbacks of `core` on this thread have made so far, while they are run.
+    pub(crate) fn credit(core: &GracePeriods) -> Option<&Credit> {
+        let running = RUNNING.get();
+        // SAFETY: `running_callbacks` is in progress, which borrows it; it ends after the caller, who is one of
+        // its callbacks.
+        if ptr::eq(running.core, core) { unsafe { running.credit.as_ref() } } else { None }
+    }
+}
