@@ -16,8 +16,8 @@ use loom::thread;
 
 use crate::gp::engine::Settings;
 use crate::gp::grace_periods::Me;
-use crate::gp::grace_periods::foreign::{Links, Readers, Surroundings, Words};
 use crate::gp::grace_periods::sleepers::Wanted;
+use crate::gp::reader_side::{Links, Readers, Surroundings, Words};
 use crate::gp::slot::{Slot, Sort};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};

@@ -19,14 +19,14 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-pub use crate::gp::grace_periods::foreign::{Readers, Surroundings, Words};
+pub use crate::gp::reader_side::{Readers, Surroundings, Words};
 pub use crate::gp::record::Record;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::Guard;
 use crate::domain::kind::{AnyKind, Kind};
 use crate::event::trace;
-use crate::gp::grace_periods::foreign::Links;
+use crate::gp::reader_side::Links;
 use crate::gp::record::{add_own, remove_own};
 use crate::gp::slot::{Slot, Sort};
 use crate::os::{fence, thread};

@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
+use crate::os::nap;
 use crate::os::sync::{self, AtomicPtr};
 
 /// An insertion is half done, and the caller did not want to wait for its end.
@@ -66,7 +67,7 @@ impl Patience {
         } else if *looks <= LOOKS + YIELDS {
             std::thread::yield_now();
         } else {
-            sync::nap(NAP); // no cancellation point
+            nap::nap(NAP); // no cancellation point
         }
         Ok(())
     }

@@ -46,7 +46,7 @@ pub struct Guard<'d, K: AnyKind = Global> {
 unsafe impl<K: AnyKind> Section<K> for Guard<'_, K> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
-        DomainState::address(self.slot.core_ptr())
+        DomainState::of(self.slot.core_ptr())
     }
 }
 

@@ -323,7 +323,7 @@ impl Srcu {
     /// such guard is dropped.
     pub unsafe fn forget_sections(&self) {
         self.banks().forget_sections();
-        track::forget_all(self.banks());
+        track::forget_all(self.banks().address());
     }
 
     #[inline(always)]

@@ -13,9 +13,10 @@
 
 #[cfg(not(loom))]
 use std::borrow::Cow;
+use std::ops::Deref;
 #[cfg(not(loom))]
 use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
 use grace::policy::AnyPolicy;
@@ -31,6 +32,9 @@ use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::{Counters, Current};
 use crate::event::trace;
 use crate::gp::engine::Settings;
+use crate::gp::reader_side::ReaderSide;
+#[cfg(not(loom))]
+use crate::gp::reader_side::{Links, Readers};
 use crate::gp::registry::Registry;
 use crate::gp::relay::Relay;
 use crate::gp::slot::{Slot, Sort};
@@ -39,9 +43,9 @@ use crate::gp::tuning;
 #[cfg(not(loom))]
 use crate::os::stack::Alternate;
 use crate::os::sync::{
-    self, AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom,
+    self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom,
 };
-use crate::os::{fence, futex, lock_rank};
+use crate::os::{fence, lock_rank};
 
 mod driver;
 pub(crate) mod foreign;
@@ -52,20 +56,14 @@ pub(crate) mod sleepers;
 pub(crate) mod two_bank;
 mod watch;
 
-/// Keeps what readers load away from what updaters store.
-#[repr(align(128))]
-#[derive(Debug)]
-pub(crate) struct Line<T>(pub(crate) T);
-
 /// What a domain has for its grace periods. What else it has is beside this, in [`DomainState`],
 /// which is dropped first.
 ///
 /// [`DomainState`]: crate::reclaim::domain_state::DomainState
+// In the order of C: see `of`.
+#[repr(C)]
 pub struct GracePeriods {
-    /// What readers copy into their words; liburcu's `gp.ctr`.
-    pub(crate) gp: Line<AtomicU64>,
-    /// How many hold-outs the sleeping driver still waits for.
-    wake: Line<AtomicU32>,
+    pub(crate) reader_side: ReaderSide,
     pub(crate) state: Mutex<State>,
     /// Which driver is the current one, or was the last; see [`handover`].
     term: AtomicU64,
@@ -94,8 +92,6 @@ pub struct GracePeriods {
     pub(crate) sleeps: AtomicU64,
     /// What the worker is to do while a grace period is wanted here.
     when_wanted: Attention,
-    /// Where its readers are foreign: their words, and how they read.
-    pub(crate) foreign: Option<foreign::Links>,
     /// Where the sections of a sleepable domain are counted.
     #[cfg(not(loom))]
     counted: Option<two_bank::CountedRef>,
@@ -162,13 +158,28 @@ impl Me {
     pub(crate) const NOBODY: Self = Self { quiescent_slots: 0 };
 }
 
+const _: () = assert!(std::mem::offset_of!(GracePeriods, reader_side) == 0);
+
+impl Deref for GracePeriods {
+    type Target = ReaderSide;
+
+    #[inline(always)]
+    fn deref(&self) -> &ReaderSide {
+        &self.reader_side
+    }
+}
+
 impl GracePeriods {
+    /// The grace periods that have this reader side, by its address.
+    pub(crate) fn of(reader_side: *const ReaderSide) -> *const Self {
+        reader_side.cast() // their first field
+    }
+
     const_unless_loom! {
         /// A domain without readers.
         pub(crate) fn new(start: Start, settings: Settings) -> Self {
             Self {
-                gp: Line(AtomicU64::new(word::entered(start.number))),
-                wake: Line(AtomicU32::new(0)),
+                reader_side: ReaderSide::new(word::entered(start.number)),
                 state: Mutex::new(Rank::GracePeriods, State {
                     protocol: Protocol::Threads(Machine::new(settings.policy, start)),
                     current: Current::NONE,
@@ -202,7 +213,6 @@ impl GracePeriods {
                     AnyPolicy::Poll(_) => Attention::AtOnce,
                     AnyPolicy::Tick(_) | AnyPolicy::Token(_) => Attention::AtTick,
                 },
-                foreign: None,
                 #[cfg(not(loom))]
                 counted: None,
             }
@@ -211,11 +221,11 @@ impl GracePeriods {
 
     /// Its readers are to be foreign ones.
     #[cfg(not(loom))]
-    pub(crate) const fn make_foreign(&mut self, readers: foreign::Readers) {
+    pub(crate) const fn make_foreign(&mut self, readers: Readers) {
         self.tuning = tuning::Kept::foreign();
-        let links = Some(foreign::Links::new(readers));
+        let links = Some(Links::new(readers));
         // Not dropped here, which a constant may not do: it is `None`.
-        std::mem::forget(std::mem::replace(&mut self.foreign, links));
+        std::mem::forget(std::mem::replace(&mut self.reader_side.foreign, links));
     }
 
     /// It is to be a sleepable domain's.
@@ -272,7 +282,7 @@ impl GracePeriods {
         #[cfg(not(loom))]
         let alternate = Alternate::of_this_thread(); // a system call: before the lock
         let mut registry = sync::lock(&self.registry);
-        let slot = registry.register(self, owner, sort);
+        let slot = registry.register(std::ptr::from_ref(self).cast(), owner, sort);
         // SAFETY: the registry never gives slots back while `self` lives.
         let slot = unsafe { &*slot };
         #[cfg(not(loom))]
@@ -294,7 +304,7 @@ impl GracePeriods {
         let alternate = Alternate::of_this_thread();
         let mut registry = self.registry_with_room();
         // SAFETY: by the contract.
-        unsafe { registry.register_at(slot, self, owner, sort) };
+        unsafe { registry.register_at(slot, std::ptr::from_ref(self).cast(), owner, sort) };
         // SAFETY: by the contract.
         unsafe { &*slot }.set_alternate(alternate);
         drop(registry);
@@ -359,18 +369,6 @@ impl GracePeriods {
         let state = sync::lock(&self.state);
         let registry = sync::lock(&self.registry);
         f(&state.protocol, &state.current, &registry, word::number(self.gp.0.load(Relaxed)))
-    }
-
-    /// A hold-out that was marked has left its section.
-    pub(crate) fn holdout_left(&self) {
-        if let Some(words) = self.foreign_words() {
-            return words.wake();
-        }
-        // AcqRel: the decrements form one chain, so that the last one carries what all hold-outs did
-        // to the sleeper [GP-7].
-        if self.wake.0.fetch_sub(1, AcqRel) == 1 {
-            futex::wake_all(&self.wake.0);
-        }
     }
 
     // ---- requests -----------------------------------------------------------------------------

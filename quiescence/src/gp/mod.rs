@@ -1,5 +1,6 @@
 //! Grace periods of threads: who reads, and the driver that waits for the readers.
 //!
+//! - [`reader_side`]: what a domain shares with its readers.
 //! - [`slot`]: the word of a reader, and how a section begins and ends.
 //! - [`registry`]: the readers of a domain, and the scan of their words.
 //! - `record`: slots in memory of programs that were compiled against liburcu.
@@ -16,6 +17,7 @@ pub(crate) mod engine;
 pub(crate) mod grace_periods;
 #[cfg(not(loom))]
 pub(crate) mod hooks;
+pub(crate) mod reader_side;
 #[cfg(not(loom))]
 pub(crate) mod record;
 pub(crate) mod registry;

@@ -13,7 +13,7 @@
 //! in a signal handler that has interrupted `malloc`, and whoever holds the lock must not wait for that.
 
 use crate::chaos::{self, Mutant};
-use crate::gp::grace_periods::GracePeriods;
+use crate::gp::reader_side::ReaderSide;
 use crate::gp::relay::Relay;
 use crate::gp::slot::{Slot, Sort};
 #[cfg(loom)]
@@ -91,7 +91,7 @@ impl Registry {
     /// Enters a reader. The caller fences after it has released the lock [GP-5].
     pub(crate) fn register(
         &mut self,
-        core: *const GracePeriods,
+        core: *const ReaderSide,
         owner: usize,
         sort: Sort,
     ) -> *const Slot {
@@ -130,7 +130,7 @@ impl Registry {
     pub(crate) unsafe fn register_at(
         &mut self,
         slot: *const Slot,
-        core: *const GracePeriods,
+        core: *const ReaderSide,
         owner: usize,
         sort: Sort,
     ) {
@@ -143,7 +143,7 @@ impl Registry {
     unsafe fn enter(
         &mut self,
         slot: *const Slot,
-        core: *const GracePeriods,
+        core: *const ReaderSide,
         owner: usize,
         sort: Sort,
     ) {
@@ -367,8 +367,8 @@ mod tests {
 
     #[test]
     fn room_that_was_made_ahead_is_what_readers_and_holdouts_use() {
-        let mut core = GracePeriods::new(grace::Start::ZERO, Settings::DEFAULT);
-        core.make_foreign(crate::gp::grace_periods::foreign::Readers::Silent);
+        let mut core = crate::gp::grace_periods::GracePeriods::new(grace::Start::ZERO, Settings::DEFAULT);
+        core.make_foreign(crate::gp::reader_side::Readers::Silent);
         let slots: Vec<Slot> = (0..100).map(|_| Slot::new(QUIESCENT)).collect();
         let mut registry = Registry::new(None);
         assert!(!registry.has_room_for(1));
@@ -376,9 +376,9 @@ mod tests {
         let used = (registry.readers.as_ptr(), registry.holdouts.as_ptr());
         for slot in &slots {
             assert!(registry.has_room_for(registry.len() + 1));
-            let sort = Sort::Foreign(crate::gp::grace_periods::foreign::Readers::Silent);
+            let sort = Sort::Foreign(crate::gp::reader_side::Readers::Silent);
             // SAFETY: each slot once; it outlives the registry.
-            unsafe { registry.register_at(slot, &raw const core, 1, sort) };
+            unsafe { registry.register_at(slot, (&raw const core).cast(), 1, sort) };
             slot.word().store(word::entered(Number(1)), std::sync::atomic::Ordering::Relaxed);
         }
         let gp = AtomicU64::new(word::entered(Number(2)));

@@ -2,7 +2,7 @@
 //!
 //! Told the time, not asking for it; under the machine's lock.
 
-use super::grace_periods::GracePeriods;
+use super::reader_side::ReaderSide;
 
 /// What has been told of the grace period in progress.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl Watch {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note {
     /// The domain, by its address and its identity: it may end before the report is made.
-    pub(crate) core: *const GracePeriods,
+    pub(crate) core: *const ReaderSide,
     pub(crate) identity: usize,
     /// Which grace period, as [`Statistics::grace_periods`](crate::Statistics::grace_periods)
     /// counts.

@@ -16,6 +16,7 @@ pub(crate) mod forking;
 pub(crate) mod futex;
 pub(crate) mod lock_rank;
 pub(crate) mod memory;
+pub(crate) mod nap;
 #[cfg(not(loom))]
 pub(crate) mod percpu;
 #[cfg(not(loom))]

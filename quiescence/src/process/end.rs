@@ -1,7 +1,7 @@
 //! The orderly end of the process: what waits is run, and the library's own threads end.
 
 use crate::collections::hash_table_worker;
-use crate::os::{clock, sync, thread};
+use crate::os::{clock, nap, thread};
 use crate::reclaim::domains;
 use crate::reclaim::{defer, worker};
 use crate::report::stall::reporter;
@@ -20,7 +20,7 @@ pub(super) extern "C" fn finish() {
     while !domains.iter().map(|handle| defer::finish(handle)).fold(true, |all, one| all & one)
         && clock::monotonic_ns() < deadline_ns
     {
-        sync::moment();
+        nap::moment();
     }
     end_threads(deadline_ns);
 }
@@ -34,6 +34,6 @@ fn end_threads(deadline_ns: u64) {
         && !thread::is_ours()
         && clock::monotonic_ns() < deadline_ns
     {
-        sync::moment();
+        nap::moment();
     }
 }

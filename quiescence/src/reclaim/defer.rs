@@ -37,7 +37,7 @@ use grace::limit::{Amount, Place, Remedy, Zone, remedy};
 use crate::chaos::{self, Mutant, Point};
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
-use crate::os::{sync, thread, unwind};
+use crate::os::{nap, thread, unwind};
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
@@ -500,7 +500,7 @@ fn leave_to_worker<K: Named>(kind: &K, queue: Option<&Queue>) {
 /// waits for may be its own, or those of tasks that only this thread would poll: nobody knows.
 fn await_grace_period(core: &DomainState) -> bool {
     if core.is_sleepable() {
-        return core.synchronize_within(Urgency::Expedited, sync::TICK);
+        return core.synchronize_within(Urgency::Expedited, nap::TICK);
     }
     core.synchronize(Urgency::Expedited, Own::in_domain(core).me());
     true

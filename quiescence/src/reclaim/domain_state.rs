@@ -13,7 +13,8 @@ use grace::two_bank::Adaptive;
 use crate::gp::engine::Settings;
 use crate::gp::grace_periods::GracePeriods;
 #[cfg(not(loom))]
-use crate::gp::grace_periods::{HeldMachine, HeldRegistry, foreign};
+use crate::gp::grace_periods::{HeldMachine, HeldRegistry};
+use crate::gp::reader_side::{ReaderSide, Readers};
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 #[cfg(not(loom))]
 use crate::reclaim::lane::Lanes;
@@ -25,7 +26,7 @@ use crate::srcu::driver::{self, Unfinished};
 use crate::srcu::{Banks, OwnBanks, track};
 
 /// Everything that is shared in a domain.
-// In the order of C: see `address`.
+// In the order of C: see `of`.
 #[repr(C)]
 pub struct DomainState {
     /// The grace periods, which come first in it.
@@ -97,7 +98,7 @@ impl DomainState {
 
     /// The same for foreign readers.
     #[cfg(not(loom))]
-    pub(crate) const fn foreign(name: &'static str, readers: foreign::Readers) -> Self {
+    pub(crate) const fn foreign(name: &'static str, readers: Readers) -> Self {
         let mut domain = Self::declared(name);
         domain.charged.grace_periods.make_foreign(readers);
         domain
@@ -152,12 +153,13 @@ impl DomainState {
     /// The oldest guard that is listed, and how many are.
     #[cfg(not(loom))]
     pub(crate) fn oldest_guard(&self) -> Option<(track::Live, usize)> {
-        track::oldest(self.banks.as_ref()?.get())
+        track::oldest(self.banks.as_ref()?.get().address())
     }
 
-    /// The domain that has these grace periods, by its address.
-    pub(crate) fn address(grace_periods: *const GracePeriods) -> *const Self {
-        grace_periods.cast() // its first field
+    /// The domain that has this reader side, by its address.
+    #[cfg(not(loom))]
+    pub(crate) fn of(reader_side: *const ReaderSide) -> *const Self {
+        GracePeriods::of(reader_side).cast() // the first field of its first field
     }
 
     /// In the child of a `fork`: only `owner`'s readers are left.

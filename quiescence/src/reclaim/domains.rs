@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::gp::grace_periods::GracePeriods;
+use crate::gp::reader_side::ReaderSide;
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 use crate::reclaim::by_domain::ByDomain;
 use crate::reclaim::domain_state::DomainState;
@@ -45,10 +45,10 @@ pub(crate) fn list(max: usize) -> (Vec<Handle>, usize) {
     (domains.iter().filter_map(WeakHandle::upgrade).take(max).collect(), domains.len())
 }
 
-/// The domain whose grace periods are at this address, if it is still the one with this identity.
-pub(crate) fn find(grace_periods: *const GracePeriods, identity: usize) -> Option<Handle> {
+/// The domain whose reader side is at this address, if it is still the one with this identity.
+pub(crate) fn find(reader_side: *const ReaderSide, identity: usize) -> Option<Handle> {
     let domains = sync::lock(&DOMAINS);
-    let handle = domains.get(DomainState::address(grace_periods)).and_then(WeakHandle::upgrade);
+    let handle = domains.get(DomainState::of(reader_side)).and_then(WeakHandle::upgrade);
     // Before the handle may go, which may be the last, and run callbacks.
     drop(domains);
     handle.filter(|handle| handle.identity() == identity)

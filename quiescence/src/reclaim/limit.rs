@@ -13,7 +13,8 @@ use grace::limit::{self, Allowance, Amount, Zone};
 
 use crate::chaos::{self, Point};
 use crate::gp::engine::Settings;
-use crate::gp::grace_periods::{GracePeriods, Line};
+use crate::gp::grace_periods::GracePeriods;
+use crate::gp::reader_side::Line;
 use crate::os::sync::{AtomicU64, const_unless_loom};
 
 /// What has been charged to a domain.
@@ -86,7 +87,7 @@ impl Charge {
 }
 
 /// A domain as its callback queues and lanes know it: its grace periods, and what is charged to it.
-// In the order of C: see `DomainState::address`.
+// In the order of C: see `DomainState::of`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Charged {

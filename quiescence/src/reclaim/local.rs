@@ -11,7 +11,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::thread::LocalKey;
 
-use crate::gp::grace_periods::Me;
+use crate::gp::grace_periods::{GracePeriods, Me};
 use crate::gp::record;
 use crate::gp::slot::{NOT_READY, Slot, Sort};
 use crate::os::thread;
@@ -121,8 +121,9 @@ pub(crate) fn release_other(core: &DomainState, handle: impl FnOnce() -> Handle,
 
 /// The outermost section of a slot marked as leaving has ended.
 pub(crate) fn left_last_section(slot: &Slot) {
-    let grace_periods = slot.core();
-    let domain = DomainState::address(grace_periods);
+    let domain = DomainState::of(slot.core_ptr());
+    // SAFETY: of a domain that lives, since its slot can be reached, and made of a reference to it.
+    let grace_periods = unsafe { &*GracePeriods::of(slot.core_ptr()) };
     let table = Table::get();
     if let Some(local) = table.locals().get_mut(domain) {
         local.unregister_if_unused(grace_periods);
@@ -195,7 +196,7 @@ impl Own {
         }
         if core.foreign.is_some() {
             record::own()
-                .filter(|slot| ptr::eq(slot.core_ptr(), &raw const core.grace_periods))
+                .filter(|slot| ptr::eq(slot.core_ptr(), &raw const core.grace_periods.reader_side))
                 .for_each(|s| own.count(s));
         }
         own

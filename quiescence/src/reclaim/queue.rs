@@ -41,7 +41,8 @@ use grace::{Segments, Urgency};
 
 use crate::chaos::{self, Mutant, Point};
 use crate::event::trace;
-use crate::gp::grace_periods::{Line, Me};
+use crate::gp::grace_periods::Me;
+use crate::gp::reader_side::Line;
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::unwind;

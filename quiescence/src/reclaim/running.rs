@@ -10,7 +10,7 @@ use grace::limit::Amount;
 #[cfg(not(loom))]
 use crate::gp::grace_periods::GracePeriods;
 #[cfg(not(loom))]
-use crate::gp::grace_periods::foreign::Surroundings;
+use crate::gp::reader_side::Surroundings;
 use crate::reclaim::stream::Progress;
 
 /// The room that the callbacks of a domain have made on this thread, while they are run: for those that they

@@ -5,7 +5,7 @@
 //! so a stalled domain holds no other one up (unless a callback waits for it: at the limit what a callback retires
 //! does). What has just been queued may wait for company, as long as
 //! the domain's tuning says ([`Tuning::lazy`](crate::Tuning)); what waits for a grace period or is ready is
-//! looked after at every [`TICK`](sync::TICK). When nothing waits anywhere the worker sleeps without a timer:
+//! looked after at every [`TICK`](nap::TICK). When nothing waits anywhere the worker sleeps without a timer:
 //! an idle process is idle.
 //!
 //! What it spends on a domain's grace periods is measured, and kept within the domain's budget: after a
@@ -30,7 +30,7 @@ use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::gp::grace_periods::{Attention, Me};
 use crate::os::sync::{self, Condvar, Mutex, MutexGuard, Rank};
-use crate::os::{clock, signals, thread, unwind};
+use crate::os::{clock, nap, signals, thread, unwind};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::queue::Wants;
@@ -78,7 +78,7 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     let now = Instant::now();
     let close_at = after(now, handle.tuning.lazy_ns());
     let wanted = handle.attention() != Attention::None;
-    let due = if wanted { now + sync::TICK } else { close_at };
+    let due = if wanted { now + nap::TICK } else { close_at };
     let task = Task { domain: handle.downgrade(), due, close_at, has_more: false };
     let first = state.domains.add(task);
     let refused = if state.started {
@@ -173,7 +173,7 @@ fn start_anew() {
     RESTARTS.fetch_add(1, Relaxed); // a statistic
     let mut state = sync::lock(&WORKER);
     // Not at once: where it was one of these domains that it has ended over, the next one rests in between.
-    let due = Instant::now() + sync::TICK;
+    let due = Instant::now() + nap::TICK;
     let in_hand = std::mem::take(&mut state.in_hand);
     for task in in_hand {
         state.domains.add(Task { due, ..task });
@@ -259,7 +259,7 @@ fn attention_or_forget(task: &mut Task<Handle>) -> Attention {
         (Attention::AtOnce, _) => now,
         _ if hurried || task.has_more => now,
         (Attention::Within(ns), _) => after(now, ns),
-        (Attention::AtTick, _) | (_, Wants::Looks) => now + sync::TICK,
+        (Attention::AtTick, _) | (_, Wants::Looks) => now + nap::TICK,
         _ => task.close_at.max(now),
     };
     if wants == Wants::Nothing { asked } else { asked.max(Attention::AtTick) }
@@ -321,7 +321,7 @@ fn advance(core: &DomainState) {
     // Relaxed: a statistic.
     core.worker_ns.fetch_add(spent_ns, Relaxed);
     if let Some(budget) = core.budget {
-        let rest_ns = budget.rest_ns(spent_ns, sync::TICK.as_nanos() as u64);
+        let rest_ns = budget.rest_ns(spent_ns, nap::TICK.as_nanos() as u64);
         let until_ns = clock::monotonic_ns().saturating_add(rest_ns);
         // Relaxed: the worker's own.
         core.rests_until_ns.fetch_max(until_ns, Relaxed);

@@ -75,12 +75,16 @@ impl Banks {
     /// # Safety
     /// From [`take`](Self::take), and nobody uses them any more.
     pub(crate) unsafe fn give_back(banks: NonNull<Self>) {
-        // SAFETY: by the contract.
-        track::forget_all(unsafe { banks.as_ref() });
+        track::forget_all(banks.as_ptr().addr());
         // SAFETY: by the contract.
         unsafe { banks.drop_in_place() };
         // SAFETY: by the contract.
         unsafe { counters::give_line_back(banks.as_ptr().cast()) };
+    }
+
+    /// What the list of guards knows them by.
+    pub(crate) fn address(&self) -> usize {
+        ptr::from_ref(self).addr()
     }
 
     /// Begins a section.
@@ -102,7 +106,7 @@ impl Banks {
     #[cold]
     #[inline(never)]
     fn enter_tracked(&self, bank: Bank, place: &'static Location<'static>) -> Entry {
-        Entry(bank as u64 | track::note(self, place) << 1)
+        Entry(bank as u64 | track::note(self.address(), place) << 1)
     }
 
     #[cold]
@@ -121,7 +125,7 @@ impl Banks {
         let bank = if wrong { (self.index.load(Relaxed) & 1) as Bank } else { entry.bank() };
         chaos::point(Point::LeaveBeforeStore);
         if entry.0 > 1 {
-            track::forget(self, entry.0 >> 1);
+            track::forget(self.address(), entry.0 >> 1);
         }
         compiler_fence(SeqCst); // as in `enter`
         if !self.counts.try_increment(UNLOCKS + bank) {

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::panic::Location;
 
-use super::Banks;
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 use crate::os::{clock, thread};
 
@@ -32,8 +31,7 @@ struct Table {
 }
 
 /// The keys of a domain's guards.
-fn of_domain(banks: &Banks) -> RangeInclusive<(usize, u64)> {
-    let banks = std::ptr::from_ref(banks).addr();
+fn of_domain(banks: usize) -> RangeInclusive<(usize, u64)> {
     (banks, 0)..=(banks, u64::MAX)
 }
 
@@ -41,8 +39,7 @@ static TABLE: Mutex<Table> = Mutex::new(Rank::Guards, Table { live: BTreeMap::ne
 
 /// Lists a guard. Answers its ticket, which is not 0.
 #[cold]
-pub(crate) fn note(banks: &Banks, place: &'static Location<'static>) -> u64 {
-    let banks = std::ptr::from_ref(banks).addr();
+pub(crate) fn note(banks: usize, place: &'static Location<'static>) -> u64 {
     let live = Live { place, thread: thread::id(), since_ns: clock::monotonic_ns() };
     let mut table = sync::lock(&TABLE);
     table.last += 1;
@@ -53,12 +50,12 @@ pub(crate) fn note(banks: &Banks, place: &'static Location<'static>) -> u64 {
 
 /// The guard with this ticket has ended.
 #[cold]
-pub(crate) fn forget(banks: &Banks, ticket: u64) {
-    sync::lock(&TABLE).live.remove(&(std::ptr::from_ref(banks).addr(), ticket));
+pub(crate) fn forget(banks: usize, ticket: u64) {
+    sync::lock(&TABLE).live.remove(&(banks, ticket));
 }
 
 /// The oldest listed guard of a domain, and how many there are.
-pub(crate) fn oldest(banks: &Banks) -> Option<(Live, usize)> {
+pub(crate) fn oldest(banks: usize) -> Option<(Live, usize)> {
     let table = sync::lock(&TABLE);
     let mut live = table.live.range(of_domain(banks));
     let (_, oldest) = live.next()?;
@@ -67,7 +64,7 @@ pub(crate) fn oldest(banks: &Banks) -> Option<(Live, usize)> {
 
 /// The domain has ended, and its guards with it: a leaked one is not to be taken for one of the next domain in its
 /// place.
-pub(crate) fn forget_all(banks: &Banks) {
+pub(crate) fn forget_all(banks: usize) {
     let mut table = sync::lock(&TABLE);
     while let Some((key, _)) = table.live.range(of_domain(banks)).next() {
         let key = *key;

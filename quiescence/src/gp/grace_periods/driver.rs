@@ -14,7 +14,7 @@ use crate::event::statistics::Current;
 use crate::event::trace;
 use crate::gp::stall::Watch;
 use crate::os::sync::{self, MutexGuard};
-use crate::os::{fence, futex};
+use crate::os::{fence, futex, nap};
 
 impl GracePeriods {
     /// Carries out the machine's actions, until there is nothing left for this driver to do.
@@ -228,7 +228,7 @@ impl GracePeriods {
             }
             Hint::Tick => {
                 let state = self.still_drives(self.watched(state).0, driver)?;
-                self.away(state, driver, Away::naps(sync::TICK), sync::tick)
+                self.away(state, driver, Away::naps(nap::TICK), nap::tick)
             }
         }
     }

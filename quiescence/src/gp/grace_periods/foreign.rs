@@ -11,7 +11,6 @@
 //! from before, over one that is just being made. So -1 is stored before any mark is, with a full fence between the
 //! two; the reader's own comes after it has taken the mark away.
 
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
 
@@ -20,45 +19,11 @@ use grace::word;
 use super::handover::Away;
 use super::{Driver, GracePeriods, State};
 use crate::chaos::{self, Mutant, Point};
+use crate::gp::reader_side::{ASLEEP, Links, Readers, Words};
 #[cfg(not(loom))]
 use crate::gp::registry::{Registry, Room};
-use crate::os::sync::{self, AtomicU32, AtomicU64, MutexGuard};
-use crate::os::{fence, futex};
-
-/// How the readers of a foreign domain order and announce themselves. See the [module](crate::foreign).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Readers {
-    /// Light fences; who leaves wakes.
-    Light,
-    /// Full fences; who leaves wakes.
-    Full,
-    /// Quiescent states.
-    Qsbr,
-    /// Light fences; nobody wakes.
-    Silent,
-}
-
-/// liburcu's `struct urcu_gp`: the words that all readers of a flavour look at.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Words {
-    /// What a reader copies when its section begins: 1 in the low half, the grace period's number in the high one.
-    pub ctr: AtomicU64,
-    /// -1 while an updater sleeps until readers leave; else 0.
-    pub futex: AtomicU32,
-}
-
-/// What is to be done around callbacks on a thread that runs some: to make it a reader, if they expect to run on one.
-#[derive(Clone, Copy, Debug)]
-pub struct Surroundings {
-    /// Before callbacks are run on this thread. What it answers is given to `end`.
-    pub begin: fn() -> usize,
-    /// After.
-    pub end: fn(usize),
-}
-
-/// The driver sleeps: liburcu's -1.
-pub(crate) const ASLEEP: u32 = u32::MAX;
+use crate::os::sync::{self, MutexGuard};
+use crate::os::{fence, futex, nap};
 
 /// The first nap, and the longest. The last is a bound on how late the end of a grace period may be seen.
 const NAP_FIRST: Duration = Duration::from_micros(20);
@@ -70,55 +35,7 @@ const _: () = assert!(NAP_FIRST.as_micros() << NAP_DOUBLINGS <= 1_300, "as is pr
 #[cfg(not(loom))]
 const ROOM: usize = 64;
 
-impl Words {
-    /// Wakes the driver, if it sleeps.
-    pub(crate) fn wake(&self) {
-        // Relaxed: the caller's light fence, or the registry's lock, comes before [FR-1].
-        if self.futex.load(Relaxed) == ASLEEP {
-            // Release: what the section read happens before what the driver does next; the scan has that, too.
-            self.futex.store(0, Release);
-            futex::wake_shared(&self.futex);
-        }
-    }
-}
-
-/// What makes a domain foreign.
-#[derive(Debug)]
-pub(crate) struct Links {
-    pub(crate) readers: Readers,
-    attached: OnceLock<Attached>,
-}
-
-#[derive(Debug)]
-struct Attached {
-    words: &'static Words,
-    surroundings: Surroundings,
-}
-
-impl Links {
-    pub(crate) const fn new(readers: Readers) -> Self {
-        Self { readers, attached: OnceLock::new() }
-    }
-
-    pub(crate) fn attach(&self, words: &'static Words, surroundings: Surroundings) {
-        self.attached.get_or_init(|| Attached { words, surroundings });
-    }
-
-    pub(crate) fn words(&self) -> Option<&'static Words> {
-        self.attached.get().map(|attached| attached.words)
-    }
-
-    pub(crate) fn surroundings(&self) -> Option<Surroundings> {
-        self.attached.get().map(|attached| attached.surroundings)
-    }
-}
-
 impl GracePeriods {
-    /// The words of its foreign readers, if it has such.
-    pub(crate) fn foreign_words(&self) -> Option<&'static Words> {
-        self.foreign.as_ref()?.words()
-    }
-
     /// Has so many readers, all together, register and be waited for without any more memory.
     #[cfg(not(loom))]
     pub(crate) fn make_room(&self, readers: usize) {
@@ -170,7 +87,7 @@ impl GracePeriods {
         self.away(state, driver, away, || {
             if let Some(nap) = nap {
                 let _ = self.watched_asleep();
-                sync::nap(nap);
+                nap::nap(nap);
             }
             if let Some(words) = words {
                 self.sleep_on(words, links.readers, driver, longest);

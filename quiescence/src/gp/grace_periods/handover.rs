@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use super::{Driver, GracePeriods, Me, State, Until};
 use crate::chaos::{self, Mutant};
-use crate::gp::grace_periods::foreign;
+use crate::gp::reader_side;
 use crate::gp::registry::Registry;
 use crate::os::futex;
 use crate::os::sync::{self, MutexGuard};
@@ -342,7 +342,7 @@ impl GracePeriods {
         }
         match self.foreign_words() {
             // Relaxed: who takes over looks at the readers' own words.
-            Some(words) if words.futex.load(Relaxed) == foreign::ASLEEP => Found::Fine,
+            Some(words) if words.futex.load(Relaxed) == reader_side::ASLEEP => Found::Fine,
             Some(_) => Found::Stalled,
             // Acquire: as the driver's own load [GP-7].
             None => match self.wake.0.load(Acquire) {

@@ -45,7 +45,7 @@ impl GracePeriods {
             // It is in progress, so one more than have ended.
             let grace_period = state.protocol.sequence().ended().wrapping_add(1);
             trace::stalled(self.source(), grace_period, age_ns, state.watch.holdouts as u64);
-            let (core, identity) = (std::ptr::from_ref(self), self.identity());
+            let (core, identity) = (std::ptr::from_ref(self).cast(), self.identity());
             Note { core, identity, grace_period, age_ns, expedited }
         });
         let due_ns = state.watch.due_ns(since_ns, limit_ns);

@@ -5,7 +5,7 @@ use grace::limit::{Amount, Place};
 use super::{add, admit, admit_over, close_if_full, leave_to_worker, place, settle};
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
-use crate::os::{clock, sync};
+use crate::os::{clock, nap};
 use crate::reclaim::domains;
 use crate::reclaim::handle::Named;
 use crate::reclaim::local::{self, Own, Sections};
@@ -169,12 +169,12 @@ fn wait_for_room<K: Named>(
             return false; // there is no worker, so nobody makes room
         }
         let waited_ns = clock::monotonic_ns().saturating_sub(began_ns);
-        if (for_a_tick || is_sleepable) && u128::from(waited_ns) >= sync::TICK.as_nanos() {
+        if (for_a_tick || is_sleepable) && u128::from(waited_ns) >= nap::TICK.as_nanos() {
             if is_sleepable {
                 core.admit_over(amount);
             }
             return is_sleepable;
         }
-        sync::moment();
+        nap::moment();
     }
 }

@@ -13,8 +13,8 @@ use super::{Pushed, QueuedTwice, Wakes};
 use crate::chaos::{self, Mutant};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
-use crate::os::futex;
 use crate::os::sync::{self, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
+use crate::os::{futex, nap};
 use crate::reclaim::head::Head;
 use crate::reclaim::limit::Charged;
 use crate::reclaim::llist::Chain;
@@ -191,7 +191,7 @@ impl Barrier {
             match self.left.load(Acquire) {
                 0 => break,
                 // No longer than a tick: whoever attends to a lane may leave it.
-                left => _ = futex::wait(&self.left, left, Some(sync::TICK)),
+                left => _ = futex::wait(&self.left, left, Some(nap::TICK)),
             }
         }
     }
@@ -249,7 +249,7 @@ impl Lanes {
         *short += 1;
         self.is_short.store(*short, Relaxed);
         if core.zone() == Zone::Full {
-            short = sync::wait_at_most(&self.room, short, Some(sync::TICK)).0;
+            short = sync::wait_at_most(&self.room, short, Some(nap::TICK)).0;
         }
         *short -= 1;
         self.is_short.store(*short, Relaxed);

@@ -19,9 +19,10 @@ use grace::limit::{Amount, Zone};
 use super::{Lanes, Left, Pushed, QueuedTwice, Wakes, twice};
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
-use crate::gp::grace_periods::{Line, Me};
+use crate::gp::grace_periods::Me;
+use crate::gp::reader_side::Line;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
-use crate::os::{clock, forking, thread};
+use crate::os::{clock, forking, nap, thread};
 use crate::reclaim::head::{Function, Head};
 use crate::reclaim::limit::Charged;
 use crate::reclaim::llist::{Chain, Found, Inbox, Link, Ring};
@@ -42,7 +43,7 @@ const COMPANY: Duration = Duration::from_millis(1);
 const MANY: u64 = 1_024;
 
 /// How often the runner of a quiet lane looks, with nothing to do.
-const QUIET_LOOK: Duration = sync::TICK;
+const QUIET_LOOK: Duration = nap::TICK;
 
 /// What those who push touch.
 #[derive(Debug)]

@@ -306,7 +306,7 @@ mod tests {
         let reader = std::cell::RefCell::new(domain.qsbr());
         let cookie = domain.start();
         let note = Note {
-            core: &raw const core.grace_periods,
+            core: &raw const core.grace_periods.reader_side,
             identity: core.identity(),
             grace_period: 1,
             age_ns: 1,

@@ -1,0 +1,36 @@
+//! Pauses: waiting while time goes by, for what tells no thread of itself.
+
+use std::time::Duration;
+
+/// Between two looks at what has no hurry: a tick at HZ = 100, rcu_ltimer's overhead.
+pub(crate) const TICK: Duration = Duration::from_millis(10);
+
+/// Lets a tick go by.
+pub(crate) fn tick() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    nap(TICK);
+}
+
+/// Lets others do what this thread waits for.
+#[cfg(not(loom))]
+pub(crate) fn moment() {
+    nap(Duration::from_micros(200));
+}
+
+/// Lets so much time go by, or less, if a signal comes. Loom has no clock.
+///
+/// Not by the C library's `nanosleep`: that is a cancellation point, and a driver that `pthread_cancel` ends there
+/// leaves its domain without one for ever.
+pub(crate) fn nap(time: Duration) {
+    #[cfg(loom)]
+    {
+        let _ = time;
+        loom::thread::yield_now();
+    }
+    #[cfg(all(target_os = "linux", not(loom)))]
+    super::futex::wait(&super::sync::AtomicU32::new(0), 0, Some(time));
+    #[cfg(all(not(target_os = "linux"), not(loom)))]
+    std::thread::sleep(time);
+}
