@@ -3,6 +3,8 @@
 //! - The library's modules stand in rooms, folders of `src`, and a room imports only rooms above it
 //!   in [`ROOMS`]. So there is no cycle among rooms. What a room has done by rooms below it is in
 //!   one table, `HOOKS` of `lib.rs`, and in no other.
+//! - No modules import each other in a cycle. A module is a file of a room, with the folder of its
+//!   name.
 //! - A file has at most [`LINES_MAX`] lines.
 //! - Each lock has a rank: it is a `Mutex` of `os::sync`. The order of locks is told once, by the
 //!   table in [`LOCK_RANKS`], and a list of them stands nowhere else.
@@ -88,6 +90,69 @@ fn no_room_imports_one_below_it() {
     assert!(new.is_empty(), "imports of a room that is below the file's own: {new:#?}");
     let gone: Vec<_> = known.difference(&found).collect();
     assert!(gone.is_empty(), "exceptions that do not occur any more: {gone:#?}");
+}
+
+#[test]
+fn no_modules_import_each_other_in_a_cycle() {
+    let imports = Sources::read().imports();
+    assert!(imports.len() > 50, "only {} modules found", imports.len());
+    let cycles = cycles(&imports);
+    assert!(cycles.is_empty(), "modules that import each other: {cycles:#?}");
+}
+
+/// What each module imports.
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+/// The modules that reach themselves by their imports, those of one cycle together.
+fn cycles(imports: &Imports) -> BTreeSet<BTreeSet<&str>> {
+    let reached: BTreeMap<&str, BTreeSet<&str>> =
+        imports.keys().map(|module| (&**module, reach(imports, module))).collect();
+    let reaches = |from: &str, to: &str| reached.get(from).is_some_and(|all| all.contains(to));
+    let in_cycle = reached.keys().filter(|module| reaches(module, module));
+    let cycle = |module: &&str| {
+        reached[module].iter().copied().filter(|other| reaches(other, module)).collect()
+    };
+    in_cycle.map(cycle).collect()
+}
+
+/// What a module imports, and what that imports, and so on.
+fn reach<'i>(imports: &'i Imports, module: &str) -> BTreeSet<&'i str> {
+    let (mut reached, mut left) = (BTreeSet::new(), vec![module]);
+    while let Some(module) = left.pop() {
+        let more = imports.get(module).into_iter().flatten();
+        left.extend(more.filter(|other| reached.insert(&***other)).map(|other| &**other));
+    }
+    reached
+}
+
+#[test]
+fn cycles_are_found() {
+    let edge = |from: &str, to: &[&str]| {
+        (from.to_owned(), to.iter().map(|to| (*to).to_owned()).collect::<BTreeSet<_>>())
+    };
+    let mut imports = Imports::from([edge("a", &["b", "c"]), edge("b", &["c"]), edge("c", &["d"])]);
+    assert_eq!(cycles(&imports), BTreeSet::new());
+    imports.extend([edge("d", &["b"]), edge("e", &["a", "f"]), edge("f", &["e"])]);
+    let expected = [BTreeSet::from(["b", "c", "d"]), BTreeSet::from(["e", "f"])];
+    assert_eq!(cycles(&imports), BTreeSet::from(expected));
+
+    let files = [
+        ("lib.rs", "pub use crate::{gp::slot::Slot, reclaim::queue::Queue};"),
+        ("gp/mod.rs", "pub(crate) mod slot;\npub(crate) use slot::Word;"),
+        ("gp/slot.rs", "mod word;\nuse word::Bits; use crate::reclaim::{queue, Contents};"),
+        ("gp/slot/word.rs", "use super::Slot; use super::super::Word; // use crate::os;"),
+        ("reclaim/mod.rs", ""),
+        ("reclaim/queue.rs", "use super::local::*; fn f() { crate::Slot::new() }"),
+        ("reclaim/local.rs", "#[cfg(test)]\nmod tests { use crate::gp::slot::Slot; }"),
+    ];
+    let files = files.map(|(file, text)| (file.to_owned(), text.to_owned())).into();
+    let found = Sources { files, tests: BTreeSet::new() }.imports();
+    let expected = Imports::from([
+        edge("gp", &["gp/slot"]),
+        edge("gp/slot", &["gp", "reclaim", "reclaim/queue"]),
+        edge("reclaim/queue", &["gp/slot", "reclaim/local"]),
+    ]);
+    assert_eq!(found, expected);
 }
 
 #[test]
@@ -289,6 +354,38 @@ impl Sources {
         Self { files, tests }
     }
 
+    /// What the modules of the rooms import, but for tests.
+    fn imports(&self) -> Imports {
+        let modules: BTreeSet<_> = self.files.keys().map(|file| module_of(file)).collect();
+        let exported: BTreeMap<_, _> = paths(&code(&self.files["lib.rs"]))
+            .into_iter()
+            .filter_map(|path| Some((path.last()?.clone(), path)))
+            .collect();
+        let mut imports = Imports::new();
+        for (file, text) in &self.files {
+            if self.tests.contains(file) || !file.contains('/') || file.contains("loom_tests") {
+                continue;
+            }
+            let module = module_of(file);
+            for mut path in paths_from(&module, &modules, &code(text)) {
+                if let Some(whole) = exported.get(&path[0]).filter(|_| path.len() == 1) {
+                    path.clone_from(whole);
+                } else if let Some(whole) = exported.get(&path[0]) {
+                    path.splice(..1, whole.iter().cloned());
+                }
+                let depths = (1..=path.len()).rev();
+                let known = depths.map(|depth| &path[..depth]).find(|p| modules.contains(*p));
+                // What is in no room is above all: `chaos`.
+                let Some(other) = known.filter(|path| ROOMS.contains(&&*path[0])) else { continue };
+                let (from, to) = (unit(&module), unit(other));
+                if from != to {
+                    imports.entry(from).or_default().insert(to);
+                }
+            }
+        }
+        imports
+    }
+
     /// What `lib.rs` exports, with the room that it comes from.
     fn names_of_the_root(&self) -> BTreeMap<String, usize> {
         let mut names: BTreeMap<String, usize> = paths(&code(&self.files["lib.rs"]))
@@ -303,6 +400,44 @@ impl Sources {
         names.extend(functions.map(|name| (name.to_owned(), domain)));
         names
     }
+}
+
+/// The path of the module that a file is.
+fn module_of(file: &str) -> Vec<String> {
+    let path = file.trim_end_matches(".rs").split('/').filter(|name| *name != "mod");
+    path.map(str::to_owned).collect()
+}
+
+/// A room's file and the folder of its name are one module.
+fn unit(module: &[String]) -> String {
+    module[..module.len().min(2)].join("/")
+}
+
+/// The paths that the code of a module names, from the root on: those that begin with `crate`, with
+/// `self` or `super`, and with a module inside it.
+fn paths_from(module: &[String], modules: &BTreeSet<Vec<String>>, code: &str) -> Vec<Vec<String>> {
+    let mut out = paths(code);
+    let is_within = |other: &&Vec<String>| {
+        other.len() == module.len() + 1 && other.starts_with(module) && !module.is_empty()
+    };
+    let inside = modules.iter().filter(is_within).filter_map(|other| other.last());
+    for root in inside.map(String::as_str).chain(["self", "super"]) {
+        for (at, _) in code.match_indices(&format!("{root}::")) {
+            let before = code[..at].chars().next_back();
+            if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '$')) {
+                continue;
+            }
+            let (mut prefix, mut rest) = (module.to_vec(), &code[at..]);
+            while let Some(after) = rest.strip_prefix("super::") {
+                prefix.pop();
+                rest = after;
+            }
+            rest = rest.strip_prefix("self::").unwrap_or(rest);
+            tree(rest, &mut prefix, &mut out);
+        }
+    }
+    out.retain(|path| !path.is_empty());
+    out
 }
 
 /// The room that a path of the crate leads to, if it leads to one.

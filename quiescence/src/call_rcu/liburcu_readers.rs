@@ -24,7 +24,8 @@ pub use crate::gp::record::Record;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::Guard;
-use crate::domain::kind::{AnyKind, Kind};
+use crate::domain::guard::Kind;
+use crate::domain::kind::AnyKind;
 use crate::event::trace;
 use crate::gp::reader_side::Links;
 use crate::gp::record::{add_own, remove_own};

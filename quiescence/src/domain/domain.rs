@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::policy::Budget;
 use grace::{Start, Urgency};
 
-use crate::domain::guard::Reader;
-use crate::domain::kind::{AnyKind, Global, Kind, Private};
-use crate::domain::qsbr::Qsbr;
+use crate::domain::guard::Global;
+use crate::domain::kind::AnyKind;
+use crate::domain::names::Private;
 use crate::event::statistics::Statistics;
 use crate::gp::engine::{Engine, Settings};
 use crate::gp::grace_periods::Attention;
@@ -23,8 +23,6 @@ use crate::reclaim::local::Own;
 use crate::reclaim::retire::{Refused, Retire, WithSize};
 use crate::reclaim::weigh::Weigh;
 use crate::reclaim::worker;
-
-mod tasks;
 
 /// A domain: its readers hold up its own grace periods and no others.
 ///
@@ -175,19 +173,6 @@ impl Domain<Global> {
     /// The global domain, as a value: for code that is generic over domains.
     pub const fn global() -> Self {
         Self { kind: Global }
-    }
-}
-
-impl<K: Kind> Domain<K> {
-    /// Registers the calling thread with an explicit handle. Takes a lock.
-    pub fn reader(&self) -> Reader<K> {
-        Reader::new(self.clone())
-    }
-
-    /// Registers the calling thread as a QSBR reader. Takes a lock.
-    #[track_caller]
-    pub fn qsbr(&self) -> Qsbr<K> {
-        Qsbr::new(self.clone())
     }
 }
 

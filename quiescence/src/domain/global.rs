@@ -1,8 +1,8 @@
 //! The free functions: those of [`Domain`] for the global domain.
 
 use crate::domain::domain::{Cookie, Domain};
-use crate::domain::guard::Reader;
-use crate::domain::kind::Global;
+use crate::domain::guard::Global;
+use crate::domain::reader::Reader;
 use crate::event::statistics::Statistics;
 use crate::gp::tuning::Tuning;
 use crate::os::fence::{self, Fences};

@@ -1,36 +1,59 @@
-//! Read-side critical sections of ordinary readers: [`Guard`] and the explicit handle [`Reader`].
+//! Read-side critical sections of threads: [`Guard`], the kinds of domains that have them, and the
+//! global domain, whose sections need no handle.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr;
 
-use crate::domain::domain::Domain;
-use crate::domain::kind::{AnyKind, GLOBAL, Global, Kind};
+use crate::domain::kind::{AnyKind, Section};
 use crate::gp::slot::{NOT_READY, Slot};
 use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::handle::Handle;
 use crate::reclaim::local;
 
-/// Proof that a read-side critical section of the domain `K` is in progress.
+/// Names a domain whose readers are threads: what [`Domain::read`](crate::Domain::read) and its kin ask for.
+/// Implemented by [`Global`], [`Private`] and the types that [`domain!`](crate::domain!) declares.
 ///
 /// # Safety
-/// While the value lives, no grace period of `core` that begins may end.
-#[diagnostic::on_unimplemented(
-    message = "this is no section of the domain `{K}`",
-    label = "a guard of another domain, or none at all",
-    note = "the value is protected by sections of `{K}`: read in that domain: with `quiescence::read()` if it is `Global`, `Srcu::read` if it is `Sleepable`, else `Domain::of({K}).read()`"
-)]
-pub unsafe trait Section<K: AnyKind> {
-    /// The domain that the section belongs to.
-    #[doc(hidden)]
-    fn core(&self) -> *const DomainState;
+/// The domain has an engine that waits for registered threads. Use [`domain!`](crate::domain!).
+pub unsafe trait Kind: for<'k> AnyKind<Section<'k> = Guard<'k, Self>> {}
+
+/// The kind of the one global domain: what [`crate::read`] and the other free functions use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Global;
+
+pub(crate) static GLOBAL: DomainState = DomainState::declared("global");
+
+// SAFETY: one static.
+unsafe impl AnyKind for Global {
+    const STATIC: bool = true;
+
+    type Section<'k> = Guard<'k, Self>;
+
+    #[inline]
+    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
+        Guard::begin(self, place)
+    }
+
+    #[inline(always)]
+    fn core(&self) -> &DomainState {
+        &GLOBAL
+    }
+
+    fn handle(&self) -> Handle {
+        Handle::Static(&GLOBAL)
+    }
 }
+
+// SAFETY: its readers are threads.
+unsafe impl Kind for Global {}
 
 /// A read-side critical section; it ends when the guard is dropped.
 ///
 /// What [`Rcu::load`](crate::Rcu::load) hands out under it stays valid as long as the guard lives.
 /// Guards nest, in any order of dropping. To drop one is wait-free, but for a thread that has retired an object over the
-/// domain's limit in the section ([`Domain::retire`]): the drop of its outermost guard waits for a grace period then, and
+/// domain's limit in the section ([`Domain::retire`](crate::Domain::retire)): the drop of its outermost guard waits for a grace period then, and
 /// drops objects that the thread has retired. A guard belongs to its thread. A guard that is leaked
 /// with [`std::mem::forget`] is a section that never ends: sound, but every later grace period of
 /// the domain waits for ever.
@@ -95,7 +118,7 @@ fn read_at<K: AnyKind>(place: &'static Location<'static>) -> Guard<'static, K> {
 
 /// Begins a section with `slot` if its fast path may be used, else with what `ready` gives.
 #[inline(always)]
-fn enter<'d, K: AnyKind>(
+pub(super) fn enter<'d, K: AnyKind>(
     slot: &'d Slot,
     core: &'d DomainState,
     place: &'static Location<'static>,
@@ -144,81 +167,5 @@ impl<K: AnyKind> Drop for Guard<'_, K> {
 impl<K: AnyKind> fmt::Debug for Guard<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard").field("began", &self.slot.began()).finish_non_exhaustive()
-    }
-}
-
-/// A thread's registration in a domain, held in a value: [`read`](Self::read) on it skips the look
-/// at thread-local storage.
-///
-/// All handles of a thread in a domain, and its implicit sections there, share one word, so their
-/// sections nest in each other.
-///
-/// ```
-/// let reader = quiescence::reader();
-/// let greeting = quiescence::Rcu::new("hello");
-/// for _ in 0..3 {
-///     let guard = reader.read();
-///     assert_eq!(*greeting.load(&guard), "hello");
-/// }
-/// ```
-pub struct Reader<K: Kind = Global> {
-    domain: Domain<K>,
-    /// `slot`, or `NOT_READY` where the fast path may not be used.
-    fast: *const Slot,
-    slot: *const Slot,
-}
-
-impl<K: Kind> Reader<K> {
-    pub(crate) fn new(domain: Domain<K>) -> Self {
-        let kind = domain.kind();
-        let slot = local::handle_slot(kind.core(), || kind.handle());
-        let fast = if slot.is_fast() { slot } else { &NOT_READY };
-        Self { fast, slot, domain }
-    }
-
-    /// Begins a read-side critical section. As [`crate::read`], without the check whether the
-    /// thread is registered.
-    ///
-    /// # Panics
-    /// If sections are nested 2^32 deep.
-    #[inline]
-    #[track_caller]
-    pub fn read(&self) -> Guard<'_, K> {
-        // SAFETY: NOT_READY, or a slot of the domain that `self.domain` keeps alive.
-        let fast = unsafe { &*self.fast };
-        enter(fast, self.domain.kind().core(), Location::caller(), || self.slot())
-    }
-
-    /// The domain.
-    pub fn domain(&self) -> &Domain<K> {
-        &self.domain
-    }
-
-    /// As if so many more handles of this thread had been made and leaked: tests come to the ends of counts so.
-    ///
-    /// # Panics
-    /// If the thread has 2^64 handles then.
-    #[doc(hidden)]
-    pub fn leak_more(&self, handles: u64) {
-        self.slot().acquire(handles);
-    }
-
-    fn slot(&self) -> &Slot {
-        // SAFETY: registered in `new`, unregistered by `drop`; `self.domain` keeps the memory.
-        unsafe { &*self.slot }
-    }
-}
-
-impl<K: Kind> Drop for Reader<K> {
-    fn drop(&mut self) {
-        let kind = self.domain.kind();
-        local::release_handle(kind.core(), || kind.handle(), self.slot());
-    }
-}
-
-impl<K: Kind> fmt::Debug for Reader<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let in_section = !self.slot().is_quiescent();
-        f.debug_struct("Reader").field("in_section", &in_section).finish_non_exhaustive()
     }
 }

@@ -1,24 +1,15 @@
-//! Kinds of domains: what lets a guard of one domain be told from a guard of another.
+//! Kinds of domains: what lets a section of one domain be told from a section of another.
 //!
-//! The global domain and those declared with [`domain!`](crate::domain!) are types, so the compiler
-//! refuses a foreign guard. Domains made at run time share the type [`Private`]; there a pointer is
-//! compared, and a foreign guard panics.
+//! The global domain ([`guard`](super::guard)) and those declared with [`domain!`](crate::domain!)
+//! are types, so the compiler refuses a section of another domain. Domains made at run time share a
+//! type ([`names`](super::names)); there a pointer is compared, and another domain's panics.
 
 use std::panic::Location;
-use std::sync::Arc;
 
-use crate::domain::guard::{Guard, Section};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::{Handle, Named};
 
-/// Names a domain whose readers are threads: what [`Domain::read`](crate::Domain::read) and its kin ask for.
-/// Implemented by [`Global`], [`Private`] and the types that [`domain!`](crate::domain!) declares.
-///
-/// # Safety
-/// The domain has an engine that waits for registered threads. Use [`domain!`](crate::domain!).
-pub unsafe trait Kind: for<'k> AnyKind<Section<'k> = Guard<'k, Self>> {}
-
-/// Names a domain of whatever sort: those of [`Kind`], and [`Sleepable`](crate::Sleepable).
+/// Names a domain of whatever sort: those of [`Kind`](crate::Kind), and [`Sleepable`](crate::Sleepable).
 ///
 /// # Safety
 /// `core` must give the same domain for the same value and all its clones, for ever; if
@@ -54,145 +45,17 @@ impl<K: AnyKind> Named for K {
     }
 }
 
-/// The kind of the one global domain: what [`crate::read`] and the other free functions use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Global;
-
-pub(crate) static GLOBAL: DomainState = DomainState::declared("global");
-
-// SAFETY: one static.
-unsafe impl AnyKind for Global {
-    const STATIC: bool = true;
-
-    type Section<'k> = Guard<'k, Self>;
-
-    #[inline]
-    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
-        Guard::begin(self, place)
-    }
-
-    #[inline(always)]
-    fn core(&self) -> &DomainState {
-        &GLOBAL
-    }
-
-    fn handle(&self) -> Handle {
-        Handle::Static(&GLOBAL)
-    }
-}
-
-/// The kind of domains made at run time with [`Domain::new`](crate::Domain::new).
-#[derive(Clone, Debug)]
-pub struct Private(pub(crate) Arc<DomainState>);
-
-// SAFETY: clones of an `Arc` lead to the same place.
-unsafe impl AnyKind for Private {
-    const STATIC: bool = false;
-
-    type Section<'k> = Guard<'k, Self>;
-
-    #[inline]
-    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
-        Guard::begin(self, place)
-    }
-
-    fn core(&self) -> &DomainState {
-        &self.0
-    }
-
-    fn handle(&self) -> Handle {
-        Handle::Shared(Arc::clone(&self.0))
-    }
-}
-
-// SAFETY: one domain, which clones share.
-unsafe impl AnyKind for Handle {
-    const STATIC: bool = false;
-
-    type Section<'k> = Guard<'k, Self>;
-
-    #[inline]
-    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
-        Guard::begin(self, place)
-    }
-
-    fn core(&self) -> &DomainState {
-        self
-    }
-
-    fn handle(&self) -> Handle {
-        self.clone()
-    }
-}
-
-// SAFETY: its readers are threads.
-unsafe impl Kind for Global {}
-// SAFETY: `Domain::new` and `Builder` give it no other engine.
-unsafe impl Kind for Private {}
-
-/// Declares a type that names a domain of its own, for the life of the program.
+/// Proof that a read-side critical section of the domain `K` is in progress.
 ///
-/// Guards and data of it do not go with those of any other domain, and the compiler says so. The
-/// domain is had by `Domain::of(Name)`.
-///
-/// ```
-/// use quiescence::{Domain, Rcu};
-///
-/// quiescence::domain! {
-///     /// Zone data: its readers never wait for those of the routing table.
-///     pub struct Zones;
-/// }
-///
-/// let zones = Domain::of(Zones);
-/// let serial = Rcu::new_in(7, zones);
-/// assert_eq!(*serial.load(&zones.read()), 7);
-/// ```
-///
-/// A guard of another domain is refused:
-/// ```compile_fail,E0277
-/// use quiescence::{Domain, Rcu};
-/// quiescence::domain! { struct Zones; }
-/// let serial = Rcu::new_in(7, Domain::of(Zones));
-/// let guard = quiescence::read(); // of the global domain
-/// serial.load(&guard);
-/// ```
-#[macro_export]
-macro_rules! domain {
-    ($(#[$meta:meta])* $vis:vis struct $name:ident;) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-        $vis struct $name;
-
-        const _: () = {
-            static CORE: $crate::__private::DomainState =
-                $crate::__private::new_core(stringify!($name));
-
-            // SAFETY: one static.
-            unsafe impl $crate::AnyKind for $name {
-                const STATIC: bool = true;
-
-                type Section<'k> = $crate::Guard<'k, Self>;
-
-                #[inline]
-                fn enter(
-                    &self,
-                    place: &'static ::core::panic::Location<'static>,
-                ) -> $crate::Guard<'_, Self> {
-                    $crate::__private::begin(self, place)
-                }
-
-                #[inline]
-                fn core(&self) -> &$crate::__private::DomainState {
-                    &CORE
-                }
-
-                fn handle(&self) -> $crate::__private::Handle {
-                    $crate::__private::Handle::Static(&CORE)
-                }
-            }
-
-            // SAFETY: its readers are threads.
-            unsafe impl $crate::Kind for $name {}
-        };
-    };
+/// # Safety
+/// While the value lives, no grace period of `core` that begins may end.
+#[diagnostic::on_unimplemented(
+    message = "this is no section of the domain `{K}`",
+    label = "a guard of another domain, or none at all",
+    note = "the value is protected by sections of `{K}`: read in that domain: with `quiescence::read()` if it is `Global`, `Srcu::read` if it is `Sleepable`, else `Domain::of({K}).read()`"
+)]
+pub unsafe trait Section<K: AnyKind> {
+    /// The domain that the section belongs to.
+    #[doc(hidden)]
+    fn core(&self) -> *const DomainState;
 }

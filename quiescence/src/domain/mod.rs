@@ -1,9 +1,11 @@
 //! What users hold: domains, readers and guards, cookies, and the values that readers load.
 //!
-//! - [`kind`]: the types that name a domain; the global domain.
+//! - [`kind`]: what the types that name a domain have in common. [`names`]: those of domains made at
+//!   run time, and declared ones.
 //! - [`domain`]: [`Domain`](crate::Domain), its builder, and cookies. [`global`]: the same for the
 //!   global domain, as free functions.
-//! - [`guard`], [`qsbr`]: readers and their sections.
+//! - [`guard`]: sections of threads, and the global domain. [`reader`], [`qsbr`]: handles of
+//!   readers.
 //! - [`srcu`]: sleepable domains.
 //! - [`rcu`]: a value behind a pointer.
 //! - [`snapshot`], [`arc_cell`]: values that are read in a restartable sequence.
@@ -20,9 +22,11 @@ pub(crate) mod domain;
 pub(crate) mod global;
 pub(crate) mod guard;
 pub(crate) mod kind;
+pub(crate) mod names;
 pub(crate) mod qsbr;
 pub mod raw;
 pub(crate) mod rcu;
+pub(crate) mod reader;
 pub(crate) mod snapshot;
 pub(crate) mod srcu;
 mod statistics;

@@ -10,13 +10,21 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use crate::domain::domain::{self, Domain};
-use crate::domain::guard::Section;
-use crate::domain::kind::{Global, Kind};
+use crate::domain::guard::{Global, Kind};
+use crate::domain::kind::Section;
 use crate::gp::slot::Slot;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::local;
 use grace::Urgency;
+
+impl<K: Kind> Domain<K> {
+    /// Registers the calling thread as a QSBR reader. Takes a lock.
+    #[track_caller]
+    pub fn qsbr(&self) -> Qsbr<K> {
+        Qsbr::new(self.clone())
+    }
+}
 
 /// A QSBR reader of the calling thread. Online when made; unregisters when dropped.
 ///

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::word;
 
 use crate::domain::domain::Domain;
-use crate::domain::kind::{GLOBAL, Kind};
+use crate::domain::guard::{GLOBAL, Kind};
 use crate::gp::slot::{NOT_READY, Slot};
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer;

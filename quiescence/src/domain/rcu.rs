@@ -12,8 +12,9 @@ use grace::Urgency;
 
 use crate::chaos::{self, Mutant, Point};
 use crate::domain::domain::{self, Domain};
-use crate::domain::guard::Section;
-use crate::domain::kind::{AnyKind, Global};
+use crate::domain::guard::Global;
+use crate::domain::kind::AnyKind;
+use crate::domain::kind::Section;
 use crate::reclaim::cache;
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer;

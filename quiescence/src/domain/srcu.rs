@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::two_bank::Adaptive;
 
 use crate::domain::domain::{Cookie, Domain};
-use crate::domain::guard::Section;
 use crate::domain::kind::AnyKind;
+use crate::domain::kind::Section;
 use crate::event::statistics::Statistics;
 use crate::gp::tuning::Tuning;
 use crate::reclaim::domain_state::DomainState;

@@ -1,7 +1,6 @@
 //! What tasks wait for, as futures: the end of a grace period, room at the limit, a barrier.
 //! [`crate::gp::grace_periods::sleepers`] says how they are told; what users call is in
-//! `domain/tasks.rs` of [`crate::domain::domain`], [`crate::domain::srcu`] and
-//! [`crate::domain::rcu`].
+//! `tasks/domain.rs`, and in the `tasks.rs` of [`crate::domain::srcu`] and [`crate::domain::rcu`].
 //!
 //! None of them needs a runtime, and none blocks the thread that polls it. Each may be dropped at
 //! any time: then its waker is forgotten, and no task is woken on its behalf.
@@ -24,6 +23,8 @@ use crate::reclaim::domains;
 use crate::reclaim::local::Own;
 use crate::reclaim::running;
 use crate::reclaim::worker;
+
+mod domain;
 
 /// A task among those that a domain tells.
 #[derive(Debug)]

@@ -367,7 +367,8 @@ mod tests {
 
     #[test]
     fn room_that_was_made_ahead_is_what_readers_and_holdouts_use() {
-        let mut core = crate::gp::grace_periods::GracePeriods::new(grace::Start::ZERO, Settings::DEFAULT);
+        let mut core =
+            crate::gp::grace_periods::GracePeriods::new(grace::Start::ZERO, Settings::DEFAULT);
         core.make_foreign(crate::gp::reader_side::Readers::Silent);
         let slots: Vec<Slot> = (0..100).map(|_| Slot::new(QUIESCENT)).collect();
         let mut registry = Registry::new(None);

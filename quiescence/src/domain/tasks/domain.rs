@@ -2,9 +2,9 @@
 
 use std::future::{Future, poll_fn};
 
-use super::{Cookie, Domain};
+use super::{AtLimit, Barrier, GracePeriod};
+use crate::domain::domain::{Cookie, Domain};
 use crate::domain::kind::AnyKind;
-use crate::domain::tasks::{AtLimit, Barrier, GracePeriod};
 use crate::reclaim::defer;
 use crate::reclaim::retire::Retire;
 

@@ -1,0 +1,124 @@
+//! Kinds of domains beside the global one: those made at run time, and those declared by
+//! [`domain!`](crate::domain!).
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::domain::guard::{Guard, Kind};
+use crate::domain::kind::AnyKind;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::handle::Handle;
+
+/// The kind of domains made at run time with [`Domain::new`](crate::Domain::new).
+#[derive(Clone, Debug)]
+pub struct Private(pub(crate) Arc<DomainState>);
+
+// SAFETY: clones of an `Arc` lead to the same place.
+unsafe impl AnyKind for Private {
+    const STATIC: bool = false;
+
+    type Section<'k> = Guard<'k, Self>;
+
+    #[inline]
+    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
+        Guard::begin(self, place)
+    }
+
+    fn core(&self) -> &DomainState {
+        &self.0
+    }
+
+    fn handle(&self) -> Handle {
+        Handle::Shared(Arc::clone(&self.0))
+    }
+}
+
+// SAFETY: one domain, which clones share.
+unsafe impl AnyKind for Handle {
+    const STATIC: bool = false;
+
+    type Section<'k> = Guard<'k, Self>;
+
+    #[inline]
+    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
+        Guard::begin(self, place)
+    }
+
+    fn core(&self) -> &DomainState {
+        self
+    }
+
+    fn handle(&self) -> Handle {
+        self.clone()
+    }
+}
+
+// SAFETY: `Domain::new` and `Builder` give it no other engine.
+unsafe impl Kind for Private {}
+
+/// Declares a type that names a domain of its own, for the life of the program.
+///
+/// Guards and data of it do not go with those of any other domain, and the compiler says so. The
+/// domain is had by `Domain::of(Name)`.
+///
+/// ```
+/// use quiescence::{Domain, Rcu};
+///
+/// quiescence::domain! {
+///     /// Zone data: its readers never wait for those of the routing table.
+///     pub struct Zones;
+/// }
+///
+/// let zones = Domain::of(Zones);
+/// let serial = Rcu::new_in(7, zones);
+/// assert_eq!(*serial.load(&zones.read()), 7);
+/// ```
+///
+/// A guard of another domain is refused:
+/// ```compile_fail,E0277
+/// use quiescence::{Domain, Rcu};
+/// quiescence::domain! { struct Zones; }
+/// let serial = Rcu::new_in(7, Domain::of(Zones));
+/// let guard = quiescence::read(); // of the global domain
+/// serial.load(&guard);
+/// ```
+#[macro_export]
+macro_rules! domain {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident;) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        $vis struct $name;
+
+        const _: () = {
+            static CORE: $crate::__private::DomainState =
+                $crate::__private::new_core(stringify!($name));
+
+            // SAFETY: one static.
+            unsafe impl $crate::AnyKind for $name {
+                const STATIC: bool = true;
+
+                type Section<'k> = $crate::Guard<'k, Self>;
+
+                #[inline]
+                fn enter(
+                    &self,
+                    place: &'static ::core::panic::Location<'static>,
+                ) -> $crate::Guard<'_, Self> {
+                    $crate::__private::begin(self, place)
+                }
+
+                #[inline]
+                fn core(&self) -> &$crate::__private::DomainState {
+                    &CORE
+                }
+
+                fn handle(&self) -> $crate::__private::Handle {
+                    $crate::__private::Handle::Static(&CORE)
+                }
+            }
+
+            // SAFETY: its readers are threads.
+            unsafe impl $crate::Kind for $name {}
+        };
+    };
+}

@@ -1,0 +1,92 @@
+//! The explicit handle of a reader: [`Reader`].
+
+use std::fmt;
+use std::panic::Location;
+
+use crate::domain::domain::Domain;
+use crate::domain::guard::{Global, Guard, Kind, enter};
+use crate::gp::slot::{NOT_READY, Slot};
+use crate::reclaim::local;
+
+impl<K: Kind> Domain<K> {
+    /// Registers the calling thread with an explicit handle. Takes a lock.
+    pub fn reader(&self) -> Reader<K> {
+        Reader::new(self.clone())
+    }
+}
+
+/// A thread's registration in a domain, held in a value: [`read`](Self::read) on it skips the look
+/// at thread-local storage.
+///
+/// All handles of a thread in a domain, and its implicit sections there, share one word, so their
+/// sections nest in each other.
+///
+/// ```
+/// let reader = quiescence::reader();
+/// let greeting = quiescence::Rcu::new("hello");
+/// for _ in 0..3 {
+///     let guard = reader.read();
+///     assert_eq!(*greeting.load(&guard), "hello");
+/// }
+/// ```
+pub struct Reader<K: Kind = Global> {
+    domain: Domain<K>,
+    /// `slot`, or `NOT_READY` where the fast path may not be used.
+    fast: *const Slot,
+    slot: *const Slot,
+}
+
+impl<K: Kind> Reader<K> {
+    pub(crate) fn new(domain: Domain<K>) -> Self {
+        let kind = domain.kind();
+        let slot = local::handle_slot(kind.core(), || kind.handle());
+        let fast = if slot.is_fast() { slot } else { &NOT_READY };
+        Self { fast, slot, domain }
+    }
+
+    /// Begins a read-side critical section. As [`crate::read`], without the check whether the
+    /// thread is registered.
+    ///
+    /// # Panics
+    /// If sections are nested 2^32 deep.
+    #[inline]
+    #[track_caller]
+    pub fn read(&self) -> Guard<'_, K> {
+        // SAFETY: NOT_READY, or a slot of the domain that `self.domain` keeps alive.
+        let fast = unsafe { &*self.fast };
+        enter(fast, self.domain.kind().core(), Location::caller(), || self.slot())
+    }
+
+    /// The domain.
+    pub fn domain(&self) -> &Domain<K> {
+        &self.domain
+    }
+
+    /// As if so many more handles of this thread had been made and leaked: tests come to the ends of counts so.
+    ///
+    /// # Panics
+    /// If the thread has 2^64 handles then.
+    #[doc(hidden)]
+    pub fn leak_more(&self, handles: u64) {
+        self.slot().acquire(handles);
+    }
+
+    fn slot(&self) -> &Slot {
+        // SAFETY: registered in `new`, unregistered by `drop`; `self.domain` keeps the memory.
+        unsafe { &*self.slot }
+    }
+}
+
+impl<K: Kind> Drop for Reader<K> {
+    fn drop(&mut self) {
+        let kind = self.domain.kind();
+        local::release_handle(kind.core(), || kind.handle(), self.slot());
+    }
+}
+
+impl<K: Kind> fmt::Debug for Reader<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let in_section = !self.slot().is_quiescent();
+        f.debug_struct("Reader").field("in_section", &in_section).finish_non_exhaustive()
+    }
+}
