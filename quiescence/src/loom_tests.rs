@@ -114,7 +114,7 @@ impl World {
 }
 
 fn enter(core: &DomainState, slot: &Slot) {
-    slot.enter_slow(&core.gp.0, Location::caller());
+    slot.enter_slow(&core.gp, Location::caller());
 }
 
 /// A thread that reads in sections, with a slot that is registered before it starts.

@@ -76,7 +76,7 @@ impl ForeignDomain {
         // SAFETY: by the contract.
         let words = unsafe { &*words };
         // Relaxed: nobody has read yet, and whoever registers takes the registry's lock.
-        words.ctr.store(self.core.gp.0.load(Relaxed), Relaxed);
+        words.ctr.store(self.core.gp.load(Relaxed), Relaxed);
         self.links().attach(words, surroundings);
         // Here, and not when somebody registers, which is to be possible anywhere.
         domains::remember(&Foreign(self).handle());

@@ -14,7 +14,7 @@ use crate::domain::names::Private;
 use crate::event::statistics::Statistics;
 use crate::gp::engine::{Engine, Settings};
 use crate::gp::grace_periods::Attention;
-use crate::gp::grace_periods::GracePeriods;
+use crate::gp::observers::Observers;
 use crate::gp::tuning::Tuning;
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::DomainState;
@@ -154,8 +154,8 @@ impl Builder {
     /// The domain.
     pub fn build(self) -> Domain<Private> {
         let mut core = DomainState::new(self.start, Settings::of(self.engine, self.budget));
-        core.charged.grace_periods.number = GracePeriods::next_number();
-        core.charged.grace_periods.given_name = self.name;
+        core.charged.grace_periods.observers.number = Observers::next_number();
+        core.charged.grace_periods.observers.given_name = self.name;
         if let Some(tuning) = self.tuning {
             core.tuning.set(tuning);
         }

@@ -125,7 +125,7 @@ pub(super) fn enter<'d, K: AnyKind>(
     ready: impl FnOnce() -> &'d Slot,
 ) -> Guard<'d, K> {
     if slot.is_quiescent() {
-        slot.enter_outermost(&core.gp.0, place);
+        slot.enter_outermost(&core.gp, place);
         return Guard { slot, kind: PhantomData };
     }
     enter_slow(slot, core, place, ready)
@@ -141,7 +141,7 @@ fn enter_slow<'d, K: AnyKind>(
     ready: impl FnOnce() -> &'d Slot,
 ) -> Guard<'d, K> {
     let slot = if ptr::eq(slot, &raw const NOT_READY) { ready() } else { slot };
-    slot.enter_slow(&core.gp.0, place);
+    slot.enter_slow(&core.gp, place);
     Guard { slot, kind: PhantomData }
 }
 

@@ -193,7 +193,7 @@ impl<K: Kind> Qsbr<K> {
 
     /// Comes online.
     fn enter(&self, place: &'static Location<'static>) {
-        self.slot().online(&self.domain.kind().core().gp.0, place);
+        self.slot().online(&self.domain.kind().core().gp, place);
     }
 
     /// Goes offline, if it is not.

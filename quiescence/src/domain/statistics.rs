@@ -12,20 +12,20 @@ impl Statistics {
         // What has run first: so it is never more than what was queued.
         let callbacks = core.queues.counts().plus(core.lanes.counts());
         // Relaxed, all of them: counts, and nothing is inferred from them.
-        let counters = &core.counters;
+        let counters = core.counters();
         Self {
             grace_periods: core.sequence().ended(),
             grace_periods_expedited: counters.expedited.get(),
             latency: counters.latency.get(),
-            heavy_fences: core.fences.load(Relaxed),
-            sleeps: core.sleeps.load(Relaxed),
-            worker_ns: core.worker_ns.load(Relaxed),
+            heavy_fences: counters.heavy_fences.load(Relaxed),
+            sleeps: counters.sleeps.load(Relaxed),
+            worker_ns: counters.worker_ns.load(Relaxed),
             worker_callbacks_ns: counters.worker_callbacks_ns.load(Relaxed),
             readers: core.readers() as u64,
             waiters: core.waiters() as u64,
             callbacks_queued: callbacks.queued,
             callbacks_run: callbacks.run,
-            callbacks_panicked: core.panicked.load(Relaxed),
+            callbacks_panicked: counters.callbacks_panicked.load(Relaxed),
             bytes_waiting: callbacks.bytes_waiting,
             batches: counters.batches.load(Relaxed),
             limit_waits: counters.limit_waits.load(Relaxed),

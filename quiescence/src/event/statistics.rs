@@ -183,6 +183,12 @@ pub(crate) struct Counters {
     pub(crate) limit_overruns: AtomicU64,
     pub(crate) stalls: AtomicU64,
     pub(crate) worker_callbacks_ns: AtomicU64,
+    /// Processor time that the worker has spent on grace periods here.
+    pub(crate) worker_ns: AtomicU64,
+    pub(crate) heavy_fences: AtomicU64,
+    /// Times that a driver went to sleep for holdouts.
+    pub(crate) sleeps: AtomicU64,
+    pub(crate) callbacks_panicked: AtomicU64,
 }
 
 impl Counters {
@@ -196,6 +202,10 @@ impl Counters {
             limit_overruns: AtomicU64::new(0),
             stalls: AtomicU64::new(0),
             worker_callbacks_ns: AtomicU64::new(0),
+            worker_ns: AtomicU64::new(0),
+            heavy_fences: AtomicU64::new(0),
+            sleeps: AtomicU64::new(0),
+            callbacks_panicked: AtomicU64::new(0),
         }
     }
 }

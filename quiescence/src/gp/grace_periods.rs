@@ -14,8 +14,6 @@
 #[cfg(not(loom))]
 use std::borrow::Cow;
 use std::ops::Deref;
-#[cfg(not(loom))]
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
@@ -32,6 +30,7 @@ use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::{Counters, Current};
 use crate::event::trace;
 use crate::gp::engine::Settings;
+use crate::gp::observers::Observers;
 use crate::gp::reader_side::ReaderSide;
 #[cfg(not(loom))]
 use crate::gp::reader_side::{Links, Readers};
@@ -75,21 +74,9 @@ pub struct GracePeriods {
     completed: AtomicU64,
     registry: Mutex<Registry>,
     pub(crate) tuning: tuning::Kept,
-    /// What cookies know a domain by that may end; 0 in one that lives for ever. See
-    /// [`identity`](Self::identity).
-    pub(crate) number: usize,
-    /// The name that the domain is declared by; see [`label`](Self::label).
-    pub(crate) declared_name: Option<&'static str>,
-    /// The name that it was given when it was made.
-    pub(crate) given_name: Option<String>,
-    /// What is counted by [`trace`].
-    pub(crate) counters: Counters,
+    pub(crate) observers: Observers,
     /// Whether the grace period that began last found no other reader. For the size of batches.
     pub(crate) alone: AtomicBool,
-    /// Heavy fences executed.
-    pub(crate) fences: AtomicU64,
-    /// Times that a driver went to sleep for hold-outs.
-    pub(crate) sleeps: AtomicU64,
     /// What the worker is to do while a grace period is wanted here.
     when_wanted: Attention,
     /// Where the sections of a sleepable domain are counted.
@@ -199,13 +186,8 @@ impl GracePeriods {
                     _ => None,
                 })),
                 tuning: tuning::Kept::new(),
-                number: 0,
-                declared_name: None,
-                given_name: None,
-                counters: Counters::new(),
+                observers: Observers::new(),
                 alone: AtomicBool::new(false),
-                fences: AtomicU64::new(0),
-                sleeps: AtomicU64::new(0),
                 when_wanted: match settings.policy {
                     // Callbacks ask for it, and they are looked after anyway; or whoever waits sees to
                     // it.
@@ -233,45 +215,30 @@ impl GracePeriods {
     pub(crate) fn make_sleepable(&mut self, name: Option<&'static str>, delay: Adaptive) {
         let state = self.state.get_mut();
         state.protocol = Protocol::TwoBank(protocol::TwoBank::new(delay));
-        self.declared_name = name;
-        self.number = Self::next_number();
+        self.observers.declared_name = name;
+        self.observers.number = Observers::next_number();
     }
 
-    /// A number for a domain that may end. An address would not do to know it by: it is used again once the domain has
-    /// ended. Odd: see [`identity`](Self::identity).
-    #[cfg(not(loom))]
-    pub(crate) fn next_number() -> usize {
-        static NUMBERS: AtomicUsize = AtomicUsize::new(1);
-        // Relaxed: a number of its own is all that is wanted. Where a word has 32 bits a program may come to the end.
-        let next = NUMBERS.fetch_update(Relaxed, Relaxed, |number| number.checked_add(2));
-        next.expect("quiescence: there are no more numbers for domains")
-    }
-
-    /// What people know the domain by: its name, or else its number among those made at run time.
+    /// What people know the domain by: see [`Observers::label`].
     #[cfg(not(loom))]
     pub(crate) fn label(&self) -> Cow<'_, str> {
-        match (self.declared_name, &self.given_name) {
-            (Some(name), _) => name.into(),
-            (None, Some(name)) => name.into(),
-            // The numbers are odd; see `identity`.
-            (None, None) => format!("#{}", self.number.div_ceil(2)).into(),
-        }
+        self.observers.label()
     }
 
     /// A number that no other domain has, had or will have.
     #[cfg(not(loom))]
     pub(crate) fn identity(&self) -> usize {
-        // The numbers are odd and the addresses, by the alignment, are not.
-        if self.number != 0 { self.number } else { std::ptr::from_ref(self).addr() }
+        self.observers.identity()
     }
 
     /// Where the events of this domain happen.
     pub(crate) fn source(&self) -> trace::Source<'_> {
-        #[cfg(not(loom))]
-        let identity = self.identity();
-        #[cfg(loom)]
-        let identity = 0;
-        trace::Source { identity, counters: &self.counters }
+        self.observers.source()
+    }
+
+    /// What has been counted here.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.observers.counters
     }
 
     // ---- readers ------------------------------------------------------------------------------
@@ -340,7 +307,7 @@ impl GracePeriods {
     /// The number that readers record now.
     pub(crate) fn announced(&self) -> Number {
         // Relaxed: it is only told, or compared under the registry's lock.
-        word::number(self.gp.0.load(Relaxed))
+        word::number(self.gp.load(Relaxed))
     }
 
     /// Whether its sections are no thread's.
@@ -368,7 +335,7 @@ impl GracePeriods {
     ) -> R {
         let state = sync::lock(&self.state);
         let registry = sync::lock(&self.registry);
-        f(&state.protocol, &state.current, &registry, word::number(self.gp.0.load(Relaxed)))
+        f(&state.protocol, &state.current, &registry, word::number(self.gp.load(Relaxed)))
     }
 
     // ---- requests -----------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 //! - `record`: slots in memory of programs that were compiled against liburcu.
 //! - [`relay`]: QSBR readers that hand the number of a grace period on.
 //! - [`grace_periods`]: what a domain has for its grace periods, and the driver of its machine.
+//! - [`observers`]: the name and the counters of a domain.
 //! - [`engine`]: the policy that says when grace periods start and how readers are scanned.
 //! - [`tuning`]: the parameters of a domain.
 //! - [`stall`]: when a grace period has taken too long.
@@ -17,6 +18,7 @@ pub(crate) mod engine;
 pub(crate) mod grace_periods;
 #[cfg(not(loom))]
 pub(crate) mod hooks;
+pub(crate) mod observers;
 pub(crate) mod reader_side;
 #[cfg(not(loom))]
 pub(crate) mod record;

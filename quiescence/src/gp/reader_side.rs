@@ -14,22 +14,24 @@ pub(crate) struct Line<T>(pub(crate) T);
 
 /// The side of a domain's grace periods that its readers see; their first field.
 #[derive(Debug)]
+#[repr(C)]
 pub struct ReaderSide {
     /// What readers copy into their words; liburcu's `gp.ctr`.
-    pub(crate) gp: Line<AtomicU64>,
+    pub(crate) gp: AtomicU64,
+    /// Where its readers are foreign: their words, and how they read. Written once, so it may stand in
+    /// the line of `gp`, which changes once in a grace period.
+    pub(crate) foreign: Option<Links>,
     /// How many holdouts the sleeping driver still waits for.
     pub(crate) wake: Line<AtomicU32>,
-    /// Where its readers are foreign: their words, and how they read.
-    pub(crate) foreign: Option<Links>,
 }
 
 impl ReaderSide {
     const_unless_loom! {
         pub(crate) fn new(entered: u64) -> Self {
             Self {
-                gp: Line(AtomicU64::new(entered)),
-                wake: Line(AtomicU32::new(0)),
+                gp: AtomicU64::new(entered),
                 foreign: None,
+                wake: Line(AtomicU32::new(0)),
             }
         }
     }

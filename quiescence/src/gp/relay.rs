@@ -219,7 +219,7 @@ mod tests {
 
     fn online(core: &GracePeriods) -> &Slot {
         let slot = core.register(1, Sort::Qsbr);
-        slot.online(&core.gp.0, Location::caller());
+        slot.online(&core.gp, Location::caller());
         slot
     }
 
@@ -274,7 +274,7 @@ mod tests {
         for slot in readers {
             assert!(!look(&core, cookie), "this one is still in its first section");
             slot.offline();
-            slot.online(&core.gp.0, Location::caller());
+            slot.online(&core.gp, Location::caller());
         }
         assert!(look(&core, cookie));
     }
@@ -288,7 +288,7 @@ mod tests {
         let _cookie = start(&core);
         first.offline();
         second.offline();
-        second.online(&core.gp.0, Location::caller());
+        second.online(&core.gp, Location::caller());
         let shown = second.word().load(std::sync::atomic::Ordering::Relaxed);
         assert_ne!(word::nesting(shown), 0, "it is online");
         for number in 0..4 {
@@ -302,7 +302,7 @@ mod tests {
         let core = core();
         let gone = online(&core);
         let left = core.register(2, Sort::Qsbr);
-        left.online(&core.gp.0, Location::caller());
+        left.online(&core.gp, Location::caller());
         let cookie = start(&core);
         gone.renew();
         left.renew();
@@ -310,13 +310,13 @@ mod tests {
         core.after_fork(&mut core.hold_machine(), &mut core.hold_registry(), 2);
         let other = core.register(3, Sort::Ordinary);
         assert!(std::ptr::eq(other, gone), "in the slot of the one that is gone");
-        other.enter_slow(&core.gp.0, Location::caller());
-        other.enter_slow(&core.gp.0, Location::caller());
+        other.enter_slow(&core.gp, Location::caller());
+        other.enter_slow(&core.gp, Location::caller());
         left.renew();
         left.offline();
         assert!(left.is_quiescent());
         let cookie = start(&core);
-        left.online(&core.gp.0, Location::caller());
+        left.online(&core.gp, Location::caller());
         assert!(!look(&core, cookie), "two readers are inside");
         other.leave();
         other.leave();

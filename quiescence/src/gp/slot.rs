@@ -396,7 +396,7 @@ impl Slot {
         self.sort.set(sort);
         self.relays.set(relays);
         self.station.set(usize::MAX);
-        self.set_source(&self.core().gp.0);
+        self.set_source(&self.core().gp);
         self.references.set(0);
         self.word.store(QUIESCENT, Relaxed);
         // The mark stays if it is there: the thread that had the slot before may have left its section

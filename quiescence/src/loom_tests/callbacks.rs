@@ -59,7 +59,7 @@ fn retire(world: &World, queue: &Queue, new: usize) {
 
 /// Loom's complaint about an access in a callback ends there, as any panic does.
 fn nothing_panicked(core: &DomainState) {
-    assert_eq!(core.panicked.load(Relaxed), 0);
+    assert_eq!(core.counters().callbacks_panicked.load(Relaxed), 0);
 }
 
 fn two_threads_run_in_order(before: usize, after: usize) {
@@ -192,7 +192,7 @@ pub(super) fn an_orphan_is_forgotten_when_it_is_empty() {
         core.queues.run_all(&core);
         assert_eq!(RUN.get(), 1, "forgotten with a callback in it");
         core.queues.forget_orphans(&core);
-        assert_eq!(core.queue_count.load(Relaxed), 0);
+        assert_eq!(core.charge.0.queues.load(Relaxed), 0);
     });
 }
 
@@ -217,7 +217,7 @@ pub(super) fn a_barrier_finds_what_was_left_behind() {
         assert_eq!(RUN.get(), 2, "the barrier is over");
         ending.join().unwrap();
         core.queues.forget_orphans(&core);
-        assert_eq!((core.queue_count.load(Relaxed), core.queues.counts().queued), (0, 2));
+        assert_eq!((core.charge.0.queues.load(Relaxed), core.queues.counts().queued), (0, 2));
     });
 }
 

@@ -10,7 +10,7 @@ fn qsbr(world: &Arc<World>, online: bool) -> &'static Slot {
     // SAFETY: the registry keeps the slot while `world` lives, and every thread of a model has it.
     let slot = unsafe { &*slot };
     if online {
-        slot.online(&world.core.gp.0, Location::caller());
+        slot.online(&world.core.gp, Location::caller());
     }
     slot
 }
@@ -25,7 +25,7 @@ pub(super) fn a_relay_of_two() {
             let world = Arc::clone(&world);
             thread::spawn(move || {
                 if std::ptr::eq(slot, second) {
-                    slot.online(&world.core.gp.0, Location::caller());
+                    slot.online(&world.core.gp, Location::caller());
                     world.look();
                 } else {
                     world.look();
@@ -104,7 +104,7 @@ pub(super) fn a_relay_of_one_that_only_comes_and_goes() {
             move || {
                 world.look();
                 slot.offline();
-                slot.online(&world.core.gp.0, Location::caller());
+                slot.online(&world.core.gp, Location::caller());
                 world.look();
             }
         });

@@ -168,7 +168,7 @@ fn qsbr_reader() {
             let world = Arc::clone(&world);
             move || {
                 let slot = world.core.register(1, Sort::Qsbr);
-                slot.online(&world.core.gp.0, Location::caller());
+                slot.online(&world.core.gp, Location::caller());
                 world.look();
                 slot.renew();
                 world.look();

@@ -23,6 +23,7 @@
 /// The rank of a lock. A lock is taken after those that stand before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
+#[allow(dead_code, reason = "some locks exist in some builds only")]
 pub(crate) enum Rank {
     /// Who consumes from a `WaitFreeQueue`: held by users, across whatever they call.
     Consumers,
@@ -74,7 +75,6 @@ pub(crate) enum Rank {
     /// The file of the statistics server's socket, which goes at the end of the process.
     SocketFile,
     /// Functions to call at the end of the process, under miri.
-    #[cfg(miri)]
     AtExit,
     /// The portable futex. *fork*: last, since who holds one of the others may wake a sleeper.
     Futex,

@@ -367,7 +367,7 @@ fn urgency(core: &DomainState) -> Urgency {
 /// Frees an object whose grace period is over, as callbacks are run.
 fn on_the_spot(core: &DomainState, free: impl FnOnce()) {
     let whole = running::running_callbacks(core, &Credit::new(), || unwind::caught(free));
-    core.panicked.fetch_add(u64::from(!whole), Relaxed);
+    core.counters().callbacks_panicked.fetch_add(u64::from(!whole), Relaxed);
 }
 
 // ---- the limit ------------------------------------------------------------------------------------

@@ -36,8 +36,6 @@ pub struct DomainState {
     pub(crate) lanes: Lanes,
     /// Whether the domain is in the list of those in use.
     pub(crate) known: AtomicBool,
-    /// Processor time that the worker has spent on grace periods here.
-    pub(crate) worker_ns: AtomicU64,
     /// The worker's share of a processor, where it has one.
     pub(crate) budget: Option<Budget>,
     /// Until when the worker leaves grace periods here alone, as far as the budget goes, as
@@ -79,7 +77,6 @@ impl DomainState {
                 #[cfg(not(loom))]
                 lanes: Lanes::new(),
                 known: AtomicBool::new(false),
-                worker_ns: AtomicU64::new(0),
                 budget: settings.budget,
                 rests_until_ns: AtomicU64::new(0),
                 #[cfg(not(loom))]
@@ -92,7 +89,7 @@ impl DomainState {
     #[cfg(not(loom))]
     pub(crate) const fn declared(name: &'static str) -> Self {
         let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
-        domain.charged.grace_periods.declared_name = Some(name);
+        domain.charged.grace_periods.observers.declared_name = Some(name);
         domain
     }
 

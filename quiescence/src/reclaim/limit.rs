@@ -17,18 +17,27 @@ use crate::gp::grace_periods::GracePeriods;
 use crate::gp::reader_side::Line;
 use crate::os::sync::{AtomicU64, const_unless_loom};
 
-/// What has been charged to a domain.
+/// What has been charged to a domain, and how many share the limit.
 #[derive(Debug)]
 pub(crate) struct Charge {
     objects: AtomicU64,
     bytes: AtomicU64,
+    /// How many callback queues are in the domain's list; they and the lanes share the limit.
+    pub(crate) queues: AtomicU64,
+    /// How many lanes are in its list.
+    pub(crate) lanes: AtomicU64,
 }
 
 // Relaxed, all of it: counts that are checked one by one; `grace::limit` says why that is enough.
 impl Charge {
     const_unless_loom! {
         pub(crate) fn new() -> Self {
-            Self { objects: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+            Self {
+                objects: AtomicU64::new(0),
+                bytes: AtomicU64::new(0),
+                queues: AtomicU64::new(0),
+                lanes: AtomicU64::new(0),
+            }
         }
     }
 
@@ -93,12 +102,6 @@ impl Charge {
 pub struct Charged {
     pub(crate) grace_periods: GracePeriods,
     pub(crate) charge: Line<Charge>,
-    /// How many callback queues are in its list; they and the lanes share the limit.
-    pub(crate) queue_count: AtomicU64,
-    /// How many lanes are in its list.
-    pub(crate) lane_count: AtomicU64,
-    /// Callbacks that have panicked.
-    pub(crate) panicked: AtomicU64,
 }
 
 const _: () = assert!(std::mem::offset_of!(Charged, grace_periods) == 0);
@@ -118,9 +121,6 @@ impl Charged {
             Self {
                 grace_periods: GracePeriods::new(start, settings),
                 charge: Line(Charge::new()),
-                queue_count: AtomicU64::new(0),
-                lane_count: AtomicU64::new(0),
-                panicked: AtomicU64::new(0),
             }
         }
     }
@@ -143,7 +143,7 @@ impl Charged {
     /// Admits an object over the limit; whoever has a purse may remember it by that ([`Purse::borrow`]).
     pub(crate) fn admit_over(&self, object: Amount) {
         if !object.is_none() {
-            self.counters.limit_overruns.fetch_add(1, Relaxed);
+            self.counters().limit_overruns.fetch_add(1, Relaxed);
         }
         self.charge.0.add(object);
     }
@@ -151,7 +151,8 @@ impl Charged {
     /// What a thread or a lane takes of the limit at once.
     pub(crate) fn chunk(&self) -> Amount {
         // Relaxed, both: about.
-        let sharers = self.queue_count.load(Relaxed) + self.lane_count.load(Relaxed);
+        let charge = &self.charge.0;
+        let sharers = charge.queues.load(Relaxed) + charge.lanes.load(Relaxed);
         limit::chunk(self.limit(), sharers)
     }
 }

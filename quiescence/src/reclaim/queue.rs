@@ -411,7 +411,7 @@ impl Queue {
                 unsafe { self.run_next(cursor, max, &credit, &mut ran) };
             }
         });
-        core.panicked.fetch_add(ran.panicked, Relaxed);
+        core.counters().callbacks_panicked.fetch_add(ran.panicked, Relaxed);
         let left = if runner == self.owner && !self.is_orphan() {
             self.tended.store(true, Relaxed); // see `is_tended`
             self.purse().give_back(credit.room())

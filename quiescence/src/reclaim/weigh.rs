@@ -128,7 +128,7 @@ impl<T> Scale<T> {
 #[cold]
 #[inline(never)]
 fn panicked(core: &DomainState) {
-    core.panicked.fetch_add(1, Relaxed); // a statistic
+    core.counters().callbacks_panicked.fetch_add(1, Relaxed); // a statistic
 }
 
 fn ask(core: &DomainState, weight: impl FnOnce() -> usize) -> usize {

@@ -319,7 +319,7 @@ fn advance(core: &DomainState) {
     core.advance_at_tick(Me::NOBODY);
     let spent_ns = clock::thread_cpu_ns().saturating_sub(began_ns);
     // Relaxed: a statistic.
-    core.worker_ns.fetch_add(spent_ns, Relaxed);
+    core.counters().worker_ns.fetch_add(spent_ns, Relaxed);
     if let Some(budget) = core.budget {
         let rest_ns = budget.rest_ns(spent_ns, nap::TICK.as_nanos() as u64);
         let until_ns = clock::monotonic_ns().saturating_add(rest_ns);
@@ -540,7 +540,7 @@ mod tests {
         let core = domain.kind().core();
         let began_ns = clock::monotonic_ns();
         assert_eq!(tend_at_its_time(&domain), 1);
-        let spent_ns = core.worker_ns.load(Relaxed);
+        let spent_ns = core.counters().worker_ns.load(Relaxed);
         assert!(spent_ns > 0);
         let rests_until_ns = core.rests_until_ns.load(Relaxed);
         assert!(spent_ns * 1_000_000 <= rests_until_ns - began_ns, "{spent_ns}: {rests_until_ns}");

@@ -292,7 +292,7 @@ mod tests {
     /// One that lasts until the updater sleeps beside it: no chance decides whether the two meet.
     #[test]
     fn a_section_that_lasts_is_waited_for() {
-        let sleeps = || Fallback::current().domain.state().sleeps.load(Relaxed);
+        let sleeps = || Fallback::current().domain.state().counters().sleeps.load(Relaxed);
         let (section, before) = (FallbackSection::begin(), sleeps());
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -182,7 +182,7 @@ fn nap<'a>(
     if state.two_bank().run_at_ns == 0 {
         return Ok(state); // somebody has come who is in a hurry
     }
-    domain.sleeps.fetch_add(1, Relaxed); // a statistic
+    domain.counters().sleeps.fetch_add(1, Relaxed); // a statistic
     state.conduct.away = Away::naps(left);
     domain.still_drives(sync::wait_at_most(&domain.turn, state, Some(left)).0, driver)
 }

@@ -179,15 +179,15 @@ impl GracePeriods {
         #[cfg(not(loom))]
         fence::heavy(std::iter::empty());
         // Relaxed: a statistic.
-        self.fences.fetch_add(1, Relaxed);
+        self.counters().heavy_fences.fetch_add(1, Relaxed);
     }
 
     /// Shows readers the number of this grace period.
     fn announce(&self, number: Number) {
-        sync::lock(&self.registry).link(&self.gp.0);
+        sync::lock(&self.registry).link(&self.gp);
         // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
         // whoever records this number sees what was published before the fence.
-        self.gp.0.store(word::entered(number), Release);
+        self.gp.store(word::entered(number), Release);
         self.announce_to_foreign(word::entered(number));
         chaos::point(Point::Announced);
     }
@@ -197,7 +197,7 @@ impl GracePeriods {
     fn scan(&self, number: Number, driver: &Driver) -> usize {
         // What a superseded driver would count is of no interest.
         let Some(mut registry) = self.registry_as(driver) else { return 0 };
-        let holdouts = registry.scan(number, &self.gp.0);
+        let holdouts = registry.scan(number, &self.gp);
         drop(registry);
         if self.foreign.is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
             // Readers that were compiled long ago may release nothing when they lock [GP-2].
@@ -251,7 +251,7 @@ impl GracePeriods {
         self.heavy_fence(); // [GP-6]
         chaos::point(Point::Marked);
         let Some(mut registry) = self.registry_as(driver) else { return };
-        let number = word::number(self.gp.0.load(Relaxed)); // the driver's own store
+        let number = word::number(self.gp.load(Relaxed)); // the driver's own store
         for slot in registry.holdouts().filter(|slot| !slot.is_holdout(number)) {
             if !chaos::mutant(Mutant::NoSecondLook) && slot.clear_waited_for() {
                 self.holdout_left();
@@ -259,7 +259,7 @@ impl GracePeriods {
         }
         registry.set_marked();
         drop(registry);
-        self.sleeps.fetch_add(1, Relaxed);
+        self.counters().sleeps.fetch_add(1, Relaxed);
         loop {
             // Acquire: pairs with the decrements [GP-7].
             match self.wake.0.load(Acquire) {

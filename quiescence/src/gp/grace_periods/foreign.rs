@@ -116,7 +116,7 @@ impl GracePeriods {
             self.heavy_fence(); // [FR-1]
         }
         chaos::point(Point::Marked);
-        let number = word::number(self.gp.0.load(Relaxed)); // the driver's own store
+        let number = word::number(self.gp.load(Relaxed)); // the driver's own store
         let Some(mut registry) = self.registry_as(driver) else { return };
         let holdouts = registry.holdouts().filter(|slot| slot.is_holdout(number)).count();
         if holdouts == 0 && !chaos::mutant(Mutant::NoForeignLook) {
@@ -125,7 +125,7 @@ impl GracePeriods {
         }
         registry.set_marked();
         drop(registry);
-        self.sleeps.fetch_add(1, Relaxed);
+        self.counters().sleeps.fetch_add(1, Relaxed);
         // Relaxed: the scan that follows loads the words themselves.
         while words.futex.load(Relaxed) == ASLEEP && !self.is_superseded(driver) {
             let due = self.watched_asleep();

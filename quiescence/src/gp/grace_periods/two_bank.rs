@@ -98,11 +98,11 @@ impl GracePeriods {
             }
             let nap_ns = state.two_bank().run_at_ns.saturating_sub(now_ns).min(left_ns);
             if state.driven {
-                self.sleeps.fetch_add(1, Relaxed); // a statistic
+                self.counters().sleeps.fetch_add(1, Relaxed); // a statistic
                 let left = Some(Duration::from_nanos(left_ns));
                 (state, driver) = self.await_turn(state, &mut patience, aim, left);
             } else if nap_ns != 0 {
-                self.sleeps.fetch_add(1, Relaxed);
+                self.counters().sleeps.fetch_add(1, Relaxed);
                 state.sleepers += 1;
                 let nap = Some(Duration::from_nanos(nap_ns));
                 state = sync::wait_at_most(&self.turn, state, nap).0;

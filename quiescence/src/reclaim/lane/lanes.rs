@@ -80,7 +80,7 @@ impl Lanes {
         let lane = Arc::new(Shared::new(wakes));
         let mut list = sync::lock(&self.list);
         list.push(Arc::clone(&lane));
-        core.lane_count.store(list.len() as u64, Relaxed);
+        core.charge.0.lanes.store(list.len() as u64, Relaxed);
         lane
     }
 
@@ -144,7 +144,7 @@ impl Lanes {
         let left = Arc::new(Word::new(0));
         let mut barrier = Barrier { lanes: Vec::new(), marks: Vec::new(), left };
         // Relaxed: about; who has pushed before is seen.
-        if core.lane_count.load(Relaxed) == 0 || chaos::mutant(Mutant::NoMark) {
+        if core.charge.0.lanes.load(Relaxed) == 0 || chaos::mutant(Mutant::NoMark) {
             return barrier;
         }
         // Locked: no lane ends, or is handed over, before its mark is in it.
@@ -237,7 +237,7 @@ impl Lanes {
             leave(left);
         };
         list.retain(|other| !Arc::ptr_eq(other, lane));
-        core.lane_count.store(list.len() as u64, Relaxed);
+        core.charge.0.lanes.store(list.len() as u64, Relaxed);
         // Relaxed: under the list's lock.
         self.gone.fetch_add(lane.finished.load(Acquire), Relaxed);
         lane.end(core);

@@ -90,7 +90,7 @@ impl Queues {
         let queue = Arc::new(Queue::new(core, owner, contents));
         let mut list = sync::lock(&self.list);
         list.push(Arc::clone(&queue));
-        core.queue_count.store(list.len() as u64, Relaxed);
+        core.charge.0.queues.store(list.len() as u64, Relaxed);
         queue
     }
 
@@ -105,7 +105,7 @@ impl Queues {
         let mut shared = sync::lock(&self.shared);
         let mut list = sync::lock(&self.list);
         let queue = shared.queue(core, contents, &mut list);
-        core.queue_count.store(list.len() as u64, Relaxed);
+        core.charge.0.queues.store(list.len() as u64, Relaxed);
         drop(list);
         f(queue)
     }

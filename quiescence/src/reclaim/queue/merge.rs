@@ -65,7 +65,7 @@ impl Queues {
                 list.remove(at);
             }
         }
-        core.queue_count.store(list.len() as u64, Relaxed);
+        core.charge.0.queues.store(list.len() as u64, Relaxed);
     }
 }
 

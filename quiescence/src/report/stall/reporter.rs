@@ -331,7 +331,7 @@ mod tests {
         let core = DomainState::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
         let place = Location::caller();
         let slot = core.register(1, Sort::Ordinary);
-        slot.enter_outermost(&core.gp.0, place);
+        slot.enter_outermost(&core.gp, place);
         core.request(Urgency::Normal);
         core.advance(Me { quiescent_slots: 0 });
         let (found, unnamed) = find(&core.registry(), &core);
@@ -339,19 +339,19 @@ mod tests {
         assert_eq!((holding.thread, unnamed), (thread::id(), 0));
         assert_eq!(holding.began, Some(place));
         assert!(holding.is_still_so(&core));
-        slot.enter_slow(&core.gp.0, place);
+        slot.enter_slow(&core.gp, place);
         assert!(holding.is_still_so(&core), "nested in the same one");
         slot.leave();
         slot.leave();
         assert!(!holding.is_still_so(&core), "it has ended");
-        slot.enter_outermost(&core.gp.0, place);
+        slot.enter_outermost(&core.gp, place);
         assert!(!holding.is_still_so(&core), "this one began after the grace period");
         assert!(find(&core.registry(), &core).0.is_empty());
         slot.leave();
         core.unregister(slot);
         let stranger = Holding { thread: thread::id() + 1, ..found[0] };
         let slot = core.register(1, Sort::Ordinary);
-        slot.enter_outermost(&core.gp.0, place);
+        slot.enter_outermost(&core.gp, place);
         assert!(!stranger.is_still_so(&core));
         slot.leave();
     }
@@ -366,7 +366,7 @@ mod tests {
         unsafe { core.register_at(record, 1, sort) };
         // SAFETY: as above.
         let slot = unsafe { &*record };
-        slot.enter_outermost(&core.gp.0, Location::caller());
+        slot.enter_outermost(&core.gp, Location::caller());
         core.request(Urgency::Normal);
         core.advance(Me { quiescent_slots: 0 });
         let (found, _) = find(&core.registry(), &core);
