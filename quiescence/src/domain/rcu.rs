@@ -1,10 +1,8 @@
 //! Values behind an RCU pointer: [`Rcu`], [`RcuOption`], and [`Unlinked`] for what was taken out.
 
 use std::fmt;
-use std::mem::ManuallyDrop;
-use std::ops::Deref;
 use std::panic::Location;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
@@ -21,6 +19,9 @@ use crate::reclaim::defer;
 use crate::reclaim::weigh::{Scale, Weigh};
 
 mod tasks;
+mod unlinked;
+
+pub use unlinked::Unlinked;
 
 /// A value that is read often, at the price of a load, and replaced now and then.
 ///
@@ -75,26 +76,6 @@ pub struct RcuOption<T: Send + Sync + 'static, K: AnyKind = Global> {
     scale: Scale<T>,
     domain: Domain<K>,
 }
-
-/// A value that was taken out of its place: no new reader finds it, but some may still read it.
-///
-/// Dropping it retires it, as [`Domain::retire`] does, but that it is never refused: in a section, at the
-/// domain's limit, it goes over the limit, and the thread waits when the section ends. So drop it outside of
-/// sections.
-/// [`into_box`](Self::into_box) waits until nobody reads it and gives it back.
-#[must_use = "dropping it retires the value"]
-pub struct Unlinked<T: Send + Sync + 'static, K: AnyKind = Global> {
-    pointer: NonNull<T>,
-    scale: Scale<T>,
-    domain: Domain<K>,
-    /// The first grace period that began after it was unlinked. When that is over nobody reads it.
-    unread_after: grace::Cookie,
-}
-
-// SAFETY: owns a T that other threads may still read (Sync) and that may be dropped anywhere (Send).
-unsafe impl<T: Send + Sync + 'static, K: AnyKind> Send for Unlinked<T, K> {}
-// SAFETY: a shared reference gives out `&T` only.
-unsafe impl<T: Send + Sync + 'static, K: AnyKind> Sync for Unlinked<T, K> {}
 
 impl<T: Send + Sync + 'static> Rcu<T> {
     /// A value in the global domain.
@@ -571,70 +552,6 @@ impl<T: Send + Sync + 'static, K: AnyKind> Drop for RcuOption<T, K> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
-    /// # Safety
-    /// `pointer` is null or came from a box, was reachable under sections of `domain` only, and is
-    /// no more, by an atomic exchange that was the last thing the calling thread did.
-    unsafe fn new(pointer: *mut T, scale: Scale<T>, domain: &Domain<K>) -> Option<Self> {
-        let pointer = NonNull::new(pointer)?;
-        // The caller's last step was the exchange, as is asked for [UL-1].
-        let unread_after = domain.core().snapshot_after_unlinking();
-        Some(Self { pointer, scale, domain: domain.clone(), unread_after })
-    }
-
-    /// Waits until nobody reads the value any more, and gives it back.
-    ///
-    /// Waits for nothing if a full grace period of the domain has ended since the value was taken out, whoever
-    /// asked for it: [`Domain::synchronize`], a future, callbacks. Else it waits for that one, blocking, as
-    /// [`Domain::synchronize`] does. **In a task, use [`into_box_async`](Self::into_box_async)**: where the sections
-    /// that are waited for belong to tasks of the same thread, this would wait for ever.
-    ///
-    /// # Panics
-    /// If it has to wait, and the calling thread is in a section of the domain, or is an online QSBR reader of it:
-    /// use [`Qsbr::while_offline`](crate::Qsbr::while_offline). The value is retired then.
-    #[track_caller]
-    pub fn into_box(self) -> Box<T> {
-        if !chaos::mutant(Mutant::RetireBeforeUnlink) {
-            domain::wait_unless_done(self.domain.kind(), self.unread_after, Location::caller());
-        }
-        self.into_box_unread()
-    }
-
-    /// The value, which nobody reads any more.
-    fn into_box_unread(self) -> Box<T> {
-        let mut this = ManuallyDrop::new(self);
-        let pointer = this.pointer.as_ptr();
-        // SAFETY: `this` is not used or dropped as a whole any more; the domain is dropped once.
-        unsafe { ptr::drop_in_place(&raw mut this.domain) };
-        // SAFETY: from a box, unreachable, and after a grace period that began after that.
-        unsafe { Box::from_raw(pointer) }
-    }
-
-    /// As [`into_box`](Self::into_box), without the box.
-    #[track_caller]
-    pub fn into_inner(self) -> T {
-        *self.into_box()
-    }
-}
-
-impl<T: Send + Sync + 'static, K: AnyKind> Deref for Unlinked<T, K> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        // SAFETY: valid until retired, which takes `self`; others only read it, and T is Sync.
-        unsafe { self.pointer.as_ref() }
-    }
-}
-
-impl<T: Send + Sync + 'static, K: AnyKind> Drop for Unlinked<T, K> {
-    fn drop(&mut self) {
-        let kind = self.domain.kind();
-        let bytes = self.scale.charge(kind.core(), self);
-        // SAFETY: from a box and unreachable, see `new`; nobody uses `self` after this.
-        unsafe { defer::retire_raw(kind, self.pointer.as_ptr(), bytes) };
-    }
-}
-
 impl<T: Weigh + Send + Sync + 'static> From<T> for Rcu<T> {
     fn from(value: T) -> Self {
         Self::new(value)
@@ -666,12 +583,6 @@ impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for RcuOption
         f.debug_tuple("RcuOption")
             .field(&self.load(&self.domain.kind().enter(Location::caller())))
             .finish()
-    }
-}
-
-impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for Unlinked<T, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Unlinked").field(&**self).finish()
     }
 }
 

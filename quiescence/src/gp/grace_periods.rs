@@ -26,6 +26,8 @@ use self::handover::{Conduct, Patience};
 use self::protocol::Protocol;
 use self::sleepers::Sleepers;
 
+#[cfg(not(loom))]
+pub(crate) use self::forked::{HeldMachine, HeldRegistry};
 use crate::chaos::{self, Mutant, Point};
 use crate::event::statistics::{Counters, Current};
 use crate::event::trace;
@@ -47,6 +49,8 @@ use crate::os::sync::{
 use crate::os::{fence, lock_rank};
 
 mod driver;
+#[cfg(not(loom))]
+mod forked;
 pub(crate) mod foreign;
 pub(crate) mod handover;
 pub(crate) mod protocol;
@@ -543,46 +547,4 @@ pub(crate) enum Attention {
     Within(u64),
     /// Another look without pause.
     AtOnce,
-}
-
-/// The machine of a domain, held across a `fork`.
-#[cfg(not(loom))]
-pub(crate) struct HeldMachine<'a>(MutexGuard<'a, State>);
-
-/// The readers of a domain, held across a `fork`.
-#[cfg(not(loom))]
-pub(crate) struct HeldRegistry<'a>(MutexGuard<'a, Registry>);
-
-#[cfg(not(loom))]
-impl GracePeriods {
-    /// Before a `fork`, beside those of other domains.
-    pub(crate) fn hold_machine(&self) -> HeldMachine<'_> {
-        HeldMachine(sync::lock_another(&self.state))
-    }
-
-    /// Before a `fork`, beside those of other domains.
-    pub(crate) fn hold_registry(&self) -> HeldRegistry<'_> {
-        HeldRegistry(sync::lock_another(&self.registry))
-    }
-
-    /// In the child: only `owner`'s readers are left, no thread drives and none sleeps.
-    pub(crate) fn after_fork(
-        &self,
-        machine: &mut HeldMachine<'_>,
-        registry: &mut HeldRegistry<'_>,
-        owner: usize,
-    ) {
-        let state = &mut machine.0;
-        registry.0.keep_only(owner);
-        self.wake.0.store(0, Relaxed);
-        if let Some(words) = self.foreign_words() {
-            words.futex.store(0, Relaxed);
-        }
-        state.driven = false;
-        self.end_term(state);
-        state.sleepers = 0;
-        state.protocol.abandon();
-        state.sleepers_to_tell.forget();
-        self.tasks.store(0, Relaxed);
-    }
 }

@@ -17,6 +17,7 @@
 //! closure finds the room of the callback that is running, or is refused.
 
 mod closures;
+mod everything;
 mod tasks;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -24,6 +25,7 @@ mod tests;
 #[cfg(not(loom))]
 pub(crate) use closures::call_within_a_tick;
 pub(crate) use closures::{Patience, call, call_over};
+pub(crate) use everything::{barrier, finish, orphan};
 pub(crate) use tasks::{
     ask_for_room, call_if_room, call_over_now, end_after_wait, nothing_waits, reserve_any,
     retire_if_room, retire_raw_over, run_own_objects,
@@ -36,7 +38,6 @@ use grace::limit::{Amount, Place, Remedy, Zone, remedy};
 
 use crate::chaos::{self, Mutant, Point};
 use crate::event::trace;
-use crate::gp::grace_periods::Me;
 use crate::os::{nap, thread, unwind};
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::DomainState;
@@ -586,55 +587,5 @@ pub(crate) fn catch_up(core: &DomainState) {
     }
     if core.zone() != Zone::Free {
         settle(core, Some(&queue));
-    }
-}
-
-// ---- everything -----------------------------------------------------------------------------------
-
-/// [`Domain::barrier`](crate::Domain::barrier).
-pub(crate) fn barrier(core: &DomainState, me: impl Fn() -> Me) {
-    if chaos::mutant(Mutant::NoBarrier) {
-        return;
-    }
-    let lanes = core.lanes.begin_barrier(core);
-    core.queues.drain(core, &me, thread::token());
-    lanes.finish(core, &core.lanes, &me);
-    trace::deliver();
-}
-
-/// At the orderly end of the process: runs what waits in a domain, as far as others let it in so short a time.
-/// Answers whether nothing is left.
-pub(crate) fn finish(core: &DomainState) -> bool {
-    let queues = core.queues.all();
-    queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
-    if Sections::of_this_thread() == Sections::None {
-        core.advance_at_tick(Own::in_domain(core).me());
-    }
-    queues.iter().for_each(|queue| {
-        while queue.run_some(core, thread::token(), core.tuning.run_min()) != 0 {}
-    });
-    core.queues.forget_orphans(core);
-    core.queues.wants() == Wants::Nothing
-}
-
-/// The thread that added to this queue, of objects or of closures, is gone.
-pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Contents) {
-    let owes = queue.purse().owes(handle);
-    queue.mark_orphan(handle);
-    chaos::point(Point::Orphaned);
-    if owes && place() == Place::Outside {
-        match what {
-            // It pays before it ends. (If somebody is running its callbacks, that one goes on until nothing
-            // is ready: see `Queue::run_some`.)
-            Contents::Objects if !handle.is_sleepable() => _ = settle(handle, Some(queue)),
-            // Not run here: whoever joins this thread may hold a lock that they take. Nor waited for: or a guard of the
-            // sleepable domain, in which it waits.
-            Contents::Objects | Contents::Closures => _ = worker::hurry(handle),
-        }
-    }
-    let is_empty = queue.is_empty();
-    handle.queues.leave_behind(handle, queue);
-    if !is_empty {
-        worker::announce(handle);
     }
 }

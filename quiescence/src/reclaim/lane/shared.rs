@@ -10,6 +10,8 @@
 //! A round: take all, ask for a grace period, wait for it, run them, a chunk at a time. What is not being run stands in the
 //! inbox or in [`Inner::waiting`], so that a fork, a barrier and a successor find it.
 
+mod forked;
+
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -570,36 +572,6 @@ impl Shared {
         let front = &self.front.0;
         let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
         core.charge.0.give_back(amount(unused));
-    }
-
-    /// In a child process, whose other threads are gone. Answers what is charged, and calls `f` with the heads that wait.
-    pub(crate) fn after_fork(
-        &self,
-        inner: &mut Inner,
-        owner: usize,
-        f: impl FnMut(usize),
-    ) -> Amount {
-        if inner.runner != owner {
-            // What was being run is lost, and counts as run.
-            self.finished.fetch_add(inner.claimed, Relaxed);
-            (inner.claimed, inner.runs) = (0, false);
-            // A ring that the parent would have complained of is given up here.
-            let _ = self.abandon(inner);
-            inner.runner = 0;
-            inner.part = Part::Runner;
-            inner.expected = false;
-            // Its thread is gone, and with it what it was about to queue.
-            inner.ends = false;
-        } else {
-            let _ = self.take(inner);
-        }
-        inner.waiters = 0;
-        inner.waiting.for_each(f);
-        // Threads were stopped wherever they were: what is pushed is counted anew.
-        let known = self.finished.load(Relaxed) + inner.claimed + inner.waiting.count();
-        self.front.0.pushed.store(known, Relaxed);
-        self.front.0.granted.store(known, Relaxed);
-        amount(inner.waiting.count())
     }
 }
 

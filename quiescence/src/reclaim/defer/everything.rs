@@ -1,0 +1,64 @@
+//! All that waits: in a domain, for a barrier and the end of the process; in a queue, at the end of
+//! its thread.
+
+use grace::Urgency;
+use grace::limit::Place;
+
+use super::{place, settle};
+use crate::chaos::{self, Mutant, Point};
+use crate::event::trace;
+use crate::gp::grace_periods::Me;
+use crate::os::thread;
+use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::handle::Handle;
+use crate::reclaim::local::{Own, Sections};
+use crate::reclaim::queue::{Contents, Queue, Wants};
+use crate::reclaim::worker;
+
+/// [`Domain::barrier`](crate::Domain::barrier).
+pub(crate) fn barrier(core: &DomainState, me: impl Fn() -> Me) {
+    if chaos::mutant(Mutant::NoBarrier) {
+        return;
+    }
+    let lanes = core.lanes.begin_barrier(core);
+    core.queues.drain(core, &me, thread::token());
+    lanes.finish(core, &core.lanes, &me);
+    trace::deliver();
+}
+
+/// At the orderly end of the process: runs what waits in a domain, as far as other threads let it in
+/// so short a time. Returns whether nothing is left.
+pub(crate) fn finish(core: &DomainState) -> bool {
+    let queues = core.queues.all();
+    queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
+    if Sections::of_this_thread() == Sections::None {
+        core.advance_at_tick(Own::in_domain(core).me());
+    }
+    queues.iter().for_each(|queue| {
+        while queue.run_some(core, thread::token(), core.tuning.run_min()) != 0 {}
+    });
+    core.queues.forget_orphans(core);
+    core.queues.wants() == Wants::Nothing
+}
+
+/// The thread that added to this queue, of objects or of closures, is gone.
+pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Contents) {
+    let owes = queue.purse().owes(handle);
+    queue.mark_orphan(handle);
+    chaos::point(Point::Orphaned);
+    if owes && place() == Place::Outside {
+        match what {
+            // It pays before it ends. (If somebody is running its callbacks, that one goes on until nothing
+            // is ready: see `Queue::run_some`.)
+            Contents::Objects if !handle.is_sleepable() => _ = settle(handle, Some(queue)),
+            // Not run here: whoever joins this thread may hold a lock that they take. Nor waited for: or a guard of the
+            // sleepable domain, in which it waits.
+            Contents::Objects | Contents::Closures => _ = worker::hurry(handle),
+        }
+    }
+    let is_empty = queue.is_empty();
+    handle.queues.leave_behind(handle, queue);
+    if !is_empty {
+        worker::announce(handle);
+    }
+}
