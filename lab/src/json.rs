@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::statistics::{Ratio, Spread};
+use bench::statistics::{Ratio, Spread};
 
 /// `{"median": ..., "low": ..., "high": ...}`; low and high are the quartiles.
 #[derive(Serialize)]

@@ -10,8 +10,9 @@ use super::report::{
     sweep_header,
 };
 use super::sweep::Sweep;
-use crate::costs::Costs;
-use crate::units;
+use crate::costs::table;
+use bench::costs::Costs;
+use bench::units;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -184,17 +185,17 @@ fn surroundings(report: &Report) -> Markup {
 fn costs_table(costs: &Costs) -> Markup {
     let year = costs.published.year.to_string();
     let head = ["operation", "here", "cycles", &year].map(str::to_owned);
-    let cycle = costs.cycle_ns();
+    let cycle = table::cycle_ns(costs);
     html! {
         h2 { "What synchronisation costs here" }
         div class="scroll" { table {
             (header(&head, 1))
             @for row in &costs.rows {
-                tr { @for (column, cell) in row.cells(cycle).into_iter().enumerate() {
+                tr { @for (column, cell) in table::cells(row, cycle).into_iter().enumerate() {
                     td class=[(column > 0).then_some("n")] { (cell) }
                 } }
             }
         } }
-        @for remark in costs.remarks() { p class="soft" { (remark) } }
+        @for remark in table::remarks(costs) { p class="soft" { (remark) } }
     }
 }

@@ -124,7 +124,7 @@ pub(super) fn lines(title: &str, settings: &[String], lines: &[Line]) -> Markup 
             @for mark in marks {
                 line class="grid" x1=(LEFT) x2=(WIDTH - RIGHT) y1=(figure(y(mark))) y2=(figure(y(mark))) {}
                 text class="scale" x=(LEFT - 6.0) y=(figure(y(mark) + 4.0)) text-anchor="end" {
-                    (crate::units::percent(mark))
+                    (bench::units::percent(mark))
                 }
             }
             @for (place, setting) in settings.iter().enumerate() {

@@ -8,7 +8,7 @@ use simulate::{EngineKind, Workload};
 use super::{costs, product, two_bank};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::units;
+use bench::units;
 
 /// Prints all of it.
 pub(super) fn print(output: &mut Output) -> Result<(), Failure> {

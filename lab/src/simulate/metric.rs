@@ -2,7 +2,7 @@
 
 use simulate::Report;
 
-use crate::units;
+use bench::units;
 
 /// A table's worth of figures.
 #[derive(Clone, Copy, Debug)]

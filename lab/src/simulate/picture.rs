@@ -10,7 +10,7 @@
 use maud::{Markup, PreEscaped, html};
 use simulate::timeline::{Doing, GracePeriod};
 
-use crate::units;
+use bench::units;
 
 const WIDTH: f64 = 1210.0;
 /// Room for names on the left and for the hold-outs in words on the right.

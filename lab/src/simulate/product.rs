@@ -12,7 +12,7 @@ use simulate::{EngineKind, Setup, Workload};
 use super::costs;
 use super::options::{Set, Switch, WhatIfArgs};
 use crate::exit::Failure;
-use crate::units;
+use bench::units;
 
 /// The most combinations.
 const RUNS_MAX: usize = 1_000;

@@ -14,7 +14,7 @@ use simulate::replay::{self, Finding, Fit, Part, Role, Row};
 use super::pool::{self, Job, Watch};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
-use crate::units;
+use bench::units;
 
 const SCHEMA: &str = "quiescence/simulate-published";
 const VERSION: u32 = 1;

@@ -16,7 +16,7 @@ use super::pool::{self, Job, Watch};
 use super::{product, what_if};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
-use crate::units;
+use bench::units;
 
 const SCHEMA: &str = "quiescence/simulate-suite";
 const VERSION: u32 = 1;

@@ -11,7 +11,7 @@ use super::options::{Set, Switch, WhatIfArgs};
 use super::pool::{self, Job, Watch};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
-use crate::units;
+use bench::units;
 
 /// The engine's name.
 pub(super) const NAME: &str = "two-bank";

@@ -15,7 +15,7 @@ use super::product::{self, Base, Run, or_default};
 use super::{costs, metric};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
-use crate::units;
+use bench::units;
 
 /// The JSON that is written, and its version; see `docs/JSON.md`.
 const SCHEMA: &str = "quiescence/simulate";

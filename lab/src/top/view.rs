@@ -3,7 +3,7 @@
 use super::answer::{Answer, Domain, Process, Reader};
 use crate::exit::Failure;
 use crate::output::{self, Output};
-use crate::units;
+use bench::units;
 
 /// The processes that serve.
 pub(super) fn list(answers: &[Answer], output: &mut Output) -> Result<(), Failure> {

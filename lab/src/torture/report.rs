@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
-use crate::units;
+use bench::units;
 
 use super::cast::DomainCounts;
 use super::kinds::{Deed, FaultKind, ReaderKind, Way};
