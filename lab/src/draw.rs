@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use bench::advise::Operation;
+use rand::rngs::ChaCha8Rng;
 use rand::seq::{SliceRandom, index};
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Zipf};
 
 use crate::workload::Popularity;

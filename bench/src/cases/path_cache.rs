@@ -252,8 +252,8 @@ mod tests {
         for id in 1..=tree.len() as Id {
             assert_eq!(cache.look_up(&guard, &tree.path(id)), Some(id));
         }
-        assert_eq!(cache.look_up(&guard, &["src", "bench", "path_cache.rs~"]), None);
-        assert!(cache.look_up(&guard, &["src", "bench", "path_cache.rs"]).is_some());
+        assert_eq!(cache.look_up(&guard, &["src", "cases", "path_cache.rs~"]), None);
+        assert!(cache.look_up(&guard, &["src", "cases", "path_cache.rs"]).is_some());
     }
 
     #[test]

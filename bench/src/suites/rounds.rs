@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 
 use crate::rivals::Rival;
 use crate::statistics::{Ratio, Spread, paired_ratio, spread};

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use bench::advise::{Design, Outcome, Plan, Prepared};
 use hdrhistogram::Histogram;
+use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 
 use crate::exit::Failure;
 use crate::output::{Output, Progress};

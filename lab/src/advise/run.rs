@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bench::advise::Plan;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::race::{self, Contender, Series, Track};
 use super::report::{Noise, Report};
