@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use bench::units;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
 use crate::keys::{KEYS_MAX_DEFAULT, Source};
-use bench::units;
 
 /// The shape of the shared state.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize, Serialize, clap::ValueEnum)]

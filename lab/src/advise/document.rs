@@ -1,6 +1,7 @@
 //! The report as JSON. The schema is described in `docs/JSON.md`; whoever changes a field here
 //! describes it there, and raises the version when a reader of the old one would go wrong.
 
+use bench::statistics::{Ratio, Spread};
 use serde::Serialize;
 
 use super::rank::{Latency, Place};
@@ -12,7 +13,6 @@ use crate::json;
 use crate::keys::Census;
 use crate::machine::Machine;
 use crate::workload::{Kind, Popularity, Workload};
-use bench::statistics::{Ratio, Spread};
 
 const SCHEMA: &str = "quiescence/advise";
 const VERSION: u32 = 1;

@@ -18,12 +18,13 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use bench::units;
+
 use crate::exit::{Exit, Failure};
 use crate::keys::{self, Keys};
 use crate::machine::Machine;
 use crate::output::{self, Output};
 use crate::workload::{Defaults, Flags, Kind, Workload};
-use bench::units;
 use report::Report;
 use run::Run;
 

@@ -1,6 +1,8 @@
 //! The report as one self-contained page: no script, nothing loaded from anywhere, light or dark
 //! as the reader's system is.
 
+use bench::costs::Costs;
+use bench::units;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::plot::{self, Bar, Dots, Line};
@@ -11,8 +13,6 @@ use super::report::{
 };
 use super::sweep::Sweep;
 use crate::costs::table;
-use bench::costs::Costs;
-use bench::units;
 
 const STYLE: &str = include_str!("page.css");
 

@@ -1,10 +1,10 @@
 //! Who is first, and who cannot be told apart from whom.
 
 use bench::advise::Design;
+use bench::statistics::{Ratio, Spread, is_tie, median, paired_ratio, spread};
 use hdrhistogram::Histogram;
 
 use super::race::Series;
-use bench::statistics::{Ratio, Spread, is_tie, median, paired_ratio, spread};
 
 /// One design's place in a race.
 #[derive(Clone, Debug)]

@@ -2,13 +2,14 @@
 //!
 //! The JSON document and the page are made from the same [`Report`], so that the three agree.
 
+use bench::costs::Costs;
+use bench::units;
+
 use crate::exit::Failure;
 use crate::keys::Census;
 use crate::machine::Machine;
 use crate::output::{self, Output};
 use crate::workload::Workload;
-use bench::costs::Costs;
-use bench::units;
 
 use super::rank::{Place, spread_percent};
 use super::sweep::{Flip, Sweep};

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
+use bench::units;
 use serde::Serialize;
 
 use super::rank::Place;
 use super::verdict::{demands, listed, recommended};
-use bench::units;
 
 /// Shares of reads that are tried, in per cent.
 const READ_SHARES: [f64; 5] = [100.0, 99.9, 99.0, 90.0, 50.0];

@@ -4,9 +4,10 @@
 //! among designs that cannot be told apart, the one that asks least of its users is recommended,
 //! and if a lock is among them, that is a lock.
 
+use bench::units;
+
 use super::rank::Place;
 use super::sweep::{Sweep, is_plain_lock};
-use bench::units;
 
 /// Below this advantage a lock's simplicity is worth more than the speed.
 const ADVANTAGE_WORTH_IT: f64 = 1.3;

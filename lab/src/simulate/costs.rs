@@ -3,10 +3,9 @@
 
 use std::path::Path;
 
+use bench::costs::duration;
 use serde::Deserialize;
 use simulate::cost::{Costs, Measured};
-
-use bench::costs::duration;
 
 use crate::costs::measure;
 use crate::exit::Failure;

@@ -7,10 +7,9 @@
 //! wait for; the text to the right says so too, and what it was doing when it was found, if that is
 //! something else.
 
+use bench::units;
 use maud::{Markup, PreEscaped, html};
 use simulate::timeline::{Doing, GracePeriod};
-
-use bench::units;
 
 const WIDTH: f64 = 1210.0;
 /// Room for names on the left and for the hold-outs in words on the right.
