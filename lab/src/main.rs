@@ -12,6 +12,7 @@ mod bench;
 mod costs;
 mod draw;
 mod exit;
+mod html;
 mod interrupt;
 mod json;
 mod keys;

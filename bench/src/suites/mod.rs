@@ -115,7 +115,7 @@ pub fn left_out() -> Vec<String> {
 }
 
 fn built_without(modules: &[&str], source: &Source) -> String {
-    let modules = modules.join(", ");
+    let modules = modules.join(", ").replace('_', "-");
     let feature = source.feature.unwrap_or_default();
     let them = if modules.contains(',') { "them" } else { "it" };
     format!("{modules}: built without {them} (cargo run --release --features {feature})")
@@ -197,6 +197,20 @@ mod tests {
         assert!(message.contains("\"z\"") && message.contains("a, b, c"), "{message}");
         let message = choose(&["a"], Some("c")).unwrap_err();
         assert!(message.contains("--base c"), "{message}");
+    }
+
+    #[test]
+    fn a_rival_that_is_left_out_is_answered_with_its_feature() {
+        for source in SOURCES.iter().filter(|source| !source.is_compiled_in) {
+            let name = source.module.replace('_', "-");
+            let options = Options { only: vec![name.clone()], ..Options::default() };
+            let Err(Error::Unsupported(message)) = read::prepare(&options) else {
+                panic!("{name} is compiled in, or another error");
+            };
+            let feature = source.feature.unwrap();
+            assert!(message.contains(&name) && message.contains(feature), "{message}");
+            assert!(left_out().iter().any(|sentence| sentence.contains(&name)), "{name}");
+        }
     }
 
     #[test]
