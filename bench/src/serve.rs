@@ -20,7 +20,8 @@ pub(crate) trait Read {
     fn read(batches: u64) -> Duration;
 }
 
-/// Reads four words whole, which are now and then replaced: see [`cases::cells`](crate::cases::cells).
+/// Reads four words whole, which are now and then replaced: see
+/// [`cases::cells`](crate::cases::cells).
 pub(crate) trait Cell {
     /// Loads in so many batches; how long that took.
     ///

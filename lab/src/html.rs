@@ -1,7 +1,7 @@
 //! Markup for pages and pictures: elements, and text that is escaped wherever it comes from.
 //!
-//! It takes less than a template does: a crate of templates comes with a parser of Rust, which takes
-//! longer to compile than all of this command's options.
+//! It takes less than a template does: a crate of templates comes with a parser of Rust, which
+//! takes longer to compile than all of this command's options.
 
 use std::fmt::{Display, Write};
 

@@ -1,8 +1,8 @@
 //! The two workloads of `rcu advise`, and the designs that solve them.
 //!
-//! Every design solves the same two workloads ([`Workload`]) behind one small trait each, and is run
-//! by the same loop on the same operations. The loop is compiled once per design, so that no design
-//! pays for a call that another one saves.
+//! Every design solves the same two workloads ([`Workload`]) behind one small trait each, and is
+//! run by the same loop on the same operations. The loop is compiled once per design, so that no
+//! design pays for a call that another one saves.
 //!
 //! In reading order:
 //! - `plan`: what to run, and what came out.

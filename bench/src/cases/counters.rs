@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::BATCH;
 use super::loops::repeat;
 
-/// Adds so many ones by `add` and checks, by `sum`, that all of them are there at least: others add to
-/// the same counter.
+/// Adds so many ones by `add` and checks, by `sum`, that all of them are there at least: others add
+/// to the same counter.
 #[inline(always)]
 pub(crate) fn counted(batches: u64, add: impl Fn(), sum: impl Fn() -> u64) -> Duration {
     let before = sum();

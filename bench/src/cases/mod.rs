@@ -1,12 +1,12 @@
 //! What is measured of a rival, and how. Which rounds are run, in which order, and what the numbers
 //! mean, is the business of [`suites`](crate::suites).
 //!
-//! - One operation in a loop ([`loops`]): of a word that is [`read`], of [`cells`] of four words, of
-//!   [`counters`], of sections and reference counts.
-//! - [`grace`]: how long a grace period takes, and what waiting for it costs the readers ([`wait`]: of
-//!   whom).
-//! - Replace and retire ([`replace`]: by whom): [`update`], what it costs; [`tail`], what it does to
-//!   readers; [`stall`] and [`memory`], what waits when a reader stalls.
+//! - One operation in a loop ([`loops`]): of a word that is `read`, of `cells` of four words, of
+//!   `counters`, of sections and reference counts.
+//! - [`grace`]: how long a grace period takes, and what waiting for it costs the readers (`wait`:
+//!   of whom).
+//! - Replace and retire ([`replace`]: by whom): [`update`], what it costs; [`tail`], what it does
+//!   to readers; [`stall`] and [`memory`], what waits when a reader stalls.
 //! - [`hash`]: the same in a hash table, beside maps.
 //! - [`enqueue`]: callbacks, and waiting for them.
 //! - Sleepable domains: [`boot`], a burst of grace periods; [`blocked`], a reader that stays;

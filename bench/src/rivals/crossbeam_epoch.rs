@@ -124,8 +124,8 @@ impl Replace for Epoch {
 
 impl<T> Drop for Place<T> {
     fn drop(&mut self) {
-        // SAFETY: by `&mut self` no thread reads or replaces any more, so the pointer is ours alone,
-        // and it came from an `Owned`.
+        // SAFETY: by `&mut self` no thread reads or replaces any more, so the pointer is ours
+        // alone, and it came from an `Owned`.
         drop(unsafe { std::mem::take(&mut self.0).into_owned() });
     }
 }

@@ -80,8 +80,8 @@ impl Replace for Hazard {
 impl<T: Send + 'static> Drop for Place<T> {
     fn drop(&mut self) {
         let pointer = self.0.take().expect("dropped once").into_inner();
-        // SAFETY: by `&mut self` no thread reads or replaces any more, so the pointer is ours alone,
-        // and it came from a `Box`.
+        // SAFETY: by `&mut self` no thread reads or replaces any more, so the pointer is ours
+        // alone, and it came from a `Box`.
         drop(unsafe { Box::from_raw(pointer) });
     }
 }

@@ -1,9 +1,9 @@
 //! The rivals: one file each, and one line each in the registry below.
 //!
 //! A file has a constant `RIVALS`: the names that its design goes by, and for each of them the
-//! traits of [`serve`](crate::serve) that it implements, which is the cases it takes part in. Every
-//! list of rivals, that of `rcu advise` as well as those of `rcu bench`, is taken from here, in this
-//! order. How to add a rival is in the crate's README.
+//! traits of `serve` that it implements, which is the cases it takes part in. Every
+//! list of rivals, that of `rcu advise` as well as those of `rcu bench`, is taken from here, in
+//! this order. How to add a rival is in the crate's README.
 
 use std::sync::Arc;
 use std::time::Duration;

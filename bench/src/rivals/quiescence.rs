@@ -1,5 +1,5 @@
-//! This project's library. Its own name stands for what a user takes first in each case: sections of
-//! the global domain, and beside them the sleepable domain, the cells and the tools.
+//! This project's library. Its own name stands for what a user takes first in each case: sections
+//! of the global domain, and beside them the sleepable domain, the cells and the tools.
 
 mod cells;
 mod srcu;

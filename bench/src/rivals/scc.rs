@@ -8,7 +8,8 @@ use crate::cases::hash::{BUCKETS, Hash, Map, Value};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("scc-hashindex").map::<Scc>()];
 
-/// How often the map is asked again: a replacement takes less time, unless its thread is off its CPU.
+/// How often the map is asked again: a replacement takes less time, unless its thread is off its
+/// CPU.
 const ASKED_AGAIN: u32 = 1 << 30;
 
 struct Scc(HashIndex<u64, Value, Hash>);

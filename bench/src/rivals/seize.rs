@@ -1,5 +1,5 @@
-//! seize: reclamation by batches that are handed to the active threads (Hyaline), with a collector of
-//! its own for each measurement.
+//! seize: reclamation by batches that are handed to the active threads (Hyaline), with a collector
+//! of its own for each measurement.
 
 use std::hint::black_box;
 use std::sync::LazyLock;
@@ -106,8 +106,8 @@ impl Replace for Hyaline {
 
 impl<T> Drop for Place<T> {
     fn drop(&mut self) {
-        // SAFETY: by `&mut self` no thread reads or replaces any more, so the pointer is ours alone,
-        // and it came from a `Box`.
+        // SAFETY: by `&mut self` no thread reads or replaces any more, so the pointer is ours
+        // alone, and it came from a `Box`.
         drop(unsafe { Box::from_raw(*self.0.get_mut()) });
     }
 }

@@ -1,5 +1,5 @@
-//! The suites of `rcu bench`: which cases, of which rivals, in which rounds, and what the project has
-//! promised of them.
+//! The suites of `rcu bench`: which cases, of which rivals, in which rounds, and what the project
+//! has promised of them.
 //!
 //! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
 //! - [`read`], [`gp`], [`update`], [`engines`], [`srcu`], [`percpu`], [`compat`]: the suites;

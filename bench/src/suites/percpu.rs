@@ -1,5 +1,5 @@
-//! `rcu bench percpu`: what is done on the slot of the processor. Reads that no grace period waits for, counters,
-//! references, and locks that are cheap to read.
+//! `rcu bench percpu`: what is done on the slot of the processor. Reads that no grace period waits
+//! for, counters, references, and locks that are cheap to read.
 
 use super::rounds::{Metric, Unit};
 use super::scenes::{Scenes, What, scene};

@@ -1,4 +1,5 @@
-//! Tables of a benchmark that has several, in groups of which `--case` picks: what [`srcu`](super::srcu) and
+//! Tables of a benchmark that has several, in groups of which `--case` picks: what
+//! [`srcu`](super::srcu) and
 //! [`percpu`](super::percpu) have in common.
 //!
 //! Each table has rivals of its own, of which `--only` picks. Its name begins with its group's.

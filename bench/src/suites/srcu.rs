@@ -1,5 +1,5 @@
-//! `rcu bench srcu`: sleepable domains. What a section costs, a burst of grace periods, a reader that stays, and
-//! memory.
+//! `rcu bench srcu`: sleepable domains. What a section costs, a burst of grace periods, a reader
+//! that stays, and memory.
 
 use super::rounds::{Metric, Unit};
 use super::scenes::{Scenes, What, scene};

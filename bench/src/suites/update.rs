@@ -1,4 +1,5 @@
-//! `rcu bench update`: replace an object of 64 bytes and retire the old one, and all that comes with it.
+//! `rcu bench update`: replace an object of 64 bytes and retire the old one, and all that comes
+//! with it.
 //!
 //! Cases are groups of tables; each has rivals of its own, of which `--only` picks.
 

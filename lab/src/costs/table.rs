@@ -1,4 +1,5 @@
-//! The table as it is printed: our figures, in nanoseconds and in cycles, beside the published ones.
+//! The table as it is printed: our figures, in nanoseconds and in cycles, beside the published
+//! ones.
 
 use ::bench::costs::{Cost, Costs};
 use ::bench::units;

@@ -103,8 +103,8 @@ impl Drop for Thread {
 impl Updater for Thread {
     fn replace(&mut self, count: u64) {
         match self.way {
-            // SAFETY: the site of this thread has made the object, and this thread is registered and
-            // outside every section.
+            // SAFETY: the site of this thread has made the object, and this thread is registered
+            // and outside every section.
             Way::Call => unsafe { rivals_update_call(count) },
             // SAFETY: as above, and `updater` registered this thread for deferral.
             Way::Defer => unsafe { rivals_update_defer(count) },
@@ -175,7 +175,8 @@ impl Caller for Calls {
     fn call(&mut self, count: u64) {
         assert!(count <= self.count && self.all_have_run(), "a head is queued once at a time");
         self.queued.fetch_add(count, Ordering::Relaxed);
-        // SAFETY: there are so many callbacks, none of which is queued, and this thread is registered.
+        // SAFETY: there are so many callbacks, none of which is queued, and this thread is
+        // registered.
         unsafe { rivals_calls_queue(self.array, count) };
     }
 
