@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::rivals;
 
-    /// Every rival does what it is told to, alone, with another one, and beside its writer.
+    /// Every rival does what is asked of it, alone, with another one, and beside its writer.
     fn all_work(of: fn(&rivals::Rival) -> Option<Loop>) {
         for (name, looped) in rivals::all().filter_map(|rival| Some((rival.name, of(rival)?))) {
             for threads in [1, 2] {

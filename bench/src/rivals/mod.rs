@@ -285,7 +285,7 @@ impl Rival {
         this.checked::<R>()
     }
 
-    /// The same of a design that is told how much may wait, or that is none of ours to compile.
+    /// The same of a design whose limit of what may wait is set, or of one in another language.
     const fn replace_with(self, make: fn(Limit) -> Box<dyn Site>) -> Self {
         Self { replace: Some(make), ..self }
     }

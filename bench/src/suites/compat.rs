@@ -223,7 +223,7 @@ fn measure(
     let mut failed = None;
     let case = session.interleave(case, scene.budget(quick), |number| {
         let answer = started[number].measure(scene.measurement, scene.amount(quick));
-        // What has failed is told when the round is over.
+        // What has failed is reported when the round is over.
         let value = answer.unwrap_or_else(|failure| {
             failed.get_or_insert(failure);
             f64::NAN

@@ -1,4 +1,4 @@
-//! `rcu bench percpu`: what is done on the slot of the processor. Reads that no grace period waits
+//! `rcu bench percpu`: what is done on the slot of the CPU. Reads that no grace period waits
 //! for, counters, references, and locks that are cheap to read.
 
 use super::rounds::{Metric, Unit};

@@ -92,7 +92,7 @@ const AMOUNTS_QUICK: Amounts = Amounts {
 /// How long a reader stays in its section, beside grace periods.
 const SECTION: Duration = Duration::from_micros(1);
 
-/// Whoever blocks takes its time, and domains that were measured stay.
+/// A blocked waiter takes its time, and domains that were measured stay.
 const ROUNDS_BLOCKED: u32 = 6;
 const ROUNDS_BLOCKED_QUICK: u32 = 3;
 const ROUNDS_DOMAINS: u32 = 3;

@@ -83,7 +83,7 @@ impl Table for Chains {
 impl Drop for Chains {
     fn drop(&mut self) {
         self.flush();
-        // SAFETY: by `&mut self` nobody runs on it any more; it was made by `new`.
+        // SAFETY: by `&mut self` no thread runs on it any more; it was made by `new`.
         unsafe { (self.functions.free)(self.table) };
     }
 }
