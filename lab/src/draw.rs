@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
+use bench::advise::Operation;
+use rand::rngs::ChaCha8Rng;
 use rand::seq::{SliceRandom, index};
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Zipf};
-use rivals::Operation;
 
 use crate::workload::Popularity;
 

@@ -80,6 +80,16 @@ impl Failure {
     }
 }
 
+impl From<bench::Error> for Failure {
+    fn from(error: bench::Error) -> Failure {
+        match error {
+            bench::Error::Usage(message) => Failure::Usage(message),
+            bench::Error::Unsupported(message) => Failure::Unsupported(message),
+            bench::Error::Io { doing, error } => Failure::io(doing, error),
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

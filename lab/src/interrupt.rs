@@ -44,3 +44,10 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 }
+
+/// The flag itself, for code that looks at an `AtomicBool`.
+impl AsRef<AtomicBool> for Interrupt {
+    fn as_ref(&self) -> &AtomicBool {
+        &self.0
+    }
+}

@@ -1,8 +1,7 @@
 //! What the JSON documents of all commands share. The schemas are described in `docs/JSON.md`.
 
+use bench::statistics::{Ratio, Spread};
 use serde::{Serialize, Serializer};
-
-use crate::statistics::{Ratio, Spread};
 
 /// `{"median": ..., "low": ..., "high": ...}`; low and high are the quartiles.
 #[derive(Serialize)]

@@ -132,7 +132,7 @@ impl Machine {
 impl Cache {
     fn describe(&self) -> String {
         let side = if self.kind == "Data" { "d" } else { "" };
-        format!("L{}{side} {}", self.level, crate::units::bytes(self.bytes))
+        format!("L{}{side} {}", self.level, bench::units::bytes(self.bytes))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The command `rcu`: measures a machine and a workload, and says which synchronisation fits.
 //!
-//! Reading order: [`exit`], [`interrupt`], [`output`] and [`units`] are what every command shares;
+//! Reading order: [`exit`], [`interrupt`], [`output`] and [`json`] are what every command shares;
 //! [`machine`] and [`costs`] describe where we run; [`keys`], [`workload`] and [`draw`] make the
 //! input; [`advise`] runs every design on it; [`bench`] measures what the library promises,
 //! [`torture`] tries to break it, and [`top`] watches it in a running process.
@@ -12,16 +12,15 @@ mod bench;
 mod costs;
 mod draw;
 mod exit;
+mod html;
 mod interrupt;
 mod json;
 mod keys;
 mod machine;
 mod output;
 mod simulate;
-pub mod statistics;
 mod top;
 mod torture;
-mod units;
 mod workload;
 
 use std::process::ExitCode;

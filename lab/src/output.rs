@@ -9,10 +9,12 @@ use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
+use bench::Host;
 use comfy_table::{
     Cell, CellAlignment, Column, ColumnConstraint, ContentArrangement, Table, TableStyle, Width,
 };
@@ -341,6 +343,44 @@ fn width() -> u16 {
         .filter(|&width| width > 0)
         .or_else(columns)
         .map_or(WIDTH_DEFAULT, |width| width.clamp(40, WIDTH_MAX))
+}
+
+/// The output and the progress as those who measure see them.
+pub(crate) struct Watched<'a> {
+    output: &'a mut Output,
+    progress: &'a mut Progress,
+}
+
+impl<'a> Watched<'a> {
+    pub(crate) fn new(output: &'a mut Output, progress: &'a mut Progress) -> Self {
+        Self { output, progress }
+    }
+}
+
+impl Host for Watched<'_> {
+    fn stop(&self) -> &AtomicBool {
+        self.output.interrupt.as_ref()
+    }
+
+    fn check(&mut self) -> io::Result<()> {
+        self.output.check_reader().map_err(|failure| match failure {
+            Failure::BrokenPipe => io::ErrorKind::BrokenPipe.into(),
+            other => io::Error::other(other),
+        })
+    }
+
+    fn announce(&mut self, what: &dyn Display) {
+        self.progress.announce(what);
+    }
+
+    fn advance(&mut self, by: Duration) {
+        self.progress.advance(by);
+    }
+
+    fn note(&mut self, text: &dyn Display) {
+        let output = &mut *self.output;
+        self.progress.suspend(|| output.note(text));
+    }
 }
 
 /// The progress of a long run: a bar with the time left.

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use bench::units;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
 use crate::keys::{KEYS_MAX_DEFAULT, Source};
-use crate::units;
 
 /// The shape of the shared state.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize, Serialize, clap::ValueEnum)]
@@ -27,11 +27,11 @@ pub(crate) enum Kind {
     Config,
 }
 
-impl From<Kind> for rivals::Workload {
-    fn from(kind: Kind) -> rivals::Workload {
+impl From<Kind> for bench::advise::Workload {
+    fn from(kind: Kind) -> bench::advise::Workload {
         match kind {
-            Kind::Table => rivals::Workload::Table,
-            Kind::Config => rivals::Workload::Config,
+            Kind::Table => bench::advise::Workload::Table,
+            Kind::Config => bench::advise::Workload::Config,
         }
     }
 }

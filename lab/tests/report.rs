@@ -17,7 +17,7 @@ fn names(designs: &Value) -> BTreeSet<&str> {
 #[test]
 fn json_on_standard_output_is_alone_there_and_has_every_design() {
     for (kind, workload) in
-        [("table", rivals::Workload::Table), ("config", rivals::Workload::Config)]
+        [("table", bench::advise::Workload::Table), ("config", bench::advise::Workload::Config)]
     {
         let (stdout, _) = expect_code(&tiny(&["--kind", kind, "--json", "-"]).output().unwrap(), 0);
         let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
@@ -25,7 +25,7 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
             (&report["schema"], &report["version"]),
             (&"quiescence/advise".into(), &1.into())
         );
-        let expected = rivals::designs(workload).iter().map(|design| design.name).collect();
+        let expected = bench::advise::designs(workload).iter().map(|design| design.name).collect();
         assert_eq!(names(&report["designs"]), expected);
         assert_eq!(report["workload"]["kind"], kind);
         assert_eq!(
@@ -94,7 +94,7 @@ fn the_page_is_self_contained_and_light_and_dark() {
     let args = ["--skip", "costs", "--html", path.to_str().unwrap()];
     expect_code(&run(TINY.iter().copied().chain(args)), 0);
     let page = std::fs::read_to_string(path).unwrap();
-    for design in rivals::designs(rivals::Workload::Table) {
+    for design in bench::advise::designs(bench::advise::Workload::Table) {
         assert!(page.contains(design.name), "{} is missing", design.name);
     }
     for absent in ["http:", "https:", "<script", "src=", "href=", "@import", "url("] {

@@ -34,8 +34,8 @@ fn bad_flags_are_refused_with_the_limits() {
         (&["bench", "srcu", "--case", "speed"], "possible values: pair, boot, blocked, domains"),
         (&["bench", "percpu", "--case", "pair"], "possible values: snapshot, arc, counter, lock"),
         (&["bench", "percpu", "--rounds", "0"], "0 is not in 1..=10000"),
-        (&["bench", "srcu", "--case", "pair", "--only", "left-right"], "there are: quiescence"),
-        (&["bench", "percpu", "--only", "seqlock", "--base", "arc-swap"], "--base arc-swap"),
+        (&["bench", "srcu", "--case", "pair", "--only", "papaya"], "there are: quiescence"),
+        (&["bench", "percpu", "--only", "arc-clone", "--base", "arc-swap"], "--base arc-swap"),
     ];
     for (args, expected) in cases {
         let (stdout, stderr) = expect_code(&run(*args), 2);

@@ -1,17 +1,17 @@
 //! The report as JSON. The schema is described in `docs/JSON.md`; whoever changes a field here
 //! describes it there, and raises the version when a reader of the old one would go wrong.
 
+use bench::statistics::{Ratio, Spread};
 use serde::Serialize;
 
 use super::rank::{Latency, Place};
 use super::report::{Noise, Report, reason};
 use super::sweep::{Flip, Over, Point, Sweep};
 use super::verdict;
-use crate::costs::Costs;
+use crate::costs::CostsOut;
 use crate::json;
 use crate::keys::Census;
 use crate::machine::Machine;
-use crate::statistics::{Ratio, Spread};
 use crate::workload::{Kind, Popularity, Workload};
 
 const SCHEMA: &str = "quiescence/advise";
@@ -29,7 +29,7 @@ pub(super) struct Document<'a> {
     noise: Noise,
     checksum_errors: u64,
     machine: &'a Machine,
-    costs: Option<&'a Costs>,
+    costs: Option<CostsOut<'a>>,
     keys: &'a Census,
     workload: WorkloadObject<'a>,
     designs: Vec<DesignObject>,
@@ -101,7 +101,7 @@ pub(super) fn document(report: &Report) -> Document<'_> {
         noise: report.noise,
         checksum_errors: report.checksum_errors(),
         machine: &report.machine,
-        costs: report.costs.as_ref(),
+        costs: report.costs.as_ref().map(CostsOut::from),
         keys: &report.keys,
         workload: workload(&report.workload),
         designs: report.places.iter().map(design).collect(),

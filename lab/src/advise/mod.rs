@@ -18,11 +18,12 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use bench::units;
+
 use crate::exit::{Exit, Failure};
 use crate::keys::{self, Keys};
 use crate::machine::Machine;
 use crate::output::{self, Output};
-use crate::units;
 use crate::workload::{Defaults, Flags, Kind, Workload};
 use report::Report;
 use run::Run;
@@ -112,7 +113,7 @@ fn verdict_of(report: &Report) -> Exit {
 fn check_memory(machine: &Machine, workload: &Workload, keys: &Keys) -> Result<(), Failure> {
     /// What a design keeps for a key besides its value, generously: buckets, counts, pointers.
     const BYTES_BESIDE_VALUE: u64 = 256;
-    let designs = rivals::designs(workload.kind.into()).len() as u64;
+    let designs = bench::advise::designs(workload.kind.into()).len() as u64;
     let values = match workload.kind {
         Kind::Table => keys.census.count,
         Kind::Config => 1,

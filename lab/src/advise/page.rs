@@ -1,7 +1,7 @@
 //! The report as one self-contained page: no script, nothing loaded from anywhere, light or dark
 //! as the reader's system is.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use std::fmt::Display;
 
 use super::plot::{self, Bar, Dots, Line};
 use super::rank::Place;
@@ -10,88 +10,128 @@ use super::report::{
     sweep_header,
 };
 use super::sweep::Sweep;
-use crate::costs::Costs;
-use crate::units;
+use crate::costs::table as costs_table;
+use crate::html::Markup;
+use bench::costs::Costs;
+use bench::units;
 
 const STYLE: &str = include_str!("page.css");
 
 /// The page.
 pub(super) fn page(report: &Report) -> String {
-    let title = format!("rcu advise: {}", report.workload.name);
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                h1 { "Which synchronisation fits: " (report.workload.name) }
-                p class="soft" { (report.workload) "." }
-                (recommendation(report))
-                @if !report.places.is_empty() { (ranking(report)) }
-                (sweeps(report))
-                (surroundings(report))
-                @if let Some(costs) = &report.costs { (costs_table(costs)) }
-                p class="soft" {
-                    "Written by rcu " (env!("CARGO_PKG_VERSION")) ", seed " (report.seed) "."
-                }
-            }
-        }
-    }
-    .into_string()
+    let mut page = Markup::default();
+    page.literal("<!DOCTYPE html>");
+    page.element("html", &[("lang", &"en")], |html| {
+        html.element("head", &[], |head| {
+            head.void("meta", &[("charset", &"utf-8")]);
+            let width = "width=device-width, initial-scale=1";
+            head.void("meta", &[("name", &"viewport"), ("content", &width)]);
+            head.void("meta", &[("name", &"color-scheme"), ("content", &"light dark")]);
+            head.leaf("title", &[], format_args!("rcu advise: {}", report.workload.name));
+            head.element("style", &[], |style| style.literal(STYLE));
+        });
+        html.element("body", &[], |body| fill(body, report));
+    });
+    page.into_string()
 }
 
-fn recommendation(report: &Report) -> Markup {
+fn fill(body: &mut Markup, report: &Report) {
+    let name = &report.workload.name;
+    body.leaf("h1", &[], format_args!("Which synchronisation fits: {name}"));
+    soft(body, format_args!("{}.", report.workload));
+    recommendation(body, report);
+    if !report.places.is_empty() {
+        ranking(body, report);
+    }
+    sweeps(body, report);
+    surroundings(body, report);
+    if let Some(costs) = &report.costs {
+        costs_table(body, costs);
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    soft(body, format_args!("Written by rcu {version}, seed {}.", report.seed));
+}
+
+/// A remark.
+fn soft(body: &mut Markup, text: impl Display) {
+    body.leaf("p", &[("class", &"soft")], text);
+}
+
+fn recommendation(body: &mut Markup, report: &Report) {
     let alarm = report.checksum_errors() > 0 || report.noise.is_too_much();
-    html! {
-        div class=(if alarm { "verdict alarm" } else { "verdict" }) {
-            @for paragraph in report.recommendation() { p { (paragraph) } }
+    let class = if alarm { "verdict alarm" } else { "verdict" };
+    body.element("div", &[("class", &class)], |verdict| {
+        for paragraph in report.recommendation() {
+            verdict.leaf("p", &[], paragraph);
         }
-    }
+    });
 }
 
-fn ranking(report: &Report) -> Markup {
+fn ranking(body: &mut Markup, report: &Report) {
     let places = &report.places;
-    html! {
-        h2 { "Ranking" }
-        h3 { "Throughput" }
-        p class="soft" { "Median over the rounds, in million operations a second; whiskers from the \
-            lower to the upper quartile; ours in green." }
-        (plot::bars("Throughput of each design", &throughput_bars(places)))
-        @if places.iter().any(|place| place.update_ns.is_some()) {
-            h3 { "Latency of updates" }
-            p class="soft" { "Median (hollow), 99 % and 99.9 % (large); logarithmic." }
-            (plot::dots("Update latency of each design", &latency_dots(places), units::nanoseconds))
-        }
-        h3 { "Numbers" }
-        div class="scroll" { table {
-            (header(&RANKING_HEADER.map(str::to_owned), 2))
-            @for place in places {
-                tr class=[place.design.ours.then_some("ours")] {
-                    @for (column, cell) in ranking_cells(place).into_iter().enumerate() {
-                        td class=[(column != 1).then_some("n")] { (cell) }
-                    }
-                }
-            }
-        } }
-        p class="soft" { (TABLE_LEGEND) }
-        h3 { "Why" }
-        dl { @for place in places { dt { (place.design.name) } dd { (reason(place)) } } }
+    body.leaf("h2", &[], "Ranking");
+    body.leaf("h3", &[], "Throughput");
+    soft(
+        body,
+        "Median over the rounds, in million operations a second; whiskers from the lower to the \
+         upper quartile; ours in green.",
+    );
+    plot::bars(body, "Throughput of each design", &throughput_bars(places));
+    if places.iter().any(|place| place.update_ns.is_some()) {
+        body.leaf("h3", &[], "Latency of updates");
+        soft(body, "Median (hollow), 99 % and 99.9 % (large); logarithmic.");
+        let title = "Update latency of each design";
+        plot::dots(body, title, &latency_dots(places), units::nanoseconds);
     }
+    body.leaf("h3", &[], "Numbers");
+    table(body, |table| {
+        header(table, &RANKING_HEADER.map(str::to_owned), 2);
+        for place in places {
+            row(table, place.design.ours.then_some("ours"), |row| {
+                for (column, text) in ranking_cells(place).into_iter().enumerate() {
+                    cell(row, "td", (column != 1).then_some("n"), text);
+                }
+            });
+        }
+    });
+    soft(body, TABLE_LEGEND);
+    body.leaf("h3", &[], "Why");
+    body.element("dl", &[], |list| {
+        for place in places {
+            entry(list, place.design.name, reason(place));
+        }
+    });
+}
+
+/// A table that can be wider than the window.
+fn table(body: &mut Markup, fill: impl FnOnce(&mut Markup)) {
+    body.element("div", &[("class", &"scroll")], |div| div.element("table", &[], fill));
+}
+
+fn row(table: &mut Markup, class: Option<&str>, fill: impl FnOnce(&mut Markup)) {
+    let class = class.as_ref().map(|class| ("class", class as &dyn Display));
+    table.element("tr", class.as_slice(), fill);
+}
+
+fn cell(row: &mut Markup, name: &'static str, class: Option<&str>, text: impl Display) {
+    let class = class.as_ref().map(|class| ("class", class as &dyn Display));
+    row.leaf(name, class.as_slice(), text);
+}
+
+/// A term, and what there is to say of it.
+fn entry(list: &mut Markup, term: impl Display, text: impl Display) {
+    list.leaf("dt", &[], term);
+    list.leaf("dd", &[], text);
 }
 
 /// A header whose cells are numeric but for those before `names` that name things.
-fn header(titles: &[String], names: usize) -> Markup {
-    html! {
-        tr { @for (column, title) in titles.iter().enumerate() {
-            @let name = if names == 2 { column == 1 } else { column == 0 };
-            th class=[(!name).then_some("n")] { (title) }
-        } }
-    }
+fn header(table: &mut Markup, titles: &[String], names: usize) {
+    row(table, None, |row| {
+        for (column, title) in titles.iter().enumerate() {
+            let name = if names == 2 { column == 1 } else { column == 0 };
+            cell(row, "th", (!name).then_some("n"), title);
+        }
+    });
 }
 
 fn throughput_bars(places: &[Place]) -> Vec<Bar> {
@@ -120,36 +160,37 @@ fn latency_dots(places: &[Place]) -> Vec<Dots> {
     places.iter().filter_map(dots).collect()
 }
 
-fn sweeps(report: &Report) -> Markup {
+fn sweeps(body: &mut Markup, report: &Report) {
     let swept: Vec<&Sweep> =
         report.sweeps.iter().filter(|sweep| !sweep.points.is_empty()).collect();
-    html! {
-        @if !swept.is_empty() {
-            h2 { "Where the answer flips" }
-            p class="soft" { "The leaders with one thing changed, in million operations a second." }
-            @for sweep in swept { (sweep_section(sweep)) }
-        }
+    if swept.is_empty() {
+        return;
+    }
+    body.leaf("h2", &[], "Where the answer flips");
+    soft(body, "The leaders with one thing changed, in million operations a second.");
+    for sweep in swept {
+        sweep_section(body, sweep);
     }
 }
 
-fn sweep_section(sweep: &Sweep) -> Markup {
+fn sweep_section(body: &mut Markup, sweep: &Sweep) {
     let head = sweep_header(sweep);
-    html! {
-        h3 { (sweep.over.title()) }
-        @if sweep.points.len() > 1 {
-            (plot::lines(sweep.over.title(), &head[1..], &sweep_lines(sweep)))
-        }
-        div class="scroll" { table {
-            (header(&head, 1))
-            @for design in sweep.designs() {
-                tr { @for (column, cell) in sweep_cells(sweep, design).into_iter().enumerate() {
-                    @let first = cell.ends_with('*');
-                    td class=[(column > 0).then_some(if first { "n first" } else { "n" })] { (cell) }
-                } }
-            }
-        } }
-        p class="soft" { "* is first, or within noise of it." }
+    body.leaf("h3", &[], sweep.over.title());
+    if sweep.points.len() > 1 {
+        plot::lines(body, sweep.over.title(), &head[1..], &sweep_lines(sweep));
     }
+    table(body, |table| {
+        header(table, &head, 1);
+        for design in sweep.designs() {
+            row(table, None, |row| {
+                for (column, text) in sweep_cells(sweep, design).into_iter().enumerate() {
+                    let class = if text.ends_with('*') { "n first" } else { "n" };
+                    cell(row, "td", (column > 0).then_some(class), text);
+                }
+            });
+        }
+    });
+    soft(body, "* is first, or within noise of it.");
 }
 
 fn sweep_lines(sweep: &Sweep) -> Vec<Line> {
@@ -168,33 +209,38 @@ fn sweep_lines(sweep: &Sweep) -> Vec<Line> {
     lines
 }
 
-fn surroundings(report: &Report) -> Markup {
-    html! {
-        h2 { "Machine and input" }
-        dl {
-            @for (name, value) in report.machine.rows() { dt { (name) } dd { (value) } }
-            dt { "keys" } dd {
-                (describe_keys(&report.keys))
-                @for note in report.keys.notes() { "; " (note) }
-            }
+fn surroundings(body: &mut Markup, report: &Report) {
+    body.leaf("h2", &[], "Machine and input");
+    body.element("dl", &[], |list| {
+        for (name, value) in report.machine.rows() {
+            entry(list, name, value);
         }
-    }
+        list.leaf("dt", &[], "keys");
+        list.element("dd", &[], |keys| {
+            keys.text(describe_keys(&report.keys));
+            for note in report.keys.notes() {
+                keys.text(format_args!("; {note}"));
+            }
+        });
+    });
 }
 
-fn costs_table(costs: &Costs) -> Markup {
+fn costs_table(body: &mut Markup, costs: &Costs) {
     let year = costs.published.year.to_string();
     let head = ["operation", "here", "cycles", &year].map(str::to_owned);
-    let cycle = costs.cycle_ns();
-    html! {
-        h2 { "What synchronisation costs here" }
-        div class="scroll" { table {
-            (header(&head, 1))
-            @for row in &costs.rows {
-                tr { @for (column, cell) in row.cells(cycle).into_iter().enumerate() {
-                    td class=[(column > 0).then_some("n")] { (cell) }
-                } }
-            }
-        } }
-        @for remark in costs.remarks() { p class="soft" { (remark) } }
+    let cycle = costs_table::cycle_ns(costs);
+    body.leaf("h2", &[], "What synchronisation costs here");
+    table(body, |table| {
+        header(table, &head, 1);
+        for cost in &costs.rows {
+            row(table, None, |row| {
+                for (column, text) in costs_table::cells(cost, cycle).into_iter().enumerate() {
+                    cell(row, "td", (column > 0).then_some("n"), text);
+                }
+            });
+        }
+    });
+    for remark in costs_table::remarks(costs) {
+        soft(body, remark);
     }
 }

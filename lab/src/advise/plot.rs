@@ -1,7 +1,9 @@
 //! Plots as inline SVG. Colours are CSS variables of the page, so that light and dark both work;
 //! every mark that is told by its colour is also told by a label.
 
-use maud::{Markup, html};
+use bench::units;
+
+use crate::html::{Attribute, Markup};
 
 const WIDTH: f64 = 720.0;
 /// Room for names on the left and numbers on the right of a bar.
@@ -23,29 +25,29 @@ pub(super) struct Bar {
 }
 
 /// Horizontal bars from zero, with whiskers from low to high.
-pub(super) fn bars(title: &str, bars: &[Bar]) -> Markup {
+pub(super) fn bars(page: &mut Markup, title: &str, bars: &[Bar]) {
     let most = bars.iter().map(|bar| bar.high.max(bar.value)).fold(f64::MIN_POSITIVE, f64::max);
     let x = |value: f64| NAMES + (WIDTH - NAMES - NUMBERS) * (value / most).clamp(0.0, 1.0);
     let height = BAR * bars.len() as f64 + 6.0;
-    html! {
-        svg role="img" aria-label=(title) viewBox=(format!("0 0 {WIDTH} {height}")) {
-            @for (row, bar) in bars.iter().enumerate() {
-                @let top = BAR * row as f64 + 4.0;
-                @let middle = top + 9.0;
-                text x=(NAMES - 8.0) y=(middle + 4.0) text-anchor="end" { (bar.name) }
-                rect class=(if bar.ours { "ours" } else { "other" })
-                    x=(NAMES) y=(top) height="18" rx="2"
-                    width=(figure((x(bar.value) - NAMES).max(1.0))) {}
-                line class="whisker" x1=(figure(x(bar.low))) x2=(figure(x(bar.high)))
-                    y1=(middle) y2=(middle) {}
-                @for end in [bar.low, bar.high] {
-                    line class="whisker" x1=(figure(x(end))) x2=(figure(x(end)))
-                        y1=(middle - 4.0) y2=(middle + 4.0) {}
-                }
-                text x=(figure(x(bar.high.max(bar.value)) + 8.0)) y=(middle + 4.0) { (bar.text) }
+    svg(page, title, height, |svg| {
+        for (row, bar) in bars.iter().enumerate() {
+            let top = BAR * row as f64 + 4.0;
+            let middle = top + 9.0;
+            svg.label(None, NAMES - 8.0, middle + 4.0, Some("end"), &bar.name);
+            let class = if bar.ours { "ours" } else { "other" };
+            let width = figure((x(bar.value) - NAMES).max(1.0));
+            let place: [Attribute<'_>; 4] =
+                [("class", &class), ("x", &NAMES), ("y", &top), ("height", &"18")];
+            svg.empty("rect", &[&place[..], &[("rx", &"2"), ("width", &width)]].concat());
+            let (low, high) = (figure(x(bar.low)), figure(x(bar.high)));
+            svg.line("whisker", [&low, &high, &middle, &middle]);
+            for end in [&low, &high] {
+                svg.line("whisker", [end, end, &(middle - 4.0), &(middle + 4.0)]);
             }
+            let right = figure(x(bar.high.max(bar.value)) + 8.0);
+            svg.label(None, right, middle + 4.0, None, &bar.text);
         }
-    }
+    });
 }
 
 /// One row of dots on a logarithmic scale.
@@ -59,7 +61,7 @@ pub(super) struct Dots {
 }
 
 /// Rows of dots joined by a line, on a logarithmic scale with a mark at each power of ten.
-pub(super) fn dots(title: &str, rows: &[Dots], label: impl Fn(f64) -> String) -> Markup {
+pub(super) fn dots(page: &mut Markup, title: &str, rows: &[Dots], label: impl Fn(f64) -> String) {
     let all = || rows.iter().flat_map(|row| &row.values).copied().filter(|&value| value > 0.0);
     let least = all().fold(f64::INFINITY, f64::min).log10().floor();
     let most = all().fold(1.0, f64::max).log10().ceil().max(least + 1.0);
@@ -68,33 +70,30 @@ pub(super) fn dots(title: &str, rows: &[Dots], label: impl Fn(f64) -> String) ->
         NAMES + (WIDTH - NAMES - NUMBERS) * share.clamp(0.0, 1.0)
     };
     let bottom = BAR * rows.len() as f64 + 4.0;
-    let powers = (least as i32)..=(most as i32);
-    html! {
-        svg role="img" aria-label=(title) viewBox=(format!("0 0 {WIDTH} {}", bottom + 22.0)) {
-            @for power in powers {
-                @let at = figure(x(10_f64.powi(power)));
-                line class="grid" x1=(at) x2=(at) y1="0" y2=(bottom) {}
-                text class="scale" x=(at) y=(bottom + 16.0) text-anchor="middle" {
-                    (label(10_f64.powi(power)))
-                }
-            }
-            @for (index, row) in rows.iter().enumerate() {
-                @let middle = BAR * index as f64 + 14.0;
-                @let class = if row.ours { "ours" } else { "other" };
-                text x=(NAMES - 8.0) y=(middle + 4.0) text-anchor="end" { (row.name) }
-                @if let (Some(first), Some(last)) = (row.values.first(), row.values.last()) {
-                    line class=(format!("{class} join")) x1=(figure(x(*first)))
-                        x2=(figure(x(*last))) y1=(middle) y2=(middle) {}
-                    @for (place, value) in row.values.iter().enumerate() {
-                        circle class=(if place == 0 { format!("{class} hollow") } else { class.to_owned() })
-                            cx=(figure(x(*value))) cy=(middle)
-                            r=(if place + 1 == row.values.len() { "5.5" } else { "4" }) {}
-                    }
-                    text x=(figure(x(*last) + 11.0)) y=(middle + 4.0) { (row.text) }
-                }
-            }
+    svg(page, title, bottom + 22.0, |svg| {
+        for power in (least as i32)..=(most as i32) {
+            let value = 10_f64.powi(power);
+            let at = figure(x(value));
+            svg.line("grid", [&at, &at, &"0", &bottom]);
+            svg.label(Some("scale"), &at, bottom + 16.0, Some("middle"), label(value));
         }
-    }
+        for (index, row) in rows.iter().enumerate() {
+            let middle = BAR * index as f64 + 14.0;
+            let class = if row.ours { "ours" } else { "other" };
+            svg.label(None, NAMES - 8.0, middle + 4.0, Some("end"), &row.name);
+            let (Some(first), Some(last)) = (row.values.first(), row.values.last()) else {
+                continue;
+            };
+            let ends = [figure(x(*first)), figure(x(*last))];
+            svg.line(&format!("{class} join"), [&ends[0], &ends[1], &middle, &middle]);
+            for (place, value) in row.values.iter().enumerate() {
+                let hollow = if place == 0 { " hollow" } else { "" };
+                let radius = if place + 1 == row.values.len() { "5.5" } else { "4" };
+                svg.circle(&format!("{class}{hollow}"), figure(x(*value)), middle, radius);
+            }
+            svg.label(None, figure(x(*last) + 11.0), middle + 4.0, None, &row.text);
+        }
+    });
 }
 
 /// One line of a plot over settings: a value, or none, for each.
@@ -107,7 +106,7 @@ pub(super) struct Line {
 
 /// Lines over settings, which stand at equal distances. Names are written at the right end, moved
 /// apart where the lines end too close together, and each line has a dash pattern of its own.
-pub(super) fn lines(title: &str, settings: &[String], lines: &[Line]) -> Markup {
+pub(super) fn lines(page: &mut Markup, title: &str, settings: &[String], lines: &[Line]) {
     const HEIGHT: f64 = 300.0;
     const LEFT: f64 = 48.0;
     const RIGHT: f64 = 160.0;
@@ -119,31 +118,43 @@ pub(super) fn lines(title: &str, settings: &[String], lines: &[Line]) -> Markup 
     let gaps = settings.len().saturating_sub(1).max(1) as f64;
     let x = |place: usize| LEFT + 24.0 + (WIDTH - LEFT - RIGHT - 48.0) * place as f64 / gaps;
     let marks = (0..=(top / step).round() as usize).map(|mark| mark as f64 * step);
-    html! {
-        svg role="img" aria-label=(title) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
-            @for mark in marks {
-                line class="grid" x1=(LEFT) x2=(WIDTH - RIGHT) y1=(figure(y(mark))) y2=(figure(y(mark))) {}
-                text class="scale" x=(LEFT - 6.0) y=(figure(y(mark) + 4.0)) text-anchor="end" {
-                    (crate::units::percent(mark))
-                }
-            }
-            @for (place, setting) in settings.iter().enumerate() {
-                text class="scale" x=(figure(x(place))) y=(HEIGHT - 8.0) text-anchor="middle" { (setting) }
-            }
-            @for (index, line) in lines.iter().enumerate() {
-                @let points: Vec<(f64, f64)> = line.values.iter().enumerate()
-                    .filter_map(|(place, value)| Some((x(place), y((*value)?)))).collect();
-                polyline class=(series(index, line.ours)) points=(joined(&points)) {}
-                @for (x, y) in &points {
-                    circle class=(series(index, line.ours)) cx=(figure(*x)) cy=(figure(*y)) r="3.5" {}
-                }
-            }
-            @for (index, label_y) in label_places(lines, y) {
-                text class=(format!("{} name", series(index, lines[index].ours)))
-                    x=(WIDTH - RIGHT + 8.0) y=(figure(label_y + 4.0)) { (lines[index].name) }
+    svg(page, title, HEIGHT, |svg| {
+        for mark in marks {
+            let at = figure(y(mark));
+            svg.line("grid", [&LEFT, &(WIDTH - RIGHT), &at, &at]);
+            let below = figure(y(mark) + 4.0);
+            svg.label(Some("scale"), LEFT - 6.0, below, Some("end"), units::percent(mark));
+        }
+        for (place, setting) in settings.iter().enumerate() {
+            svg.label(Some("scale"), figure(x(place)), HEIGHT - 8.0, Some("middle"), setting);
+        }
+        for (index, line) in lines.iter().enumerate() {
+            let points: Vec<(f64, f64)> = line
+                .values
+                .iter()
+                .enumerate()
+                .filter_map(|(place, value)| Some((x(place), y((*value)?))))
+                .collect();
+            let class = series(index, line.ours);
+            svg.empty("polyline", &[("class", &class), ("points", &joined(&points))]);
+            for (x, y) in &points {
+                svg.circle(&class, figure(*x), figure(*y), "3.5");
             }
         }
-    }
+        for (index, label_y) in label_places(lines, y) {
+            let class = format!("{} name", series(index, lines[index].ours));
+            let at = figure(label_y + 4.0);
+            svg.label(Some(&class), WIDTH - RIGHT + 8.0, at, None, &lines[index].name);
+        }
+    });
+}
+
+/// A picture of full width.
+fn svg(page: &mut Markup, title: &str, height: f64, draw: impl FnOnce(&mut Markup)) {
+    let view_box = format!("0 0 {WIDTH} {height}");
+    let attributes: [Attribute<'_>; 3] =
+        [("role", &"img"), ("aria-label", &title), ("viewBox", &view_box)];
+    page.element("svg", &attributes, draw);
 }
 
 /// The classes of a line: its colour and dashes.
@@ -231,7 +242,9 @@ mod tests {
             text: String::new(),
             ours: false,
         };
-        let svg = bars("t", &[bar]).into_string();
+        let mut page = Markup::default();
+        bars(&mut page, "t", &[bar]);
+        let svg = page.into_string();
         assert!(svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"), "{svg}");
     }
 }

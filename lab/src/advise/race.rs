@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use bench::advise::{Design, Outcome, Plan, Prepared};
 use hdrhistogram::Histogram;
+use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
-use rivals::{Design, Outcome, Plan, Prepared};
 
 use crate::exit::Failure;
 use crate::output::{Output, Progress};
@@ -105,7 +105,7 @@ impl Track<'_> {
     pub(super) fn prepare(
         &mut self,
         designs: &'static [Design],
-        kind: rivals::Workload,
+        kind: bench::advise::Workload,
         plan: &Plan,
     ) -> Result<Vec<Contender>, Failure> {
         let mut contenders = Vec::new();
@@ -114,7 +114,7 @@ impl Track<'_> {
                 break;
             }
             self.progress.announce(format!("preparing {}", design.name));
-            let prepared = rivals::build(kind, design.name, plan)
+            let prepared = bench::advise::build(kind, design.name, plan)
                 .map_err(|unknown| Failure::Usage(unknown.to_string()))?;
             contenders.push(Contender { design, prepared });
         }

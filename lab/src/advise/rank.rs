@@ -1,10 +1,10 @@
 //! Who is first, and who cannot be told apart from whom.
 
+use bench::advise::Design;
+use bench::statistics::{Ratio, Spread, is_tie, median, paired_ratio, spread};
 use hdrhistogram::Histogram;
-use rivals::Design;
 
 use super::race::Series;
-use crate::statistics::{Ratio, Spread, is_tie, median, paired_ratio, spread};
 
 /// One design's place in a race.
 #[derive(Clone, Debug)]
@@ -120,7 +120,7 @@ mod tests {
 
     fn series(index: usize, throughput: &[f64]) -> Series {
         Series {
-            design: &rivals::designs(rivals::Workload::Table)[index],
+            design: &bench::advise::designs(bench::advise::Workload::Table)[index],
             throughput: throughput.to_vec(),
             cpu_ns: vec![1.0; throughput.len()],
             cpus_busy: vec![2.0; throughput.len()],
@@ -141,7 +141,10 @@ mod tests {
         let also_fast = series(2, &[9.1, 8.9, 8.9, 8.9]);
         let places = rank(&[slow, fast, also_fast]);
         assert_eq!(places.iter().map(|place| place.rank).collect::<Vec<_>>(), [1, 1, 3]);
-        assert_eq!(places[0].design.name, rivals::designs(rivals::Workload::Table)[1].name);
+        assert_eq!(
+            places[0].design.name,
+            bench::advise::designs(bench::advise::Workload::Table)[1].name
+        );
         assert!((places[2].first_is_faster.median - 9.1).abs() < 0.2);
     }
 

@@ -2,12 +2,13 @@
 //!
 //! The JSON document and the page are made from the same [`Report`], so that the three agree.
 
-use crate::costs::Costs;
+use bench::costs::Costs;
+use bench::units;
+
 use crate::exit::Failure;
 use crate::keys::Census;
 use crate::machine::Machine;
 use crate::output::{self, Output};
-use crate::units;
 use crate::workload::Workload;
 
 use super::rank::{Place, spread_percent};

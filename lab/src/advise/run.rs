@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use bench::advise::Plan;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
-use rivals::Plan;
+use rand::rngs::ChaCha8Rng;
 
 use super::race::{self, Contender, Series, Track};
 use super::report::{Noise, Report};
@@ -60,7 +60,7 @@ impl Run<'_> {
         let mut progress = output.progress(self.duration());
         if !self.args.skip.contains(&Part::Costs) {
             let costs = costs::measure(self.machine, self.args.quick, output, &mut progress)?;
-            progress.suspend(|| costs.print(output))?;
+            progress.suspend(|| costs::table::print(&costs, output))?;
             report.costs = Some(costs);
         }
         progress.suspend(|| report.print_input(output))?;
@@ -81,7 +81,7 @@ impl Run<'_> {
             Track { output, progress, generator, deadline: self.deadline(QUICK_RANKING) };
         let plan = self.plan(self.workload.threads, self.workload.reads_percent, &track);
         let kind = self.workload.kind.into();
-        let mut contenders = track.prepare(rivals::designs(kind), kind, &plan)?;
+        let mut contenders = track.prepare(bench::advise::designs(kind), kind, &plan)?;
         let rounds = self.workload.rounds;
         let series = track.race(&mut contenders, None, &plan, rounds, "ranking")?;
         report.places = rank::rank(&series);
@@ -181,10 +181,10 @@ impl Run<'_> {
 
     /// About how long everything takes.
     fn duration(&self) -> Duration {
-        let designs = rivals::designs(self.workload.kind.into()).len();
+        let designs = bench::advise::designs(self.workload.kind.into()).len();
         let mut total = race::duration(designs, self.workload.run_for, self.workload.rounds);
         if !self.args.skip.contains(&Part::Costs) {
-            total += costs::duration(self.args.quick);
+            total += bench::costs::duration(self.args.quick);
         }
         if !self.args.skip.contains(&Part::Sweep) {
             let threads = if self.args.quick { 0 } else { self.thread_counts().len() };

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
+use bench::units;
 use serde::Serialize;
 
 use super::rank::Place;
 use super::verdict::{demands, listed, recommended};
-use crate::units;
 
 /// Shares of reads that are tried, in per cent.
 const READ_SHARES: [f64; 5] = [100.0, 99.9, 99.0, 90.0, 50.0];
@@ -241,12 +241,12 @@ fn first_names(point: &Point) -> impl Iterator<Item = &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::{Ratio, Spread};
+    use bench::statistics::{Ratio, Spread};
 
     fn place(index: usize, rank: usize, throughput: f64) -> Place {
         let same = |value| Spread { median: value, low: value, high: value };
         Place {
-            design: &rivals::designs(rivals::Workload::Table)[index],
+            design: &bench::advise::designs(bench::advise::Workload::Table)[index],
             rank,
             throughput: same(throughput),
             first_is_faster: Ratio { median: 2.0, low: 2.0, high: 2.0 },
@@ -273,7 +273,7 @@ mod tests {
         ]);
         let flips = sweep.flips();
         assert_eq!(flips.len(), 1, "{flips:?}");
-        let names = rivals::designs(rivals::Workload::Table);
+        let names = bench::advise::designs(bench::advise::Workload::Table);
         assert_eq!((flips[0].value, flips[0].design), (50.0, names[1].name));
         assert_eq!((flips[0].instead_of, flips[0].times), (names[0].name, 2.0));
         let sentences = sweep.sentences(names[0].name);
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn leaders_hold_the_winner_ours_and_a_lock() {
-        let designs = rivals::designs(rivals::Workload::Table);
+        let designs = bench::advise::designs(bench::advise::Workload::Table);
         let places: Vec<Place> = (0..designs.len())
             .rev()
             .map(|index| place(index, designs.len() - index, 1.0))
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn leaders_hold_the_recommended_one_of_two_that_tie() {
-        let count = rivals::designs(rivals::Workload::Table).len();
+        let count = bench::advise::designs(bench::advise::Workload::Table).len();
         // The last two of the table are ours, the one that asks more of its users last.
         let places: Vec<Place> =
             (0..count).rev().map(|index| place(index, (count - 1 - index).max(1), 1.0)).collect();

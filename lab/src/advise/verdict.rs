@@ -4,9 +4,10 @@
 //! among designs that cannot be told apart, the one that asks least of its users is recommended,
 //! and if a lock is among them, that is a lock.
 
+use bench::units;
+
 use super::rank::Place;
 use super::sweep::{Sweep, is_plain_lock};
-use crate::units;
 
 /// Below this advantage a lock's simplicity is worth more than the speed.
 const ADVANTAGE_WORTH_IT: f64 = 1.3;
@@ -141,10 +142,10 @@ mod tests {
     use super::*;
     use crate::advise::rank::Latency;
     use crate::advise::sweep::{Over, Point};
-    use crate::statistics::{Ratio, Spread};
+    use bench::statistics::{Ratio, Spread};
 
     fn place(name: &str, rank: usize, throughput: f64) -> Place {
-        let designs = rivals::designs(rivals::Workload::Table);
+        let designs = bench::advise::designs(bench::advise::Workload::Table);
         let same = |value| Spread { median: value, low: value, high: value };
         Place {
             design: designs.iter().find(|design| design.name == name).expect(name),

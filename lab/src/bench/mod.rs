@@ -1,34 +1,19 @@
 //! `rcu bench`: single operations of the library beside those of its rivals, in one run.
 //!
-//! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
-//! - [`read`], [`gp`], [`update`], [`engines`], [`srcu`], [`percpu`], [`compat`]: what is measured; [`loops`] and
-//!   [`scenes`]: how several of them do it.
-//! - [`verdict`]: what the project has promised of it, and whether it holds here.
-//! - [`report`]: the tables and the JSON.
+//! What is measured, of whom and in which rounds is the crate [`bench`](::bench)'s to say; here are
+//! the options, and in [`report`] the tables and the JSON.
 
-mod compat;
-mod engines;
-mod gp;
-mod loops;
-mod percpu;
-mod read;
 mod report;
-mod rounds;
-mod scenes;
-mod srcu;
-mod update;
-mod verdict;
+
+use std::path::PathBuf;
+
+use ::bench::suites::promises::Verdict;
+use ::bench::suites::{self, Group, Suite, compat, engines, gp, percpu, read, srcu, update};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use quiescence::PerCpuPath;
 
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
-use quiescence::PerCpuPath;
-use rounds::{Case, Session};
-use verdict::Verdict;
-
-/// Rounds from which an interval of 95 % misses one outlier on either side.
-const ROUNDS: u32 = 15;
-/// The fewest rounds that give an interval of 95 % at all are six.
-const ROUNDS_QUICK: u32 = 7;
+use crate::output::{Output, Watched};
 
 /// The arguments of `rcu bench`.
 #[derive(clap::Args, Clone, Debug)]
@@ -43,125 +28,178 @@ enum What {
     /// A read: enter a section, load the pointer, read its word, leave; one thread and two
     Read(Options),
     /// A grace period: alone, beside a busy reader, with 200 and with 10,000 idle threads
-    Gp(gp::GpArgs),
+    Gp(GpArgs),
     /// An update: replace an object of 64 bytes and retire the old one; and all that comes with it:
     /// readers' tails, a hash table, callbacks, memory, a reader that stalls
-    Update(update::UpdateArgs),
+    Update(UpdateArgs),
     /// The engines of a domain on a path-lookup cache: time, CPU share and latencies of each
-    Engines(engines::EnginesArgs),
+    Engines(EnginesArgs),
     /// Sleepable domains (SRCU): sections, a burst of grace periods, a reader that stays, memory
-    Srcu(srcu::SrcuArgs),
+    Srcu(SrcuArgs),
     /// What is done on the CPU's own words: reads that no grace period waits for, shared Arcs,
     /// counters, locks, references
-    Percpu(percpu::PercpuArgs),
+    Percpu(PercpuArgs),
     /// The liburcu-compatible libraries beside Debian's, under the same C program
-    Compat(compat::CompatArgs),
+    Compat(CompatArgs),
 }
 
 /// What all of them take.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Options {
+struct Options {
     /// Measure for a shorter time, in fewer rounds
     #[arg(long)]
-    pub(crate) quick: bool,
+    quick: bool,
     /// Measure every rival so often [default: 15, with --quick 7]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) rounds: Option<u32>,
+    rounds: Option<u32>,
     /// Draw the order within the rounds from this seed
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
+    seed: u64,
     /// Measure only these rivals
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    pub(crate) only: Vec<String>,
+    only: Vec<String>,
     /// Compare with this rival [default: liburcu-memb where it is compiled in; update, srcu, percpu:
     /// quiescence; engines: tick; compat: liburcu]
     #[arg(long, value_name = "RIVAL")]
-    pub(crate) base: Option<String>,
+    base: Option<String>,
 }
 
-impl Options {
-    fn rounds(&self) -> u32 {
-        self.rounds.unwrap_or(if self.quick { ROUNDS_QUICK } else { ROUNDS })
-    }
+#[derive(clap::Args, Clone, Debug)]
+struct GpArgs {
+    /// Six readers with sections of 1 µs and one updater on whatever CPUs there are: what do the
+    /// readers get done?
+    #[arg(long)]
+    oversubscribed: bool,
+    #[command(flatten)]
+    options: Options,
+}
 
-    /// The rivals that were asked for, in their own order, and the name of the base among them.
-    ///
-    /// The base is the first of `bases` that is among them, unless the user names one.
-    fn choose<'k, R>(
-        &self,
-        known: &'k [R],
-        name: impl Fn(&R) -> &'static str,
-        bases: &[&str],
-    ) -> Result<(Vec<&'k R>, &'static str), Failure> {
-        let names: Vec<&str> = known.iter().map(&name).collect();
-        for wanted in self.only.iter().chain(&self.base) {
-            if !names.contains(&wanted.as_str()) {
-                return Err(unknown(wanted, &names));
-            }
-        }
-        let is_wanted =
-            |rival: &&R| self.only.is_empty() || self.only.iter().any(|n| n == name(rival));
-        let chosen: Vec<&'k R> = known.iter().filter(is_wanted).collect();
-        let among = |wanted: &str| chosen.iter().map(|rival| name(rival)).find(|n| *n == wanted);
-        let base = match &self.base {
-            Some(base) => among(base).ok_or_else(|| {
-                Failure::Usage(format!("--base {base} is not among the rivals of --only"))
-            })?,
-            None => bases.iter().find_map(|base| among(base)).unwrap_or_else(|| name(chosen[0])),
+#[derive(clap::Args, Clone, Debug)]
+struct UpdateArgs {
+    /// Measure only these [default: all]
+    #[arg(long = "case", value_name = "A,B", value_parser = parser(&update::GROUPS), value_delimiter = ',')]
+    cases: Vec<String>,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+struct EnginesArgs {
+    #[command(flatten)]
+    options: Options,
+    /// The directory tree whose paths are looked up; its names are read and nothing is changed [default:
+    /// /usr/share, or the first of /usr and . that is there]
+    #[arg(long, value_name = "DIR")]
+    tree: Option<PathBuf>,
+    /// Entries of the tree that are taken, level by level
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    entries: u32,
+    /// Threads that look up [default: one for each CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+struct SrcuArgs {
+    /// Measure only these [default: all]
+    #[arg(long = "case", value_name = "A,B", value_parser = parser(srcu::SCENES.groups), value_delimiter = ',')]
+    cases: Vec<String>,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+struct PercpuArgs {
+    /// Measure only these [default: all]
+    #[arg(long = "case", value_name = "A,B", value_parser = parser(percpu::SCENES.groups), value_delimiter = ',')]
+    cases: Vec<String>,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+struct CompatArgs {
+    /// Measure only these [default: all]
+    #[arg(long = "case", value_name = "A,B", value_parser = parser(&compat::GROUPS), value_delimiter = ',')]
+    cases: Vec<String>,
+    /// The directory of our liburcu*.so.8, as `cargo xtask compat` makes it
+    #[arg(long, value_name = "DIR", default_value = "target/compat/lib")]
+    libraries: PathBuf,
+    #[command(flatten)]
+    options: Options,
+}
+
+fn parser(groups: &[Group]) -> PossibleValuesParser {
+    let value = |(name, help): &Group| PossibleValue::new(*name).help(*help);
+    groups.iter().map(value).collect::<Vec<_>>().into()
+}
+
+impl From<&Options> for suites::Options {
+    fn from(options: &Options) -> Self {
+        let Options { quick, rounds, seed, only, base } = options.clone();
+        Self { quick, rounds, seed, only, base }
+    }
+}
+
+impl What {
+    fn options(&self) -> suites::Options {
+        let options = match self {
+            Self::Read(options) => options,
+            Self::Gp(gp) => &gp.options,
+            Self::Update(update) => &update.options,
+            Self::Engines(engines) => &engines.options,
+            Self::Srcu(srcu) => &srcu.options,
+            Self::Percpu(percpu) => &percpu.options,
+            Self::Compat(compat) => &compat.options,
         };
-        Ok((chosen, base))
+        options.into()
+    }
+
+    fn prepare(&self, options: &suites::Options) -> Result<Suite, ::bench::Error> {
+        match self {
+            Self::Read(_) => read::prepare(options),
+            Self::Gp(gp) => gp::prepare(gp.oversubscribed, options),
+            Self::Update(update) => update::prepare(&update.cases, options),
+            Self::Engines(EnginesArgs { tree, entries, threads, .. }) => {
+                let load =
+                    engines::Load { tree: tree.clone(), entries: *entries, threads: *threads };
+                engines::prepare(&load, options)
+            }
+            Self::Srcu(srcu) => srcu::SCENES.prepare(&srcu.cases, options),
+            Self::Percpu(percpu) => percpu::SCENES.prepare(&percpu.cases, options),
+            Self::Compat(compat) => compat::prepare(&compat.cases, &compat.libraries, options),
+        }
     }
 }
-
-fn unknown(wanted: &str, known: &[&str]) -> Failure {
-    if wanted.starts_with("liburcu-") && !rivals::bench::HAS_LIBURCU {
-        return Failure::Unsupported(WITHOUT_LIBURCU.to_owned());
-    }
-    let known = known.join(", ");
-    Failure::Usage(format!(
-        "no rival is called {wanted:?} in what is to be measured; there are: {known}"
-    ))
-}
-
-const WITHOUT_LIBURCU: &str = "liburcu: built without it (cargo run --release --features liburcu)";
 
 /// Runs `rcu bench`. A promise that clearly does not hold here is exit code 1.
 pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure> {
     // Bad names are told before anything is measured.
-    let (options, bench) = match &args.what {
-        What::Read(options) => (options, read::prepare(options)?),
-        What::Gp(gp) => (&gp.options, gp::prepare(gp)?),
-        What::Update(update) => (&update.options, update::prepare(update)?),
-        What::Engines(engines) => (&engines.options, engines::prepare(engines)?),
-        What::Srcu(srcu) => (&srcu.options, srcu::prepare(srcu)?),
-        What::Percpu(percpu) => (&percpu.options, percpu::prepare(percpu)?),
-        What::Compat(compat) => (&compat.options, compat::prepare(compat)?),
-    };
-    // Engines are ours, and liburcu has no sleepable domains: it would be none of the rivals. Under `compat` it is
-    // another process.
-    if !rivals::bench::HAS_LIBURCU
-        && !matches!(args.what, What::Engines(_) | What::Srcu(_) | What::Compat(_))
-    {
-        output.note(WITHOUT_LIBURCU);
+    let options = args.what.options();
+    let suite = args.what.prepare(&options)?;
+    // Engines are ours, and the programs under `compat` are other processes.
+    if !matches!(args.what, What::Engines(_) | What::Compat(_)) {
+        for sentence in suites::left_out() {
+            output.note(sentence);
+        }
     }
     if matches!(args.what, What::Srcu(_) | What::Percpu(_)) {
         output.note(format_args!("the library's path for words of a CPU: {}", per_cpu_path()));
     }
-    let progress = output.progress(bench.duration);
-    let mut session = Session::new(output, progress, options.rounds(), options.seed);
-    let cases = (bench.measure)(&mut session)?;
-    drop(session);
-    let verdicts = verdict::judge(&cases);
+    let (name, base) = (suite.name, suite.base);
+    let mut progress = output.progress(suite.duration);
+    let (cases, verdicts) = suite.run(&mut Watched::new(output, &mut progress), &options)?;
+    drop(progress);
     for case in &cases {
-        report::print(case, bench.base, output)?;
+        report::print(case, base, output)?;
     }
     report::print_verdicts(&verdicts, output)?;
     let interrupted = output.interrupt().requested();
     let header = report::Header {
-        bench: bench.name,
+        bench: name,
         seed: options.seed,
         quick: options.quick,
-        base: bench.base,
+        base,
         per_cpu_path: per_cpu_path(),
         interrupted,
     };
@@ -187,71 +225,42 @@ fn exit(interrupted: bool, verdicts: &[Verdict]) -> Exit {
     }
 }
 
-/// A benchmark that is ready to run.
-struct Bench {
-    /// `read`, `gp`, `gp --oversubscribed`, `update`, `engines`, `srcu`, `percpu` or `compat`.
-    name: &'static str,
-    /// With whom the others are compared.
-    base: &'static str,
-    /// About how long it takes.
-    duration: std::time::Duration,
-    measure: Measure,
-}
-
-/// Measures all cases that it has time for; after Ctrl-C there may be none.
-type Measure = Box<dyn FnOnce(&mut Session<'_>) -> Result<Vec<Case>, Failure>>;
-
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
-    const KNOWN: &[&str] = &["a", "b", "c"];
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: BenchArgs,
+    }
 
-    fn options(only: &[&str], base: Option<&str>) -> Options {
-        Options {
-            quick: false,
-            rounds: None,
-            seed: 1,
-            only: only.iter().map(|&name| name.to_owned()).collect(),
-            base: base.map(str::to_owned),
+    fn options_of(line: &[&str]) -> Result<suites::Options, clap::Error> {
+        Ok(Line::try_parse_from([&["bench"], line].concat())?.args.what.options())
+    }
+
+    #[test]
+    fn the_options_of_a_suite_are_those_of_the_line() {
+        let line = ["gp", "--quick", "--only", "a,b", "--base", "b", "--seed", "7"];
+        let options = options_of(&line).unwrap();
+        assert_eq!((options.quick, options.seed, options.rounds), (true, 7, None));
+        assert_eq!((options.only, options.base), (vec!["a".into(), "b".into()], Some("b".into())));
+        assert_eq!(options_of(&["read", "--rounds", "3"]).unwrap().rounds, Some(3));
+    }
+
+    #[test]
+    fn the_groups_of_a_suite_are_what_case_takes() {
+        for line in [
+            ["update", "--case", "hash,stall"],
+            ["srcu", "--case", "boot"],
+            ["percpu", "--case", "counter,lock"],
+            ["compat", "--case", "table"],
+        ] {
+            assert!(options_of(&line).is_ok(), "{line:?}");
         }
-    }
-
-    fn choose(
-        only: &[&str],
-        base: Option<&str>,
-    ) -> Result<(Vec<&'static str>, &'static str), String> {
-        let options = options(only, base);
-        let (chosen, base) = options
-            .choose(KNOWN, |name| name, &["x", "b"])
-            .map_err(|failure| failure.to_string())?;
-        Ok((chosen.into_iter().copied().collect(), base))
-    }
-
-    #[test]
-    fn all_are_chosen_unless_some_are_named() {
-        assert_eq!(choose(&[], None), Ok((vec!["a", "b", "c"], "b")));
-        assert_eq!(choose(&["c", "a"], None), Ok((vec!["a", "c"], "a")));
-        assert_eq!(choose(&["c", "a"], Some("c")), Ok((vec!["a", "c"], "c")));
-    }
-
-    #[test]
-    fn unknown_names_are_answered_with_the_known_ones() {
-        let message = choose(&["a", "z"], None).unwrap_err();
-        assert!(message.contains("\"z\"") && message.contains("a, b, c"), "{message}");
-        let message = choose(&[], Some("z")).unwrap_err();
-        assert!(message.contains("\"z\"") && message.contains("a, b, c"), "{message}");
-        let message = choose(&["a"], Some("c")).unwrap_err();
-        assert!(message.contains("--base c"), "{message}");
-    }
-
-    #[test]
-    fn fewer_rounds_when_in_a_hurry_and_as_many_as_are_asked_for() {
-        let mut options = options(&[], None);
-        assert_eq!(options.rounds(), ROUNDS);
-        options.quick = true;
-        assert_eq!(options.rounds(), ROUNDS_QUICK);
-        options.rounds = Some(3);
-        assert_eq!(options.rounds(), 3);
+        assert!(options_of(&["update", "--case", "speed"]).is_err());
+        assert!(options_of(&["engines", "--entries", "1"]).is_err());
     }
 }

@@ -1,14 +1,14 @@
 //! The tables and the JSON of `rcu bench`.
 
+use ::bench::statistics::{Ratio, Spread, is_tie};
+use ::bench::suites::promises::{Against, Bound, Held, Verdict};
+use ::bench::suites::rounds::{Case, Metric, Series, Unit};
+use ::bench::units;
 use comfy_table::{Cell, Color};
 use serde::Serialize;
 
-use super::rounds::{Case, Metric, Series, Unit};
-use super::verdict::{Against, Bound, Held, Verdict};
 use crate::exit::Failure;
 use crate::output::{self, Output};
-use crate::statistics::{Ratio, Spread, is_tie};
-use crate::units;
 
 /// The version of the JSON; a reader of another one must not guess.
 const VERSION: u32 = 2;
@@ -300,7 +300,8 @@ fn target_out(Verdict { promise, metric, base, ratio, held }: &Verdict) -> Targe
 
 #[cfg(test)]
 mod tests {
-    use super::super::verdict::Promise;
+    use ::bench::suites::promises::Promise;
+
     use super::*;
 
     #[test]
@@ -350,7 +351,7 @@ mod tests {
     #[test]
     fn the_document_holds_every_round_and_null_for_what_is_unknown() {
         const METRICS: &[Metric] = &[Metric { name: "read", unit: Unit::Nanoseconds }];
-        let mut case = Case::new("read/x", "x", METRICS, [("a", false), ("b", false)].into_iter());
+        let mut case = Case::new("read/x", "x", METRICS, [("a", false), ("b", false)]);
         for (rival, values) in case.rivals.iter_mut().zip([[1.0, 2.0], [2.0, 4.0]]) {
             rival.values = vec![values.into()];
         }

@@ -1,102 +1,99 @@
-//! The table as it is printed: our figures, in nanoseconds and in cycles, beside the published ones.
+//! The table as it is printed: our figures, in nanoseconds and in cycles, beside the published
+//! ones.
 
-use super::{Cost, Costs};
+use ::bench::costs::{Cost, Costs};
+use ::bench::units;
+
 use crate::exit::Failure;
 use crate::output::{self, Output};
-use crate::units;
 
-impl Costs {
-    /// Prints the table.
-    pub(crate) fn print(&self, output: &mut Output) -> Result<(), Failure> {
-        output.heading("What synchronisation costs here")?;
-        let year = self.published.year.to_string();
-        let mut table = output::table(&["operation", "here", "cycles", &year]);
-        let cycle = self.cycle_ns();
-        for row in &self.rows {
-            table.add_row(row.cells(cycle));
+/// Prints the table.
+pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<(), Failure> {
+    output.heading("What synchronisation costs here")?;
+    let year = costs.published.year.to_string();
+    let mut table = output::table(&["operation", "here", "cycles", &year]);
+    let cycle = cycle_ns(costs);
+    for row in &costs.rows {
+        table.add_row(cells(row, cycle));
+    }
+    output::numeric(&mut table, [1, 2, 3]);
+    output.table(table)?;
+    for remark in remarks(costs) {
+        output.paragraph(remark)?;
+    }
+    Ok(())
+}
+
+/// What there is to say below the table.
+pub(crate) fn remarks(costs: &Costs) -> Vec<String> {
+    let mut remarks = missing(costs);
+    remarks.extend(explanations(costs));
+    remarks
+}
+
+/// What is not in the table, a sentence for each reason: too long for a cell.
+fn missing(costs: &Costs) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in costs.rows.iter().filter(|row| row.ns.is_none()) {
+        let reason = row.missing.unwrap_or("unknown");
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(&row.name),
+            None => reasons.push((reason, vec![&row.name])),
         }
-        output::numeric(&mut table, [1, 2, 3]);
-        output.table(table)?;
-        for remark in self.remarks() {
-            output.paragraph(remark)?;
-        }
-        Ok(())
     }
+    let sentence = |(reason, names): &(&str, Vec<&str>)| {
+        format!("Not measured ({reason}): {}.", names.join("; "))
+    };
+    reasons.iter().map(sentence).collect()
+}
 
-    /// What there is to say below the table.
-    pub(crate) fn remarks(&self) -> Vec<String> {
-        let mut remarks = self.missing();
-        remarks.extend(self.explanations());
-        remarks
+fn explanations(costs: &Costs) -> Vec<String> {
+    let published = costs.published;
+    let mut remarks =
+        vec![format!("{}: {} ({}).", published.year, published.machine, published.source)];
+    if cpus_share_a_core(costs) {
+        remarks.push(
+            "A line changed by the other CPU is nearly as near as one's own: the two CPUs are \
+             threads of one core. Between cores, everything shared costs more than here."
+                .to_owned(),
+        );
     }
+    remarks
+}
 
-    /// What is not in the table, a sentence for each reason: too long for a cell.
-    fn missing(&self) -> Vec<String> {
-        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-        for row in self.rows.iter().filter(|row| row.ns.is_none()) {
-            let reason = row.missing.unwrap_or("unknown");
-            match reasons.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, names)) => names.push(&row.name),
-                None => reasons.push((reason, vec![&row.name])),
-            }
-        }
-        let sentence = |(reason, names): &(&str, Vec<&str>)| {
-            format!("Not measured ({reason}): {}.", names.join("; "))
-        };
-        reasons.iter().map(sentence).collect()
-    }
+/// The length of a clock cycle here.
+pub(crate) fn cycle_ns(costs: &Costs) -> Option<f64> {
+    median(costs, "clock_cycle")
+}
 
-    fn explanations(&self) -> Vec<String> {
-        let published = &self.published;
-        let mut remarks =
-            vec![format!("{}: {} ({}).", published.year, published.machine, published.source)];
-        if self.cpus_share_a_core() {
-            remarks.push(
-                "A line changed by the other CPU is nearly as near as one's own: the two CPUs are \
-                 threads of one core. Between cores, everything shared costs more than here."
-                    .to_owned(),
-            );
-        }
-        remarks
-    }
+fn median(costs: &Costs, id: &str) -> Option<f64> {
+    costs.rows.iter().find(|row| row.id == id)?.ns.map(|ns| ns.median)
+}
 
-    /// The length of a clock cycle here.
-    pub(crate) fn cycle_ns(&self) -> Option<f64> {
-        self.median("clock_cycle")
-    }
-
-    fn median(&self, id: &str) -> Option<f64> {
-        self.rows.iter().find(|row| row.id == id)?.ns.map(|ns| ns.median)
-    }
-
-    /// Whether moving a line to the other CPU costs next to nothing: no two cores are that near.
-    /// Asking the machine is no use, since guests are often told that all CPUs are cores.
-    fn cpus_share_a_core(&self) -> bool {
-        const CYCLES_BETWEEN_CORES: f64 = 60.0;
-        match (self.cycle_ns(), self.median("atomic_increment_cache_transfer")) {
-            (Some(cycle), Some(moved)) => moved < CYCLES_BETWEEN_CORES * cycle,
-            _ => false,
-        }
+/// Whether moving a line to the other CPU costs next to nothing: no two cores are that near.
+/// Asking the machine is no use, since guests are often told that all CPUs are cores.
+fn cpus_share_a_core(costs: &Costs) -> bool {
+    const CYCLES_BETWEEN_CORES: f64 = 60.0;
+    match (cycle_ns(costs), median(costs, "atomic_increment_cache_transfer")) {
+        (Some(cycle), Some(moved)) => moved < CYCLES_BETWEEN_CORES * cycle,
+        _ => false,
     }
 }
 
-impl Cost {
-    /// The cells of its line: name, here, in cycles, then.
-    pub(crate) fn cells(&self, cycle_ns: Option<f64>) -> [String; 4] {
-        let here = self.ns.map_or_else(|| "–".to_owned(), |ns| units::nanoseconds(ns.median));
-        let cycles = match (&self.ns, cycle_ns) {
-            (Some(ns), Some(cycle)) if cycle > 0.0 => units::figures(ns.median / cycle),
-            _ => "–".to_owned(),
-        };
-        let then = self.published_ns.map_or_else(|| "–".to_owned(), units::nanoseconds);
-        [self.name.clone(), here, cycles, then]
-    }
+/// The cells of its line: name, here, in cycles, then.
+pub(crate) fn cells(row: &Cost, cycle_ns: Option<f64>) -> [String; 4] {
+    let here = row.ns.map_or_else(|| "–".to_owned(), |ns| units::nanoseconds(ns.median));
+    let cycles = match (&row.ns, cycle_ns) {
+        (Some(ns), Some(cycle)) if cycle > 0.0 => units::figures(ns.median / cycle),
+        _ => "–".to_owned(),
+    };
+    let then = row.published_ns.map_or_else(|| "–".to_owned(), units::nanoseconds);
+    [row.name.clone(), here, cycles, then]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::costs::published::figures;
 
     #[test]
     fn what_is_missing_is_said_below_the_table_once_for_each_reason() {
@@ -108,9 +105,9 @@ mod tests {
             published_ns: None,
         };
         let rows = vec![row("one", "needs two CPUs"), row("two", "none"), row("three", "none")];
-        let costs = Costs { published: figures().lca2005, rows };
-        assert_eq!(costs.rows[0].cells(None), ["one", "–", "–", "–"]);
-        let remarks = costs.remarks();
+        let costs = Costs { published: bench::costs::published(), rows };
+        assert_eq!(cells(&costs.rows[0], None), ["one", "–", "–", "–"]);
+        let remarks = remarks(&costs);
         let expected = ["Not measured (needs two CPUs): one.", "Not measured (none): two; three."];
         assert_eq!(remarks[..2], expected);
         assert_eq!(remarks.len(), 3, "the source of the other column comes last");

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
+use bench::costs::duration;
 use serde::Deserialize;
 use simulate::cost::{Costs, Measured};
 
-use crate::costs::{duration, measure};
+use crate::costs::measure;
 use crate::exit::Failure;
 use crate::machine::Machine;
 use crate::output::Output;
@@ -110,7 +111,7 @@ fn costs_of(source: &str, ns: impl Fn(&str) -> Option<f64>) -> Result<Costs, Fai
                     "{source}: {id} is missing, or no cost of memory; what is simulated needs it"
                 ))
             })?;
-        Ok((ns * 1e3).round() as u64)
+        Ok::<_, Failure>((ns * 1e3).round() as u64)
     };
     Ok(Costs::measured(Measured {
         instruction: picos("instruction")?,

@@ -1,5 +1,6 @@
 //! `rcu simulate --list`: engines, workloads, costs, and the numbers that can be set.
 
+use bench::units;
 use simulate::cost::Costs;
 use simulate::parameter::Parameter;
 use simulate::srcu::VARIANTS;
@@ -8,7 +9,6 @@ use simulate::{EngineKind, Workload};
 use super::{costs, product, two_bank};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::units;
 
 /// Prints all of it.
 pub(super) fn print(output: &mut Output) -> Result<(), Failure> {

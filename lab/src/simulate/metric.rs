@@ -1,8 +1,7 @@
 //! What is told of a run: one name and one way to write it for each figure, for all tables.
 
+use bench::units;
 use simulate::Report;
-
-use crate::units;
 
 /// A table's worth of figures.
 #[derive(Clone, Copy, Debug)]

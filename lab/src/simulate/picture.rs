@@ -7,10 +7,10 @@
 //! wait for; the text to the right says so too, and what it was doing when it was found, if that is
 //! something else.
 
-use maud::{Markup, PreEscaped, html};
+use bench::units;
 use simulate::timeline::{Doing, GracePeriod};
 
-use crate::units;
+use crate::html::{Attribute, Markup};
 
 const WIDTH: f64 = 1210.0;
 /// Room for names on the left and for the hold-outs in words on the right.
@@ -73,16 +73,23 @@ pub(super) fn draw(panels: &[Panel]) -> String {
         *next += height;
         Some(top)
     });
-    let picture = html! {
-        svg xmlns="http://www.w3.org/2000/svg" role="img"
-            aria-label="Grace periods and who held them up"
-            viewBox=(format!("0 0 {WIDTH} {height}")) width=(WIDTH) height=(height) {
-            style { (PreEscaped(STYLE)) }
-            @for (panel, top) in panels.iter().zip(tops) {
-                g transform=(format!("translate(0 {top})")) { (panel.draw()) }
-            }
+    let view_box = format!("0 0 {WIDTH} {height}");
+    let attributes: [Attribute<'_>; 6] = [
+        ("xmlns", &"http://www.w3.org/2000/svg"),
+        ("role", &"img"),
+        ("aria-label", &"Grace periods and who held them up"),
+        ("viewBox", &view_box),
+        ("width", &WIDTH),
+        ("height", &height),
+    ];
+    let mut picture = Markup::default();
+    picture.element("svg", &attributes, |svg| {
+        svg.element("style", &[], |style| style.literal(STYLE));
+        for (panel, top) in panels.iter().zip(tops) {
+            let transform = format!("translate(0 {top})");
+            svg.element("g", &[("transform", &transform)], |group| panel.draw(group));
         }
-    };
+    });
     picture.into_string()
 }
 
@@ -126,32 +133,29 @@ impl Panel {
         HEAD + LANE * self.grace_periods.len().max(1) as f64 + FOOT
     }
 
-    fn draw(&self) -> Markup {
+    fn draw(&self, svg: &mut Markup) {
         let scale = Scale::of(&self.grace_periods);
         let bottom = HEAD + LANE * self.grace_periods.len().max(1) as f64;
         let step = scale.step();
-        let marks = (0..=(scale.to - scale.from) / step).map(|mark| mark * step);
-        html! {
-            text class="title" x="8" y="22" { (shortened(&self.title)) }
-            (legend())
-            @if self.grace_periods.is_empty() {
-                text class="soft" x=(NAMES) y=(HEAD + 13.0) { "no grace period began in this time" }
-            } @else {
-                @for mark in marks {
-                    @let x = figure(scale.x(scale.from + mark));
-                    line class="grid" x1=(x) x2=(x) y1=(HEAD - 4.0) y2=(bottom) {}
-                    text class="soft" x=(x) y=(bottom + 15.0) text-anchor="middle" {
-                        (if mark == 0 { "0".to_owned() } else { units::nanoseconds(mark as f64) })
-                    }
-                }
-            }
-            @for (place, grace_period) in self.grace_periods.iter().enumerate() {
-                (self.lane(place, grace_period, scale))
-            }
+        svg.label(Some("title"), 8, 22, None, shortened(&self.title));
+        legend(svg);
+        if self.grace_periods.is_empty() {
+            let words = "no grace period began in this time";
+            svg.label(Some("soft"), NAMES, HEAD + 13.0, None, words);
+            return;
+        }
+        for mark in (0..=(scale.to - scale.from) / step).map(|mark| mark * step) {
+            let x = figure(scale.x(scale.from + mark));
+            svg.line("grid", [&x, &x, &(HEAD - 4.0), &bottom]);
+            let at = if mark == 0 { "0".to_owned() } else { units::nanoseconds(mark as f64) };
+            svg.label(Some("soft"), &x, bottom + 15.0, Some("middle"), at);
+        }
+        for (place, grace_period) in self.grace_periods.iter().enumerate() {
+            self.lane(svg, place, grace_period, scale);
         }
     }
 
-    fn lane(&self, place: usize, grace_period: &GracePeriod, scale: Scale) -> Markup {
+    fn lane(&self, svg: &mut Markup, place: usize, grace_period: &GracePeriod, scale: Scale) {
         let top = HEAD + LANE * place as f64;
         let middle = figure(top + LANE / 2.0);
         let name = if self.of_cpus {
@@ -168,23 +172,29 @@ impl Panel {
             (held, scale.x(held.since.min(grace_period.began)), scale.x(until))
         });
         let rest = held.map_or(began, |(_, _, until)| until);
-        html! {
-            text x=(NAMES - 8.0) y=(figure(top + 13.0)) text-anchor="end" { (name) }
-            @if grace_period.ended.is_some() {
-                rect class="rest" x=(figure(rest)) y=(figure(top + 4.0)) height="10"
-                    width=(figure((ended - rest).max(0.6))) {}
-            } @else {
-                line class="open" x1=(figure(rest)) x2=(figure(ended)) y1=(middle) y2=(middle) {}
-            }
-            @if let Some((held, since, until)) = held {
-                line class=(format!("before {}", class(held.doing_at_first))) x1=(figure(since))
-                    x2=(figure(began)) y1=(middle) y2=(middle) {}
-                rect class=(class(held.doing_at_first)) x=(figure(began)) y=(figure(top + 4.0)) height="10"
-                    width=(figure((until - began).max(0.6))) {}
-            }
-            text x=(figure(WIDTH - WORDS + 10.0)) y=(figure(top + 13.0)) { (words(grace_period)) }
+        let text_y = figure(top + 13.0);
+        svg.label(None, NAMES - 8.0, &text_y, Some("end"), name);
+        if grace_period.ended.is_some() {
+            bar(svg, "rest", rest, top, ended - rest);
+        } else {
+            svg.line("open", [&figure(rest), &figure(ended), &middle, &middle]);
         }
+        if let Some((held, since, until)) = held {
+            let class = class(held.doing_at_first);
+            let ends = [figure(since), figure(began)];
+            svg.line(&format!("before {class}"), [&ends[0], &ends[1], &middle, &middle]);
+            bar(svg, class, began, top, until - began);
+        }
+        svg.label(None, figure(WIDTH - WORDS + 10.0), &text_y, None, words(grace_period));
     }
+}
+
+/// A part of a lane.
+fn bar(svg: &mut Markup, class: &str, x: f64, top: f64, width: f64) {
+    let (x, y, width) = (figure(x), figure(top + 4.0), figure(width.max(0.6)));
+    let place: [Attribute<'_>; 5] =
+        [("class", &class), ("x", &x), ("y", &y), ("height", &10), ("width", &width)];
+    svg.empty("rect", &place);
 }
 
 /// The lane in words: how long, and who was waited for last.
@@ -209,19 +219,20 @@ fn words(grace_period: &GracePeriod) -> String {
 }
 
 /// What colours mean.
-fn legend() -> Markup {
+fn legend(svg: &mut Markup) {
     const ALL: [Doing; 6] =
         [Doing::User, Doing::Calls, Doing::Kernel, Doing::Reading, Doing::Softirq, Doing::Idle];
-    html! {
-        @for (place, doing) in ALL.into_iter().enumerate() {
-            @let x = NAMES + 105.0 * place as f64;
-            rect class=(class(doing)) x=(x) y="33" width="10" height="10" {}
-            text class="soft" x=(x + 15.0) y="42" { (name(doing)) }
-        }
-        rect class="rest" x=(NAMES + 630.0) y="33" width="10" height="10" {}
-        text class="soft" x=(NAMES + 645.0) y="42" { "the engine ends it" }
-        text class="soft" x="8" y="42" { "last hold-out:" }
+    let mut entry = |class: &str, x: f64, name: &str| {
+        let place: [Attribute<'_>; 5] =
+            [("class", &class), ("x", &x), ("y", &33), ("width", &10), ("height", &10)];
+        svg.empty("rect", &place);
+        svg.label(Some("soft"), x + 15.0, 42, None, name);
+    };
+    for (place, doing) in ALL.into_iter().enumerate() {
+        entry(class(doing), NAMES + 105.0 * place as f64, name(doing));
     }
+    entry("rest", NAMES + 630.0, "the engine ends it");
+    svg.label(Some("soft"), 8, 42, None, "last hold-out:");
 }
 
 /// What the hold-out did, in words.

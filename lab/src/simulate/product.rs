@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
+use bench::units;
 use simulate::setup::{MICROSECOND, SECOND};
 use simulate::{EngineKind, Setup, Workload};
 
 use super::costs;
 use super::options::{Set, Switch, WhatIfArgs};
 use crate::exit::Failure;
-use crate::units;
 
 /// The most combinations.
 const RUNS_MAX: usize = 1_000;

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use bench::units;
 use comfy_table::{Cell, CellAlignment, Color};
 use serde::Serialize;
 use simulate::replay::{self, Finding, Fit, Part, Role, Row};
@@ -14,7 +15,6 @@ use simulate::replay::{self, Finding, Fit, Part, Role, Row};
 use super::pool::{self, Job, Watch};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
-use crate::units;
 
 const SCHEMA: &str = "quiescence/simulate-published";
 const VERSION: u32 = 1;

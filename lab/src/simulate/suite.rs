@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use bench::units;
 use comfy_table::{Cell, Color};
 use serde::Serialize;
 use simulate::suite::{self, Aim, Case, Target};
@@ -16,7 +17,6 @@ use super::pool::{self, Job, Watch};
 use super::{product, what_if};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
-use crate::units;
 
 const SCHEMA: &str = "quiescence/simulate-suite";
 const VERSION: u32 = 1;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bench::units;
 use serde::Serialize;
 use simulate::srcu::{Blocked, Options, Report, VARIANTS, variant};
 
@@ -11,7 +12,6 @@ use super::options::{Set, Switch, WhatIfArgs};
 use super::pool::{self, Job, Watch};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
-use crate::units;
 
 /// The engine's name.
 pub(super) const NAME: &str = "two-bank";

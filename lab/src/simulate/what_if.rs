@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bench::units;
 use serde::Serialize;
 use simulate::{EngineKind, Report, Setup, Workload, run_with_progress};
 
@@ -15,7 +16,6 @@ use super::product::{self, Base, Run, or_default};
 use super::{costs, metric};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
-use crate::units;
 
 /// The JSON that is written, and its version; see `docs/JSON.md`.
 const SCHEMA: &str = "quiescence/simulate";

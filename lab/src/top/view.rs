@@ -1,9 +1,10 @@
 //! What `rcu top` shows: the processes that serve, or the domains of one of them.
 
+use bench::units;
+
 use super::answer::{Answer, Domain, Process, Reader};
 use crate::exit::Failure;
 use crate::output::{self, Output};
-use crate::units;
 
 /// The processes that serve.
 pub(super) fn list(answers: &[Answer], output: &mut Output) -> Result<(), Failure> {

@@ -1,11 +1,11 @@
 //! What the torture says: the set-up before it begins, the counts and the verdict at the end.
 
+use bench::units;
 use quiescence_chaos::{Engine, Fences, PerCpuPath};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
-use crate::units;
 
 use super::cast::DomainCounts;
 use super::kinds::{Deed, FaultKind, ReaderKind, Way};

@@ -1,0 +1,256 @@
+//! What waiting costs when a reader stays in its section for long: processor time, and how long the
+//! waiting side runs without a sleep.
+//!
+//! The waiting side is every thread of the process but the one that holds the section and looks:
+//! a rival may have somebody else do its waiting.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::object::Turn;
+use crate::advise::cpu_time;
+use crate::rivals::Rival;
+
+/// From one look at the threads to the next. A stretch may be taken for longer than it was by what
+/// the thread ran between two looks, never for shorter.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// What [`measure`] saw of the waiting side.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Blocked {
+    /// Its processor time, in per cent of one CPU.
+    pub cpu_percent: f64,
+    /// The longest processor time of one thread between two sleeps, in nanoseconds. Not a number where
+    /// the kernel does not say.
+    pub stretch_ns: f64,
+    /// Sleeps by the second, of all its threads. Not a number where the kernel does not say.
+    pub sleeps_per_second: f64,
+    /// From the end of the section until the waiter knew it, in nanoseconds.
+    pub answer_ns: f64,
+}
+
+/// The rivals that can be blocked.
+pub fn rivals() -> Vec<&'static Rival> {
+    super::those(|rival| rival.blocked.is_some())
+}
+
+/// Something that is read, and waited for.
+pub(crate) trait Site: Sync {
+    /// Runs `inside` in a section.
+    fn hold(&self, inside: &mut dyn FnMut());
+    /// Waits for those that are in a section, in a hurry.
+    fn wait(&self);
+}
+
+/// Waits for one reader that stays in its section for so long.
+///
+/// # Panics
+/// If the waiter came back while the reader was in its section.
+pub fn measure(rival: &Rival, blocked_for: Duration) -> Blocked {
+    let _turn = Turn::wait();
+    let site = &*(rival.blocked.expect("only rivals that wait are asked"))();
+    let is_over = AtomicBool::new(false);
+    let (begun, has_begun) = mpsc::channel();
+    thread::scope(|scope| {
+        let mut seen = None;
+        let mut waiter = None;
+        site.hold(&mut || {
+            let (is_over, begun) = (&is_over, begun.clone());
+            waiter = Some(scope.spawn(move || {
+                // Fails only if who holds the section is gone; then nobody looks.
+                let _ = begun.send(());
+                site.wait();
+                // Release: pairs with the Acquire below.
+                is_over.store(true, Ordering::Release);
+                Instant::now()
+            }));
+            has_begun.recv().expect("the waiter says that it begins");
+            seen = Some(look_on(blocked_for));
+            // Acquire: pairs with the Release of the waiter.
+            assert!(!is_over.load(Ordering::Acquire), "{} did not wait", rival.name);
+        });
+        let left = Instant::now();
+        let answered = waiter.map(|waiter| waiter.join().expect("the waiter does not panic"));
+        let answer = answered.map(|at| at.saturating_duration_since(left)).unwrap_or_default();
+        let seen: Blocked = seen.expect("the section was entered");
+        Blocked { answer_ns: answer.as_nanos() as f64, ..seen }
+    })
+}
+
+/// Looks at all other threads until so much time has passed.
+fn look_on(duration: Duration) -> Blocked {
+    let begin = Instant::now();
+    let others_cpu = || cpu_time().saturating_sub(own_cpu_time());
+    let cpu_before = others_cpu();
+    let mut watch = Watch::default();
+    watch.look();
+    while begin.elapsed() < duration {
+        thread::sleep(LOOK_EVERY.min(duration.saturating_sub(begin.elapsed())));
+        watch.look();
+    }
+    let cpu = others_cpu().saturating_sub(cpu_before);
+    let elapsed = begin.elapsed().as_secs_f64();
+    Blocked {
+        cpu_percent: 100.0 * cpu.as_secs_f64() / elapsed,
+        stretch_ns: watch.stretch_ns().map_or(f64::NAN, |ns| ns as f64),
+        sleeps_per_second: watch.sleeps().map_or(f64::NAN, |sleeps| sleeps as f64 / elapsed),
+        answer_ns: f64::NAN,
+    }
+}
+
+/// The processor time of the calling thread.
+fn own_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// What the threads of this process do, but for the one that looks.
+#[derive(Debug, Default)]
+struct Watch(BTreeMap<String, Followed>);
+
+/// One thread.
+#[derive(Clone, Copy, Debug)]
+struct Followed {
+    first: Books,
+    last: Books,
+    /// Processor time when it had surely not slept since.
+    awake_since_ns: u64,
+    stretch_ns: u64,
+}
+
+/// What the kernel writes down of a thread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Books {
+    cpu_ns: u64,
+    /// Times that it gave up its CPU of its own accord.
+    sleeps: u64,
+}
+
+impl Watch {
+    fn look(&mut self) {
+        let own = rustix::thread::gettid().as_raw_nonzero().to_string();
+        for entry in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+            let thread = entry.file_name().to_string_lossy().into_owned();
+            // A thread may end meanwhile: it is not there any more.
+            if thread != own
+                && let Some(now) = Books::of(&thread)
+            {
+                self.0.entry(thread).or_insert_with(|| Followed::new(now)).go_on(now);
+            }
+        }
+    }
+
+    fn stretch_ns(&self) -> Option<u64> {
+        self.0.values().map(|thread| thread.stretch_ns).max()
+    }
+
+    fn sleeps(&self) -> Option<u64> {
+        let sleeps = |thread: &Followed| thread.last.sleeps - thread.first.sleeps;
+        (!self.0.is_empty()).then(|| self.0.values().map(sleeps).sum())
+    }
+}
+
+impl Followed {
+    fn new(now: Books) -> Self {
+        Self { first: now, last: now, awake_since_ns: now.cpu_ns, stretch_ns: 0 }
+    }
+
+    fn go_on(&mut self, now: Books) {
+        self.stretch_ns = self.stretch_ns.max(now.cpu_ns.saturating_sub(self.awake_since_ns));
+        if now.sleeps != self.last.sleeps {
+            // It may have slept right after the last look, and not since.
+            self.awake_since_ns = self.last.cpu_ns;
+        }
+        self.last = now;
+    }
+}
+
+impl Books {
+    /// Nothing if there is no such thread, or no such books.
+    fn of(thread: &str) -> Option<Self> {
+        let read = |book| fs::read_to_string(format!("/proc/self/task/{thread}/{book}")).ok();
+        let cpu_ns = read("schedstat")?.split_whitespace().next()?.parse().ok()?;
+        let status = read("status")?;
+        let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        Some(Self { cpu_ns, sleeps: sleeps?.trim().parse().ok()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rival_waits_for_as_long_as_it_must() {
+        for rival in rivals() {
+            // That it waits is asserted within.
+            let seen = measure(rival, Duration::from_millis(5));
+            assert!(seen.cpu_percent >= 0.0 && seen.answer_ns >= 0.0, "{}: {seen:?}", rival.name);
+        }
+    }
+
+    /// Does not wait.
+    struct Hasty;
+
+    impl Site for Hasty {
+        fn hold(&self, inside: &mut dyn FnMut()) {
+            inside();
+        }
+
+        fn wait(&self) {}
+    }
+
+    #[test]
+    #[should_panic(expected = "did not wait")]
+    fn who_does_not_wait_is_found_out() {
+        measure(&Rival::with_waiter("hasty", || Box::new(Hasty)), Duration::from_millis(50));
+    }
+
+    #[test]
+    fn a_stretch_goes_from_sleep_to_sleep() {
+        let books = |cpu_ns, sleeps| Books { cpu_ns, sleeps };
+        let mut thread = Followed::new(books(100, 1));
+        thread.go_on(books(150, 1));
+        assert_eq!(thread.stretch_ns, 50);
+        thread.go_on(books(250, 1));
+        assert_eq!(thread.stretch_ns, 150, "it has not slept");
+        thread.go_on(books(260, 2));
+        thread.go_on(books(300, 2));
+        assert_eq!(thread.stretch_ns, 160, "it slept before 260");
+        thread.go_on(books(450, 2));
+        assert_eq!(thread.stretch_ns, 200, "maybe since 250");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_that_spins_is_seen_to() {
+        let own_id = || rustix::thread::gettid().as_raw_nonzero().to_string();
+        let stop = AtomicBool::new(false);
+        let (id, its_id) = mpsc::channel();
+        thread::scope(|scope| {
+            let stop = &stop;
+            let spinner = scope.spawn(move || {
+                id.send(own_id()).expect("somebody wants to know");
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let (id, mut watch) = (its_id.recv().expect("it says so"), Watch::default());
+            // Until it has run for so long, however busy the machine is.
+            while watch.0.get(&id).is_none_or(|thread| thread.stretch_ns < 20_000_000) {
+                watch.look();
+                thread::yield_now();
+            }
+            let books = watch.0[&id];
+            stop.store(true, Ordering::Relaxed);
+            spinner.join().expect("a spinner does not panic");
+            assert_eq!(books.first.sleeps, books.last.sleeps, "{books:?}");
+        });
+    }
+}

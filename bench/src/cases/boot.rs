@@ -1,0 +1,168 @@
+//! The guest-boot workload: a table of memory slots that readers look up, and one who replaces it
+//! thousands of times and waits for an expedited grace period each time.
+//!
+//! In 2022 a grace period that slept made a virtual machine's boot twenty times as long, and one that
+//! spun kept a processor from the readers it waited for ("Commit 282d8998e997 cause qemu boot slow",
+//! linux-kernel, June 2022). A reader stays for about a microsecond, and is away for about as long.
+//!
+//! Slotss that were replaced are freed after the boot: what is measured is the waiting.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::object::Turn;
+use super::together::{Gate, Shift, together};
+use super::wait::chain;
+use crate::rivals::Rival;
+
+/// Slots of a table.
+const SLOTS: u64 = 64;
+
+/// Pages of a slot.
+const PAGES: u64 = 512;
+
+/// Look-ups in a section.
+const LOOK_UPS: u64 = 32;
+
+/// Steps of a reader between two sections.
+const AWAY_STEPS: u32 = 256;
+
+/// What [`measure`] saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Boot {
+    /// Nanoseconds for an update with its grace period.
+    pub ns: f64,
+    /// Nanoseconds of processor time for an update, of all threads but the readers.
+    pub cpu_ns: f64,
+    /// Look-ups of all readers by the second, meanwhile.
+    pub look_ups_per_second: f64,
+    /// The least share of the time that a reader was not kept waiting for a CPU by neighbours; 1 where
+    /// there are too few CPUs for all, and they keep each other waiting.
+    pub readers_share: f64,
+}
+
+/// The rivals that can be booted on.
+pub fn rivals() -> Vec<&'static Rival> {
+    super::those(|rival| rival.boot.is_some())
+}
+
+/// Boots once: so many updates beside so many readers.
+pub fn measure(rival: &Rival, readers: usize, updates: u64) -> Boot {
+    let _turn = Turn::wait();
+    let site = &*(rival.boot.expect("only rivals that boot are asked"))();
+    let look_ups = |stop: &AtomicI32| {
+        let (mut look_ups, mut x) = (0_u64, 1);
+        // Once at least: a short boot may be over before this thread has begun.
+        loop {
+            site.look_up(look_ups);
+            look_ups += LOOK_UPS;
+            x = chain(x, AWAY_STEPS);
+            // Relaxed: the flag ends the loop and publishes nothing.
+            if stop.load(Ordering::Relaxed) != 0 {
+                return look_ups;
+            }
+        }
+    };
+    let reader = |gate: &Gate<'_>| gate.work(look_ups);
+    let seen = together(readers, reader, |gate| gate.work(|_| site.boot(updates)));
+    let cpus = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let look_ups = |reader: &Shift<u64>| reader.result as f64 / reader.elapsed.as_secs_f64();
+    Boot {
+        ns: per_update(seen.front.elapsed, updates),
+        cpu_ns: per_update(seen.front.cpu + seen.others_cpu, updates),
+        look_ups_per_second: seen.backs.iter().map(look_ups).sum(),
+        readers_share: if readers < cpus { seen.backs_share() } else { 1.0 },
+    }
+}
+
+fn per_update(time: Duration, updates: u64) -> f64 {
+    time.as_nanos() as f64 / updates.max(1) as f64
+}
+
+/// A range of a guest's pages, and where they are.
+#[derive(Debug)]
+struct Slot {
+    first_page: u64,
+    /// Stands for the address: the same in all slots of a table, and another in each table.
+    version: u64,
+}
+
+/// The slots in the order of their pages.
+#[derive(Debug)]
+pub(crate) struct Slots(Vec<Slot>);
+
+impl quiescence::Weigh for Slots {
+    fn owned(&self) -> usize {
+        self.0.capacity() * size_of::<Slot>()
+    }
+}
+
+impl Slots {
+    pub(crate) fn new(version: u64) -> Self {
+        Self((0..SLOTS).map(|slot| Slot { first_page: slot * PAGES, version }).collect())
+    }
+
+    /// Looks up some pages, other ones for each number.
+    ///
+    /// # Panics
+    /// If two of them are in different tables.
+    pub(crate) fn look_up(&self, number: u64) {
+        let versions = (number..number + LOOK_UPS).map(|number| {
+            let page = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (SLOTS * PAGES);
+            let slot = self.0.partition_point(|slot| slot.first_page <= page) - 1;
+            assert_eq!(self.0[slot].first_page, page / PAGES * PAGES, "page {page}");
+            self.0[slot].version
+        });
+        let (least, most) = versions.fold((u64::MAX, 0), |(a, b), v| (a.min(v), b.max(v)));
+        assert_eq!(least, most, "all slots are of one table");
+    }
+}
+
+/// A table that is protected.
+pub(crate) trait Site: Sync {
+    /// One section.
+    fn look_up(&self, number: u64);
+    /// Replaces the table so many times, and waits for those who read the old one.
+    fn boot(&self, updates: u64);
+}
+
+/// Replaces the table so many times by `swap`, and lets `wait` wait for the readers of the old one.
+pub(crate) fn boot<O>(updates: u64, swap: impl Fn(Slots) -> O, wait: impl Fn()) {
+    let mut old = Vec::with_capacity(updates as usize);
+    for version in 1..=updates {
+        old.push(swap(Slots::new(version)));
+        wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::cpu_time;
+
+    #[test]
+    fn every_rival_boots_beside_readers_who_look_up() {
+        for rival in rivals() {
+            for readers in [1, 2] {
+                let cpu_before = cpu_time();
+                let boot = measure(rival, readers, 50);
+                assert!(boot.ns > 0.0 && boot.ns.is_finite(), "{}: {boot:?}", rival.name);
+                assert!(boot.look_ups_per_second > 0.0, "{}: {boot:?}", rival.name);
+                let cpu = cpu_time().saturating_sub(cpu_before).as_nanos() as f64;
+                assert!(boot.cpu_ns * 50.0 <= cpu, "{}: {boot:?}", rival.name);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "all slots are of one table")]
+    fn a_mixed_table_is_found_out() {
+        let mut table = Slots::new(1);
+        for slot in table.0.iter_mut().step_by(2) {
+            slot.version = 2;
+        }
+        table.look_up(0);
+    }
+}

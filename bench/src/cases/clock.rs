@@ -1,0 +1,96 @@
+//! The cheapest clock there is, for single operations that take less time than `Instant` does.
+//!
+//! On x86 the time-stamp counter, which every processor since about 2008 advances at one rate;
+//! elsewhere `Instant`, in nanoseconds. Neither waits for earlier instructions to end, so that an
+//! operation of a few nanoseconds may be seen in part only: good for tails, not for means, which
+//! are measured over whole loops. `rivals_ticks` in `c/ticks.h` is the same clock.
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+/// How long the two clocks are compared: a millionth of it is a nanosecond or so, which is all
+/// that a look at them can be off.
+const COMPARED_FOR: Duration = Duration::from_millis(5);
+
+/// The time in ticks since some moment.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn ticks() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and it only reads a counter.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// The time in ticks since some moment.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub(crate) fn ticks() -> u64 {
+    static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    BEGIN.elapsed().as_nanos() as u64
+}
+
+/// Ticks from `begin` to now, as they are kept in samples: those that do not fit are as long as
+/// can be said, which is more than a second.
+#[inline(always)]
+pub(crate) fn ticks_since(begin: u64) -> u32 {
+    u32::try_from(ticks().saturating_sub(begin)).unwrap_or(u32::MAX)
+}
+
+/// The value that the share `at` of the samples does not exceed, in nanoseconds, without what two
+/// looks at the clock cost. Sorts the samples in part.
+///
+/// # Panics
+/// On no samples.
+pub(crate) fn quantile_ns(samples: &mut [u32], at: f64) -> f64 {
+    static NS_PER_TICK: LazyLock<f64> = LazyLock::new(ns_per_tick);
+    static EMPTY: LazyLock<u32> = LazyLock::new(empty_ticks);
+    let place = (samples.len() as f64 * at).ceil() as usize;
+    let (_, value, _) = samples.select_nth_unstable(place.clamp(1, samples.len()) - 1);
+    f64::from(value.saturating_sub(*EMPTY).max(1)) * *NS_PER_TICK
+}
+
+fn ns_per_tick() -> f64 {
+    let (begin, first) = (Instant::now(), ticks());
+    while begin.elapsed() < COMPARED_FOR {
+        std::hint::spin_loop();
+    }
+    let (elapsed, last) = (begin.elapsed(), ticks());
+    elapsed.as_nanos() as f64 / (last - first).max(1) as f64
+}
+
+/// What two looks with nothing between them show: the least of many, so that it is never more than
+/// what was paid.
+fn empty_ticks() -> u32 {
+    (0..1000).map(|_| ticks_since(ticks())).min().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_the_value_that_so_many_do_not_exceed() {
+        let tick = quantile_ns(&mut [0], 0.5);
+        let mut samples: Vec<u32> = (1..=1000).rev().map(|i| i * 1000).collect();
+        let of = |samples: &mut [u32], at| (quantile_ns(samples, at) / tick).round() as u32;
+        let empty = 500_000 - of(&mut samples, 0.5);
+        assert!(empty < 1000, "{empty} ticks for a look at the clock");
+        assert_eq!(of(&mut samples, 0.999), 999_000 - empty);
+        assert_eq!(of(&mut samples, 1.0), 1_000_000 - empty);
+        assert_eq!(of(&mut samples, 0.0), 1000 - empty);
+    }
+
+    #[test]
+    fn ticks_are_nanoseconds_once_they_are_converted() {
+        let (clock, instant) = (ticks(), Instant::now());
+        while instant.elapsed() < Duration::from_millis(1) {}
+        let ticked = ticks_since(clock);
+        let longest = clock_upper_bound(instant);
+        let ns = quantile_ns(&mut [ticked], 1.0);
+        assert!(ns > 0.9e6 && ns < longest, "{ns} ns are not from 0.9 ms to {longest} ns");
+    }
+
+    /// What has passed since, with room for the comparison of the clocks that may run meanwhile.
+    fn clock_upper_bound(since: Instant) -> f64 {
+        since.elapsed().as_nanos() as f64 * 1.1
+    }
+}

@@ -1,0 +1,140 @@
+//! What a domain costs in memory, by what has been done with it.
+//!
+//! Thousands are made, and the growth of what the process has in memory is divided by their number:
+//! that counts what the library maps by itself, as words for each CPU, just like what it allocates.
+//! What was measured is never freed, since memory that was used before would not be seen again.
+
+use std::fs;
+use std::mem;
+use std::sync::Barrier;
+use std::thread;
+
+use super::object::Turn;
+use crate::rivals::Rival;
+use crate::serve::Domain;
+
+/// What has been done with a domain.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Used {
+    /// Nothing.
+    Never,
+    /// One section was entered and left.
+    Read,
+    /// Two threads have entered and left a hundred sections each.
+    Contended,
+    /// The same, and a grace period was waited for.
+    Waited,
+}
+
+/// Sections of each thread, where they are many.
+const SECTIONS: usize = 100;
+
+/// The rivals of which there may be thousands.
+pub fn rivals() -> Vec<&'static Rival> {
+    super::those(|rival| rival.domain.is_some())
+}
+
+/// Bytes of memory for each of so many domains. Nothing where the kernel does not say.
+///
+/// Their memory is not given back. One measurement at a time in a process; others wait.
+pub fn measure(rival: &Rival, used: Used, count: usize) -> Option<f64> {
+    let _turn = Turn::wait();
+    (rival.domain.expect("only rivals that are domains are asked"))(used, count)
+}
+
+pub(crate) fn memory<P: Domain>(used: Used, count: usize) -> Option<f64> {
+    let before = resident_bytes()?;
+    let mut places: Vec<P> = Vec::with_capacity(count);
+    places.extend((0..count).map(|_| P::new()));
+    match used {
+        Used::Never => {}
+        Used::Read => places.iter().for_each(P::read),
+        Used::Contended | Used::Waited => contend(&places),
+    }
+    if used == Used::Waited {
+        places.iter().for_each(P::wait);
+    }
+    let after = resident_bytes()?;
+    mem::forget(places);
+    Some(after.saturating_sub(before) as f64 / count as f64)
+}
+
+/// Two threads read in each place at the same time. What they leave behind elsewhere goes with them.
+fn contend<P: Domain>(places: &[P]) {
+    let together = Barrier::new(2);
+    thread::scope(|scope| {
+        let read_all = || {
+            for place in places {
+                together.wait();
+                (0..SECTIONS).for_each(|_| place.read());
+            }
+        };
+        // Joined for their last destructors too.
+        for thread in [scope.spawn(read_all), scope.spawn(read_all)] {
+            thread.join().expect("a reader does not panic");
+        }
+    });
+}
+
+/// What the process has in memory and shares with no file, after the allocator has given back what
+/// it can.
+fn resident_bytes() -> Option<u64> {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it locks each arena while it works on it.
+    unsafe {
+        libc::malloc_trim(0)
+    };
+    // The kernel walks the pages for it; the counts elsewhere are off by some hundred kilobytes.
+    let books = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+    let line = books.lines().find_map(|line| line.strip_prefix("Anonymous:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::super::alone::is_alone;
+    use super::*;
+
+    const TEST: &str = "cases::domains::tests::memory_is_counted_when_it_is_used";
+
+    /// A kilobyte that is there from the first section on.
+    struct Big(std::sync::OnceLock<Box<[u8; 1024]>>);
+
+    impl Domain for Big {
+        fn new() -> Self {
+            Self(std::sync::OnceLock::new())
+        }
+
+        fn read(&self) {
+            self.0.get_or_init(|| Box::new([1; 1024]));
+        }
+
+        fn wait(&self) {}
+    }
+
+    /// In a process of its own: other tests allocate, too.
+    #[test]
+    fn memory_is_counted_when_it_is_used() {
+        if !is_alone(TEST) {
+            return;
+        }
+        let of = |used| memory::<Big>(used, 2000).expect("the kernel says");
+        let never = of(Used::Never);
+        assert!(never < 64.0, "{never}");
+        for used in [Used::Read, Used::Contended, Used::Waited] {
+            let bytes = of(used);
+            assert!((1040.0..1200.0).contains(&bytes), "{used:?}: {bytes}");
+        }
+    }
+
+    #[test]
+    fn every_domain_can_be_used_in_every_way() {
+        for rival in rivals() {
+            for used in [Used::Never, Used::Read, Used::Contended, Used::Waited] {
+                let bytes = measure(rival, used, 10).expect("the kernel says");
+                assert!(bytes.is_finite(), "{}, {used:?}: {bytes}", rival.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What it costs to queue a callback, and to wait until one has run.
+//!
+//! Callbacks are queued in bursts, while a reader stays in its section: so no grace period ends and no
+//! callback runs within a burst. Then the reader leaves, and the burst is run, neither of which is
+//! measured. A callback has two words and adds them to a sum, so that it can be seen that all have run.
+
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::object::Turn;
+use super::replace::Site;
+use super::together::Shift;
+use crate::rivals::Rival;
+
+/// Callbacks of a burst: few enough that nobody's queue is at a limit.
+pub const BURST: u64 = 1024;
+
+/// The rivals that queue callbacks.
+pub fn rivals() -> Vec<&'static Rival> {
+    super::those(|rival| rival.enqueue.is_some())
+}
+
+/// A thread that queues callbacks.
+pub(crate) trait Caller {
+    /// Queues so many, at most [`BURST`], all of which have run before the next.
+    fn call(&mut self, count: u64);
+    /// Waits until all that were queued have run; or helps as far as it can.
+    fn finish(&mut self);
+    /// How many have run since the process began, in whole words of theirs.
+    fn sum(&self) -> u64;
+}
+
+/// The two words of a callback; their sum is 1.
+const WORDS: (u64, u64) = (u64::MAX - 1, 3);
+
+/// What the callbacks on this side of the language border have added up.
+static SUM: AtomicU64 = AtomicU64::new(0);
+
+/// How many closures have run since the process began.
+pub(crate) fn closures_run() -> u64 {
+    // Relaxed: a count that orders nothing.
+    SUM.load(Ordering::Relaxed)
+}
+
+/// The closure that all of them queue.
+#[inline(always)]
+pub(crate) fn callback() -> impl FnOnce() + Send + 'static {
+    let (a, b) = std::hint::black_box(WORDS);
+    move || {
+        // Relaxed: a count that orders nothing.
+        SUM.fetch_add(a.wrapping_add(b), Ordering::Relaxed);
+    }
+}
+
+/// Attempts to get callbacks run, for those who cannot wait for them.
+const PATIENCE: u32 = 10_000;
+
+/// Nanoseconds to queue a callback, the mean over so many bursts.
+///
+/// One measurement at a time in a process; others wait.
+///
+/// # Panics
+/// If a callback has run twice, or within the burst.
+pub fn measure_call(rival: &Rival, bursts: u32) -> f64 {
+    in_turn(rival, |site, caller| {
+        let mut total = Duration::ZERO;
+        for _ in 0..bursts.max(1) {
+            let before = caller.sum();
+            let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
+            thread::scope(|scope| {
+                let holder = scope.spawn(|| site.reader().hold(&entered, &release));
+                // Acquire: pairs with the Release of the thread that has entered.
+                while entered.load(Ordering::Acquire) == 0 {
+                    thread::yield_now();
+                }
+                // The grace period cannot end, so no worker is busy: the CPU was a neighbour's.
+                total += Shift::of(|| caller.call(BURST)).own_time(Duration::ZERO);
+                assert_eq!(caller.sum(), before, "{}: a callback ran too early", rival.name);
+                // Relaxed: it ends the section and publishes nothing.
+                release.store(1, Ordering::Relaxed);
+                holder.join().expect("who holds a section does not panic");
+            });
+            run_all(rival, caller, before + BURST);
+        }
+        total.as_nanos() as f64 / (f64::from(bursts.max(1)) * BURST as f64)
+    })
+}
+
+/// Nanoseconds until a barrier after one callback returns, the median of so many. Nothing if the rival has none.
+///
+/// One measurement at a time in a process; others wait.
+///
+/// # Panics
+/// If it returns before the callback has run.
+pub fn measure_barrier(rival: &Rival, times: u32) -> Option<f64> {
+    rival.has_barrier.then(|| {
+        in_turn(rival, |_, caller| {
+            let mut all: Vec<u64> = (0..times.max(1))
+                .map(|_| {
+                    let before = caller.sum();
+                    caller.call(1);
+                    let begin = Instant::now();
+                    caller.finish();
+                    let elapsed = begin.elapsed();
+                    assert_eq!(caller.sum(), before + 1, "{}: a barrier is one", rival.name);
+                    elapsed.as_nanos() as u64
+                })
+                .collect();
+            let middle = all.len() / 2;
+            *all.select_nth_unstable(middle).1 as f64
+        })
+    })
+}
+
+/// Runs the measurement in a thread of its own, after a burst that does not count.
+fn in_turn<R: Send>(
+    rival: &Rival,
+    measure: impl FnOnce(&dyn Site, &mut dyn Caller) -> R + Send,
+) -> R {
+    let _turn = Turn::wait();
+    thread::scope(|scope| {
+        let measured = scope.spawn(|| {
+            let queue = rival.enqueue.expect("only rivals that queue are asked");
+            let (site, mut caller) = ((queue.site)(), (queue.caller)());
+            let before = caller.sum();
+            caller.call(BURST);
+            run_all(rival, &mut *caller, before + BURST);
+            measure(&*site, &mut *caller)
+        });
+        measured.join().expect("a measurement does not panic")
+    })
+}
+
+fn run_all(rival: &Rival, caller: &mut dyn Caller, sum: u64) {
+    for _ in 0..PATIENCE {
+        caller.finish();
+        if caller.sum() >= sum {
+            break;
+        }
+        thread::yield_now();
+    }
+    assert_eq!(caller.sum(), sum, "{}: each callback runs once", rival.name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rival_runs_each_callback_once_and_not_too_early() {
+        for rival in rivals() {
+            // That they run once, and after the section, is asserted within.
+            let ns = measure_call(rival, 2);
+            assert!(ns > 0.0 && ns.is_finite(), "{}: {ns}", rival.name);
+            let barrier = measure_barrier(rival, 2);
+            assert_eq!(barrier.is_some(), rival.has_barrier, "{}", rival.name);
+            assert!(barrier.is_none_or(|ns| ns > 0.0), "{}: {barrier:?}", rival.name);
+        }
+    }
+}

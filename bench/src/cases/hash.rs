@@ -1,0 +1,365 @@
+//! A hash table of chains of one element: two threads search for keys, and replace what some hold.
+//!
+//! Rivals that are no maps get the same table: an array of pointers to nodes, found by a hash of the key.
+//! A replacement allocates the new node, puts it in the place of the old one and gives that up: to the
+//! rival's reclamation, or, where a lock is around each pointer, at once. Maps keep values as they do.
+//! All hash alike, and every search checks that it found the value of its key.
+
+use std::hash::{BuildHasher, Hasher};
+use std::thread;
+use std::time::Duration;
+
+use super::crew::Crew;
+use super::object::{Seat, Turn};
+use super::together::Shift;
+use crate::advise::cpu_time;
+use crate::rivals::Rival;
+use crate::serve::Replace;
+
+/// Keys of the table.
+pub const KEYS: usize = 1000;
+
+/// Chains of the table: a power of two, so that each key can have one of its own.
+pub(crate) const BUCKETS: usize = 1024;
+
+/// Words of a value.
+pub(crate) const WORDS: usize = 7;
+
+/// A value: its key, again and again.
+pub(crate) type Value = [u64; WORDS];
+
+/// Operations that are drawn; threads go through them again and again.
+const OPERATIONS: usize = 1 << 13;
+
+/// Operations between two quiescent states of QSBR, and two looks whether all are done.
+const PAUSE: usize = 64;
+
+/// The rivals that have such a table.
+pub fn rivals() -> Vec<&'static Rival> {
+    super::those(|rival| rival.hash.is_some())
+}
+
+/// What [`measure`] saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// Operations of all threads in a second, without what neighbours took.
+    pub operations_per_second: f64,
+    /// Processor time for an operation, that of workers and of what is freed afterwards included.
+    pub cpu_ns: f64,
+}
+
+/// Runs so many operations in each of `threads` threads, of which the given share are searches
+/// and the rest replacements. The same seed draws the same operations.
+///
+/// One measurement at a time in a process; others wait.
+///
+/// # Panics
+/// If a search does not find the value of its key.
+pub fn measure(
+    rival: &Rival,
+    threads: usize,
+    searches_percent: u32,
+    operations: usize,
+    seed: u64,
+) -> Speed {
+    let _turn = Turn::wait();
+    let keys = keys();
+    let rounds = operations.div_ceil(OPERATIONS).max(1);
+    thread::scope(|scope| {
+        let measured = scope.spawn(|| {
+            let table = (rival.hash.expect("only rivals with a table are asked"))(&keys);
+            let crew = Crew::new(threads);
+            // Helper threads start here, where they may run on every processor.
+            let warm_up = draw(&keys, searches_percent, seed);
+            thread::scope(|scope| {
+                scope.spawn(|| table.run(&warm_up, 1)).join().expect("a warm-up does not panic");
+            });
+            table.flush();
+            let shifts: Vec<_> = thread::scope(|scope| {
+                let (table, crew, keys) = (&*table, &crew, &*keys);
+                let threads: Vec<_> = (0..threads)
+                    .map(|number| {
+                        scope.spawn(move || {
+                            let _seat = Seat::take(number);
+                            crew.settle(number);
+                            let drawn = draw(keys, searches_percent, seed + 1 + number as u64);
+                            table.run(&drawn, 0);
+                            crew.meet();
+                            Shift::of(|| table.run(&drawn, rounds))
+                        })
+                    })
+                    .collect();
+                threads.into_iter().map(|t| t.join().expect("no thread panics")).collect()
+            });
+            table.flush();
+            drop(table);
+            // From when the first began: while it waited for the others, it span.
+            let before = shifts.iter().map(Shift::process_cpu_before).min().unwrap_or_default();
+            let cpu = cpu_time().saturating_sub(before);
+            let others = |shift: &Shift<()>| {
+                let all: Duration = shifts.iter().map(|shift| shift.cpu).sum();
+                shift.others_cpu().saturating_sub(all - shift.cpu)
+            };
+            let own: Duration = shifts.iter().map(|shift| shift.own_time(others(shift))).sum();
+            let each = (rounds * OPERATIONS) as f64;
+            let all = each * threads as f64;
+            Speed {
+                operations_per_second: all / (own.as_secs_f64() / threads as f64),
+                cpu_ns: cpu.as_nanos() as f64 / all,
+            }
+        });
+        measured.join().expect("a measurement does not panic")
+    })
+}
+
+/// A table that threads run operations on.
+pub(crate) trait Table: Sync {
+    /// Runs the operations so often in the calling thread; with no round it only registers.
+    ///
+    /// # Panics
+    /// If a search does not find the value of its key.
+    fn run(&self, operations: &[Operation], rounds: usize);
+    /// Frees what was replaced, as far as the rival can be asked to.
+    fn flush(&self);
+}
+
+/// A search for a key, or a replacement of its value. `struct operation` in `c/table.h` is the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub(crate) struct Operation {
+    pub(crate) key: u64,
+    pub(crate) replaces: bool,
+}
+
+/// The hash of all tables: Fibonacci's, with the good bits brought down as well. Also in `c/table.h`.
+#[inline(always)]
+pub(crate) fn hash(key: u64) -> u64 {
+    let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    hash ^ (hash >> 32)
+}
+
+/// The chain of a key.
+#[inline(always)]
+pub(crate) fn bucket(key: u64) -> usize {
+    hash(key) as usize % BUCKETS
+}
+
+/// [`hash`] for maps.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hash(u64);
+
+impl BuildHasher for Hash {
+    type Hasher = Self;
+
+    #[inline(always)]
+    fn build_hasher(&self) -> Self {
+        Self(0)
+    }
+}
+
+impl Hasher for Hash {
+    #[inline(always)]
+    fn finish(&self) -> u64 {
+        hash(self.0)
+    }
+
+    #[inline(always)]
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0 << 8 | u64::from(byte);
+        }
+    }
+}
+
+/// Keys each of which has a chain of its own.
+fn keys() -> Vec<u64> {
+    let mut taken = vec![false; BUCKETS];
+    let is_alone = |key: &u64| !std::mem::replace(&mut taken[bucket(*key)], true);
+    (0..).filter(is_alone).take(KEYS).collect()
+}
+
+/// Operations with so many searches in a hundred.
+fn draw(keys: &[u64], searches_percent: u32, seed: u64) -> Vec<Operation> {
+    // SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    };
+    (0..OPERATIONS)
+        .map(|_| Operation {
+            key: keys[(next() % keys.len() as u64) as usize],
+            replaces: next() % 100 >= u64::from(searches_percent),
+        })
+        .collect()
+}
+
+/// The loop, compiled once for each rival.
+#[inline(always)]
+fn run<T>(
+    operations: &[Operation],
+    rounds: usize,
+    thread: &mut T,
+    search: impl Fn(&mut T, u64) -> Option<u64>,
+    replace: impl Fn(&mut T, u64),
+    pause: impl Fn(&mut T),
+) {
+    let mut wrong = 0;
+    for _ in 0..rounds {
+        for operations in operations.chunks(PAUSE) {
+            for &Operation { key, replaces } in operations {
+                if replaces {
+                    replace(thread, key);
+                } else {
+                    wrong |= search(thread, key).unwrap_or(!key) ^ key;
+                }
+            }
+            pause(thread);
+        }
+    }
+    assert_eq!(wrong, 0, "every search found the value of its key");
+}
+
+/// An element of a chain. There is no next one, but a chain has to look.
+struct Node {
+    key: u64,
+    value: Value,
+}
+
+impl quiescence::Weigh for Node {
+    const OWNS: bool = false;
+}
+
+impl Node {
+    #[inline(always)]
+    fn new(key: u64) -> Self {
+        Self { key, value: [key; WORDS] }
+    }
+}
+
+/// An array of pointers that a scheme protects.
+pub(crate) struct Chains<S: Replace> {
+    // Before the scheme, which they may need while they are dropped.
+    places: Vec<S::Place<Node>>,
+    scheme: S,
+}
+
+impl<S: Replace> Chains<S> {
+    pub(crate) fn boxed(keys: &[u64]) -> Box<dyn Table> {
+        let scheme = S::new();
+        // Buckets without a key have a node that nobody looks for.
+        let mut in_bucket = [u64::MAX; BUCKETS];
+        for &key in keys {
+            in_bucket[bucket(key)] = key;
+        }
+        let places = in_bucket.iter().map(|&key| scheme.place(Node::new(key)));
+        Box::new(Self { places: places.collect(), scheme })
+    }
+}
+
+impl<S: Replace> Table for Chains<S> {
+    fn run(&self, operations: &[Operation], rounds: usize) {
+        let (places, scheme) = (&*self.places, &self.scheme);
+        let search = |thread: &mut S::Thread<'_>, key| {
+            scheme.read(thread, &places[bucket(key)], |node| {
+                (node.key == key).then_some(node.value[0])
+            })
+        };
+        let replace = |thread: &mut S::Thread<'_>, key| {
+            scheme.replace(thread, &places[bucket(key)], Node::new(key));
+        };
+        run(operations, rounds, &mut scheme.thread(), search, replace, S::pause);
+    }
+
+    fn flush(&self) {
+        self.scheme.flush();
+    }
+}
+
+/// A map of some crate, as its users would use it: a guard for each operation.
+pub(crate) trait Map: Sized + Sync + 'static {
+    fn new(keys: impl Iterator<Item = (u64, Value)>) -> Self;
+    fn search(&self, key: u64) -> Option<u64>;
+    fn replace(&self, key: u64, value: Value);
+    fn flush(&self) {}
+}
+
+pub(crate) struct Mapped<M: Map>(M);
+
+impl<M: Map> Mapped<M> {
+    pub(crate) fn boxed(keys: &[u64]) -> Box<dyn Table> {
+        Box::new(Self(M::new(keys.iter().map(|&key| (key, [key; WORDS])))))
+    }
+}
+
+impl<M: Map> Table for Mapped<M> {
+    fn run(&self, operations: &[Operation], rounds: usize) {
+        let replace = |(): &mut (), key| self.0.replace(key, [key; WORDS]);
+        run(operations, rounds, &mut (), |(), key| self.0.search(key), replace, |()| ());
+    }
+
+    fn flush(&self) {
+        self.0.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_a_chain_of_its_own() {
+        let keys = keys();
+        let mut buckets: Vec<_> = keys.iter().map(|&key| bucket(key)).collect();
+        buckets.sort_unstable();
+        buckets.dedup();
+        assert_eq!((keys.len(), buckets.len()), (KEYS, KEYS));
+    }
+
+    #[test]
+    fn operations_are_drawn_by_the_seed_and_the_share() {
+        let keys = keys();
+        assert_eq!(draw(&keys, 90, 1), draw(&keys, 90, 1));
+        assert_ne!(draw(&keys, 90, 1), draw(&keys, 90, 2));
+        for share in [0, 50, 90, 100] {
+            let searches = draw(&keys, share, 7).iter().filter(|o| !o.replaces).count();
+            let expected = OPERATIONS * share as usize / 100;
+            assert!(searches.abs_diff(expected) < 200, "{searches}, and {expected} expected");
+        }
+    }
+
+    #[test]
+    fn every_table_finds_all_keys_whoever_replaces_their_values() {
+        for rival in rivals() {
+            for share in [99, 50] {
+                // That every search finds its value is asserted within.
+                let speed = measure(rival, 2, share, 1, 5);
+                assert!(speed.operations_per_second > 0.0, "{}: {speed:?}", rival.name);
+                assert!(speed.cpu_ns > 0.0 && speed.cpu_ns.is_finite(), "{}", rival.name);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a measurement does not panic")]
+    fn a_table_that_loses_a_value_is_found_out() {
+        /// Forgets what is replaced.
+        struct Forgetful;
+        impl Map for Forgetful {
+            fn new(_: impl Iterator<Item = (u64, Value)>) -> Self {
+                Self
+            }
+            fn search(&self, _: u64) -> Option<u64> {
+                None
+            }
+            fn replace(&self, _: u64, _: Value) {}
+        }
+        measure(&Rival::with_table("forgetful", Mapped::<Forgetful>::boxed), 1, 50, 1, 5);
+    }
+}

@@ -1,0 +1,95 @@
+//! What an object that waits costs in memory, over what it costs anyway.
+//!
+//! A reader stays in its section, many objects are retired, and the allocator's books are read before
+//! and after. Rivals of which not everything waits then have nothing to be measured, and those who
+//! hold up the retirer would never end: only those that hoard are asked.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread;
+
+use super::allocator::bytes_in_use;
+use super::object::{Object, Seat, Turn};
+use super::replace::{Limit, drain, site, warm_up};
+use crate::rivals::Rival;
+use crate::rivals::std_rwlock::StdRwLock;
+
+/// Bytes of memory for each waiting object, with the allocator's headers, over those for an object
+/// of 64 bytes that is allocated and does not wait. Nothing if the rival does not hoard, or the
+/// allocator does not say.
+///
+/// One measurement at a time in a process; others wait.
+pub fn measure(rival: &Rival, objects: u64) -> Option<f64> {
+    let _turn = Turn::wait();
+    if !rival.hoards {
+        return None;
+    }
+    thread::scope(|scope| {
+        let measured = scope.spawn(|| {
+            let plain = plain_bytes(objects)?;
+            let site = site(rival, Limit::High);
+            warm_up(&*site);
+            let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
+            let freed_before = site.freed();
+            let bytes = thread::scope(|scope| {
+                let holder = scope.spawn(|| {
+                    let _seat = Seat::take(1);
+                    site.reader().hold(&entered, &release);
+                });
+                // Acquire: pairs with the Release of the thread that has entered.
+                while entered.load(Ordering::Acquire) == 0 {
+                    thread::yield_now();
+                }
+                let retire = || {
+                    let _seat = Seat::take(0);
+                    let mut updater = site.updater();
+                    let before = bytes_in_use();
+                    updater.replace(objects);
+                    before.zip(bytes_in_use()).map(|(before, after)| after.saturating_sub(before))
+                };
+                let bytes = scope.spawn(retire).join().expect("the updater does not panic");
+                let waiting = objects.saturating_sub(site.freed() - freed_before);
+                // Relaxed: it ends the section and publishes nothing.
+                release.store(1, Ordering::Relaxed);
+                // Joined for its last destructors too, which may free: the end of the scope would not wait
+                // for them, and the next measurement would see it.
+                holder.join().expect("who holds a section does not panic");
+                bytes.map(|bytes| bytes as f64 / waiting.max(1) as f64)
+            });
+            drain(&*site, freed_before, objects);
+            bytes.map(|bytes| bytes - plain)
+        });
+        measured.join().expect("a measurement does not panic")
+    })
+}
+
+/// What an object costs that is allocated and does not wait.
+fn plain_bytes(objects: u64) -> Option<f64> {
+    let mut boxes = Vec::with_capacity(objects as usize);
+    let before = bytes_in_use()?;
+    boxes.extend((0..objects).map(|_| Box::new(Object::<StdRwLock>::new())));
+    let after = bytes_in_use()?;
+    Some(after.saturating_sub(before) as f64 / objects as f64)
+}
+
+#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
+mod tests {
+    use super::super::alone::is_alone;
+    use super::super::replace::rivals;
+    use super::*;
+
+    const TEST: &str = "cases::memory::tests::a_waiting_object_costs_a_pointer_at_least";
+
+    /// In a process of its own: other tests allocate and free meanwhile.
+    #[test]
+    fn a_waiting_object_costs_a_pointer_at_least() {
+        if !is_alone(TEST) {
+            return;
+        }
+        for rival in rivals() {
+            let seen = measure(rival, 20_000);
+            assert_eq!(seen.is_some(), rival.hoards, "{}", rival.name);
+            let plausible = seen.is_none_or(|bytes| bytes > 4.0 && bytes < 500.0);
+            assert!(plausible, "{}: {seen:?}", rival.name);
+        }
+    }
+}

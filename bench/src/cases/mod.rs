@@ -1,0 +1,56 @@
+//! What is measured of a rival, and how. Which rounds are run, in which order, and what the numbers
+//! mean, is the business of [`suites`](crate::suites).
+//!
+//! - One operation in a loop ([`loops`]): of a word that is `read`, of `cells` of four words, of
+//!   `counters`, of sections and reference counts.
+//! - [`grace`]: how long a grace period takes, and what waiting for it costs the readers (`wait`:
+//!   of whom).
+//! - Replace and retire ([`replace`]: by whom): [`update`], what it costs; [`tail`], what it does
+//!   to readers; [`stall`] and [`memory`], what waits when a reader stalls.
+//! - [`hash`]: the same in a hash table, beside maps.
+//! - [`enqueue`]: callbacks, and waiting for them.
+//! - Sleepable domains: [`boot`], a burst of grace periods; [`blocked`], a reader that stays;
+//!   [`domains`], their memory.
+//! - [`store`]: replacing an `Arc` that many threads have loaded.
+//! - [`engines`]: the engines of a domain on a path-lookup cache ([`path_cache`]).
+//!
+//! A case takes the rivals of the registry that serve it, in the order of the registry: each module
+//! has a function `rivals`.
+
+mod allocator;
+#[cfg(test)]
+mod alone;
+pub mod blocked;
+pub mod boot;
+pub(crate) mod cells;
+mod clock;
+pub(crate) mod counters;
+mod crew;
+pub mod domains;
+pub mod engines;
+pub mod enqueue;
+pub mod grace;
+pub mod hash;
+pub mod loops;
+pub mod memory;
+pub(crate) mod object;
+pub mod path_cache;
+pub(crate) mod read;
+pub mod replace;
+pub mod stall;
+pub mod store;
+pub mod tail;
+mod together;
+pub mod update;
+pub(crate) mod wait;
+
+use crate::rivals::{self, Rival};
+
+/// Sections between two announcements of a quiescent state, for readers that must announce; the
+/// others run the same two loops. `BATCH` in `c/flavour.h` is the same number.
+pub(crate) const BATCH: u64 = 1024;
+
+/// The rivals of which this holds, in the order of the registry.
+fn those(serves: impl Fn(&Rival) -> bool) -> Vec<&'static Rival> {
+    rivals::all().filter(|rival| serves(rival)).collect()
+}

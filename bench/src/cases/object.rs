@@ -1,0 +1,144 @@
+//! The object that is replaced and retired, the same for all rivals: 64 bytes that are counted when
+//! they are dropped.
+//!
+//! The count costs all rivals the same, and little: each thread of a measurement has a line of its
+//! own and adds to it without a locked instruction; other threads (a library's worker, a thread in its
+//! last destructors) share a line and pay for one. A rival's objects are counted apart from those of
+//! others, since some rivals free the last few of them in another rival's measurement.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::serve::Replace;
+
+/// Bytes of an object.
+pub const OBJECT_BYTES: usize = 64;
+
+/// Threads of a measurement that have a line of their own.
+const SEATS: usize = 8;
+
+/// The line of all other threads.
+const STANDING: usize = SEATS;
+
+/// Two cache lines, since processors fetch them in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+/// The objects of one design that were freed since the process began, by thread. A design has its
+/// own, as a static.
+#[derive(Debug)]
+pub(crate) struct Freed([Line; SEATS + 1]);
+
+impl Freed {
+    pub(crate) const fn new() -> Self {
+        Self([const { Line(AtomicU64::new(0)) }; SEATS + 1])
+    }
+
+    #[inline]
+    pub(crate) fn count(&self) -> u64 {
+        // Relaxed, here and in `Object::drop`: counts that order nothing.
+        self.0.iter().map(|line| line.0.load(Ordering::Relaxed)).sum()
+    }
+}
+
+thread_local! {
+    // Const and without a destructor, so that the destructors of others can use it.
+    static SEAT: Cell<usize> = const { Cell::new(STANDING) };
+}
+
+/// 64 bytes that count themselves when they are dropped.
+#[derive(Debug)]
+pub(crate) struct Object<S: Replace> {
+    words: [u64; OBJECT_BYTES / 8],
+    scheme: PhantomData<fn() -> S>,
+}
+
+impl<S: Replace> quiescence::Weigh for Object<S> {
+    const OWNS: bool = false;
+}
+
+impl<S: Replace> Object<S> {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Self { words: [1; OBJECT_BYTES / 8], scheme: PhantomData }
+    }
+
+    /// What a read of an object reads: 1.
+    #[inline(always)]
+    pub(crate) fn word(&self) -> u64 {
+        self.words[0]
+    }
+}
+
+impl<S: Replace> Drop for Object<S> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let seat = SEAT.get();
+        let freed = &S::freed().0[seat].0;
+        if seat == STANDING {
+            freed.fetch_add(1, Ordering::Relaxed);
+        } else {
+            // Only the thread in this seat writes here.
+            freed.store(freed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The right to measure: one measurement at a time in a process, since the counts are of all.
+pub(crate) struct Turn(#[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
+
+impl Turn {
+    pub(crate) fn wait() -> Self {
+        static TURN: Mutex<()> = Mutex::new(());
+        // A measurement that panicked leaves nothing half done that the next one would see.
+        Self(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The line of the calling thread, until this is dropped.
+pub(crate) struct Seat(PhantomData<*const ()>);
+
+impl Seat {
+    /// Takes the seat of this number for the calling thread; beyond the last there is standing room.
+    ///
+    /// The caller holds a [`Turn`], and gives each of its threads another number.
+    pub(crate) fn take(number: usize) -> Self {
+        SEAT.set(number.min(STANDING));
+        Self(PhantomData)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        SEAT.set(STANDING);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rivals::std_rwlock::StdRwLock;
+    use crate::serve::Replace;
+
+    #[test]
+    fn every_drop_is_counted_whoever_drops() {
+        let _turn = Turn::wait();
+        assert_eq!(size_of::<Object<StdRwLock>>(), OBJECT_BYTES);
+        let before = StdRwLock::freed().count();
+        std::thread::scope(|scope| {
+            for number in 0..SEATS + 2 {
+                scope.spawn(move || {
+                    let _seat = Seat::take(number);
+                    for _ in 0..1000 {
+                        drop(Object::<StdRwLock>::new());
+                    }
+                });
+            }
+        });
+        drop(Object::<StdRwLock>::new());
+        assert_eq!(StdRwLock::freed().count() - before, 1000 * (SEATS as u64 + 2) + 1);
+    }
+}

@@ -1,0 +1,287 @@
+//! The rivals that replace and retire objects, as the measurements drive them: a batch at a time, so
+//! that a virtual call costs nothing that counts.
+//!
+//! Replaces are compiled into loops here, liburcu has the same loops in C.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::clock::{ticks, ticks_since};
+pub use super::object::OBJECT_BYTES;
+use super::object::Object;
+use crate::rivals::Rival;
+use crate::serve::Replace;
+
+/// Reads that are timed together: `READS` in `c/update.c` is the same number.
+pub(crate) const READS: u64 = 64;
+
+/// Replacements between two quiescent states of QSBR.
+const PAUSE: u64 = 64;
+
+/// What our limit is where a reader stalls, in bytes of objects.
+pub const LIMIT_BYTES: u64 = 1 << 20;
+
+/// How often who holds a section looks whether to leave it: `c/update.c` looks as often.
+const HOLD_LOOK: Duration = Duration::from_millis(2);
+
+/// How much may wait, for those who can be told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Limit {
+    /// What it is if nobody says anything.
+    Usual,
+    /// [`LIMIT_BYTES`].
+    Low,
+    /// More than is measured.
+    High,
+}
+
+/// The rivals that replace and retire.
+pub fn rivals() -> Vec<&'static Rival> {
+    super::those(|rival| rival.replace.is_some())
+}
+
+/// The object of a rival, in its place.
+pub(crate) fn site(rival: &Rival, limit: Limit) -> Box<dyn Site> {
+    (rival.replace.expect("only rivals that replace are asked"))(limit)
+}
+
+/// An object in its place, which is replaced and read.
+pub(crate) trait Site: Sync {
+    /// Registers the calling thread to replace. One at a time.
+    fn updater(&self) -> Box<dyn Updater + '_>;
+    /// Registers the calling thread to read.
+    fn reader(&self) -> Box<dyn Reader + '_>;
+    /// Objects of this rival that were freed since the process began.
+    fn freed(&self) -> u64;
+    /// Frees some of what waits, if the rival can be asked to.
+    fn flush(&self);
+}
+
+/// A thread that replaces.
+pub(crate) trait Updater {
+    /// Replaces so many objects.
+    fn replace(&mut self, count: u64);
+    /// Replaces an object for each place, and says how long it took.
+    fn replace_timed(&mut self, samples: &mut [u32]);
+}
+
+/// A thread that reads.
+pub(crate) trait Reader {
+    /// Reads until told to stop; how many reads there were.
+    fn read_until(&mut self, stop: &AtomicI32) -> u64;
+    /// Reads [`READS`] times for each place, and says how long it took.
+    fn read_timed(&mut self, samples: &mut [u32]);
+    /// Enters a section, reads, says so, and leaves it when `release` is not 0.
+    fn hold(&mut self, entered: &AtomicI32, release: &AtomicI32);
+}
+
+/// A design of [`Replace`] with one object in one place.
+pub(crate) struct Replacements<S: Replace> {
+    // Before the scheme, which it may need while it is dropped.
+    place: S::Place<Object<S>>,
+    scheme: S,
+}
+
+/// A thread of a [`Replacements`].
+struct Worker<'a, S: Replace> {
+    site: &'a Replacements<S>,
+    thread: S::Thread<'a>,
+}
+
+impl<S: Replace> Replacements<S> {
+    pub(crate) fn boxed() -> Box<dyn Site> {
+        let scheme = S::new();
+        Box::new(Self { place: scheme.place(Object::new()), scheme })
+    }
+
+    fn worker(&self) -> Worker<'_, S> {
+        Worker { site: self, thread: self.scheme.thread() }
+    }
+}
+
+impl<S: Replace> Site for Replacements<S> {
+    fn updater(&self) -> Box<dyn Updater + '_> {
+        Box::new(self.worker())
+    }
+
+    fn reader(&self) -> Box<dyn Reader + '_> {
+        Box::new(self.worker())
+    }
+
+    fn freed(&self) -> u64 {
+        S::freed().count()
+    }
+
+    fn flush(&self) {
+        self.scheme.flush();
+    }
+}
+
+impl<S: Replace> Worker<'_, S> {
+    #[inline(always)]
+    fn replace_one(&mut self) {
+        self.site.scheme.replace(&mut self.thread, &self.site.place, Object::new());
+    }
+
+    #[inline(always)]
+    fn read_one(&mut self) -> u64 {
+        self.site.scheme.read(&mut self.thread, &self.site.place, Object::word)
+    }
+}
+
+impl<S: Replace> Updater for Worker<'_, S> {
+    fn replace(&mut self, count: u64) {
+        for _ in 0..count / PAUSE {
+            for _ in 0..PAUSE {
+                self.replace_one();
+            }
+            S::pause(&mut self.thread);
+        }
+        for _ in 0..count % PAUSE {
+            self.replace_one();
+        }
+        S::pause(&mut self.thread);
+    }
+
+    fn replace_timed(&mut self, samples: &mut [u32]) {
+        for samples in samples.chunks_mut(PAUSE as usize) {
+            for sample in samples {
+                let begin = ticks();
+                self.replace_one();
+                *sample = ticks_since(begin);
+            }
+            S::pause(&mut self.thread);
+        }
+    }
+}
+
+impl<S: Replace> Reader for Worker<'_, S> {
+    fn read_until(&mut self, stop: &AtomicI32) -> u64 {
+        let (mut sum, mut reads) = (0_u64, 0);
+        // Relaxed: the flag ends the loop and publishes nothing.
+        while stop.load(Ordering::Relaxed) == 0 {
+            for _ in 0..READS {
+                sum = sum.wrapping_add(self.read_one());
+            }
+            reads += READS;
+            S::pause(&mut self.thread);
+        }
+        assert_eq!(sum, reads, "every read saw an object");
+        reads
+    }
+
+    fn read_timed(&mut self, samples: &mut [u32]) {
+        let (mut sum, reads) = (0_u64, samples.len() as u64 * READS);
+        for sample in samples {
+            let begin = ticks();
+            for _ in 0..READS {
+                sum = sum.wrapping_add(self.read_one());
+            }
+            *sample = ticks_since(begin);
+            S::pause(&mut self.thread);
+        }
+        assert_eq!(sum, reads, "every read saw an object");
+    }
+
+    fn hold(&mut self, entered: &AtomicI32, release: &AtomicI32) {
+        let word = self.site.scheme.read(&mut self.thread, &self.site.place, |object| {
+            // Release: pairs with the Acquire of who waits for it; the section has begun before.
+            entered.store(1, Ordering::Release);
+            // Relaxed: the flag ends the loop and publishes nothing.
+            while release.load(Ordering::Relaxed) == 0 {
+                thread::sleep(HOLD_LOOK);
+            }
+            object.word()
+        });
+        assert_eq!(word, 1, "the object is there for as long as the section lasts");
+    }
+}
+
+/// Replaces a few objects in a thread of its own, and has them freed. So a library's helper threads
+/// start here, where they may run on every processor, and not in a measurement that ties its threads
+/// to one.
+pub(crate) fn warm_up(site: &dyn Site) {
+    const OBJECTS: u64 = 2048;
+    let before = site.freed();
+    thread::scope(|scope| {
+        scope.spawn(|| site.updater().replace(OBJECTS)).join().expect("a warm-up does not panic");
+    });
+    drain(site, before, OBJECTS);
+}
+
+/// Has the site free what was retired since it had freed `before`, as far as it can be made to.
+pub(crate) fn drain(site: &dyn Site, before: u64, retired: u64) {
+    /// Attempts without any progress until it is taken for all.
+    const PATIENCE: u32 = 16;
+    let left = || retired.saturating_sub(site.freed() - before);
+    let mut least = left();
+    let mut patience = PATIENCE;
+    while least > 0 && patience > 0 {
+        site.flush();
+        let now = left();
+        if now < least {
+            (least, patience) = (now, PATIENCE);
+        } else {
+            patience -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::object::Turn;
+
+    #[test]
+    fn every_rival_replaces_as_often_as_it_is_told_and_frees_what_was_retired() {
+        let _turn = Turn::wait();
+        for rival in rivals() {
+            for limit in [Limit::Usual, Limit::Low, Limit::High] {
+                let site = super::site(rival, limit);
+                let before = site.freed();
+                thread::scope(|scope| {
+                    scope.spawn(|| {
+                        let mut updater = site.updater();
+                        updater.replace(3 * PAUSE + 1);
+                        let mut samples = [0; 100];
+                        updater.replace_timed(&mut samples);
+                        assert!(samples.iter().any(|&ticks| ticks > 0), "{}", rival.name);
+                        drop(updater);
+                        let mut reader = site.reader();
+                        reader.read_timed(&mut samples);
+                        assert!(samples.iter().all(|&ticks| ticks > 0), "{}", rival.name);
+                    });
+                });
+                let retired = 3 * PAUSE + 101;
+                drain(&*site, before, retired);
+                // What an earlier round had left may have been freed meanwhile, too.
+                let left = retired.saturating_sub(site.freed() - before);
+                // sdd and crossbeam keep a few; seize all that is not a full batch.
+                assert!(left < 200, "{}: {left} of {retired} are left", rival.name);
+                if ["quiescence", "std-rwlock", "arc-swap"].contains(&rival.name) {
+                    assert_eq!(left, 0, "{}", rival.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_reader_holds_is_not_freed() {
+        let _turn = Turn::wait();
+        for rival in rivals().into_iter().filter(|rival| rival.hoards) {
+            let site = super::site(rival, Limit::High);
+            let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
+            thread::scope(|scope| {
+                scope.spawn(|| site.reader().hold(&entered, &release));
+                while entered.load(Ordering::Acquire) == 0 {
+                    thread::yield_now();
+                }
+                let before = site.freed();
+                scope.spawn(|| site.updater().replace(1000)).join().unwrap();
+                assert_eq!(site.freed(), before, "{}", rival.name);
+                release.store(1, Ordering::Relaxed);
+            });
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! One reader that stays in its section while another thread retires as fast as it can.
+//!
+//! How much waits at most, how much memory that is, and whether a third thread that reads meanwhile is as
+//! fast as before. A rival whose memory has no bound is stopped at [`BYTES_MAX`].
+
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::allocator::bytes_in_use;
+use super::crew::Crew;
+use super::object::{OBJECT_BYTES, Seat, Turn};
+use super::replace::{Limit, Site, drain, site, warm_up};
+use super::together::Shift;
+use crate::rivals::Rival;
+
+/// As much memory as a rival may take until it is stopped.
+pub const BYTES_MAX: u64 = 1 << 30;
+
+/// How often it is looked how much memory there is: the fastest rival takes 20 MiB meanwhile.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The part of the time that readers' speed is measured before the stall.
+const BEFORE: u32 = 4;
+
+/// Replacements between two of the updater's own looks at what waits.
+const BATCH: u64 = 64;
+
+/// What [`measure`] saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stall {
+    /// Objects replaced and not yet freed, the most that was seen.
+    pub unreclaimed_peak: u64,
+    /// The most memory that was taken meanwhile, all that the rival needs for its objects included.
+    pub bytes_peak: u64,
+    /// Reads of the third thread during the stall, for each read in the same time before.
+    pub reads_kept: f64,
+    /// Objects retired in a second of the stall.
+    pub updates_per_second: f64,
+    /// Whether the rival was stopped at [`BYTES_MAX`] before the time was over.
+    pub stopped: bool,
+}
+
+/// Lets one reader stall for so long.
+///
+/// One measurement at a time in a process; others wait.
+pub fn measure(rival: &Rival, stall: Duration) -> Stall {
+    let _turn = Turn::wait();
+    thread::scope(|scope| {
+        let measured = scope.spawn(|| {
+            let site = site(rival, Limit::Low);
+            warm_up(&*site);
+            let before = Phase::run(&*site, false, stall / BEFORE);
+            let during = Phase::run(&*site, true, stall);
+            Stall {
+                unreclaimed_peak: during.unreclaimed_peak,
+                bytes_peak: during.bytes_peak,
+                // Not a number if the reader got no CPU before.
+                reads_kept: during.reads_per_second / before.reads_per_second,
+                updates_per_second: during.updates_per_second,
+                stopped: during.stopped,
+            }
+        });
+        measured.join().expect("a measurement does not panic")
+    })
+}
+
+/// What was seen in one of the two phases.
+#[derive(Debug, Default)]
+struct Phase {
+    unreclaimed_peak: u64,
+    bytes_peak: u64,
+    reads_per_second: f64,
+    updates_per_second: f64,
+    stopped: bool,
+}
+
+/// The updater and what it has done, for those who watch it while it is blocked.
+struct Watched<'a> {
+    site: &'a dyn Site,
+    freed_before: u64,
+    retired: AtomicU64,
+    stop: AtomicI32,
+}
+
+impl Watched<'_> {
+    /// Relaxed, here and below: counts and flags that publish nothing.
+    fn unreclaimed(&self) -> u64 {
+        let freed = self.site.freed() - self.freed_before;
+        self.retired.load(Ordering::Relaxed).saturating_sub(freed)
+    }
+
+    /// Replaces until told to stop; the most objects that were seen to wait.
+    fn update(&self) -> u64 {
+        let mut updater = self.site.updater();
+        let mut peak = 0;
+        while self.stop.load(Ordering::Relaxed) == 0 {
+            for _ in 0..BATCH {
+                // One by one: a blocked updater is to be seen with all that it has retired.
+                updater.replace(1);
+                let retired = self.retired.load(Ordering::Relaxed);
+                self.retired.store(retired + 1, Ordering::Relaxed);
+            }
+            peak = peak.max(self.unreclaimed());
+        }
+        peak
+    }
+}
+
+impl Phase {
+    fn run(site: &dyn Site, stalled: bool, duration: Duration) -> Phase {
+        let watched = Watched {
+            site,
+            freed_before: site.freed(),
+            retired: AtomicU64::new(0),
+            stop: AtomicI32::new(0),
+        };
+        let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
+        let crew = Crew::new(2);
+        let mut phase = Phase::default();
+        thread::scope(|scope| {
+            let holder = stalled.then(|| {
+                let holder = scope.spawn(|| {
+                    let _seat = Seat::take(2);
+                    site.reader().hold(&entered, &release);
+                });
+                // Acquire: pairs with the Release of the thread that has entered.
+                while entered.load(Ordering::Acquire) == 0 {
+                    thread::yield_now();
+                }
+                holder
+            });
+            let reader = scope.spawn(|| {
+                let _seat = Seat::take(1);
+                crew.settle(1);
+                let mut reader = site.reader();
+                crew.meet();
+                Shift::of(|| reader.read_until(&watched.stop))
+            });
+            let updater = scope.spawn(|| {
+                let _seat = Seat::take(0);
+                crew.settle(0);
+                crew.meet();
+                Shift::of(|| watched.update())
+            });
+            let elapsed = phase.watch(&watched, duration);
+            watched.stop.store(1, Ordering::Relaxed);
+            // Whom the stall has blocked goes on now, and sees that it is to stop.
+            release.store(1, Ordering::Relaxed);
+            // Joined, all of them, for their last destructors too, which may free.
+            if let Some(holder) = holder {
+                holder.join().expect("who holds a section does not panic");
+            }
+            let updates = updater.join().expect("the updater does not panic");
+            phase.unreclaimed_peak = phase.unreclaimed_peak.max(updates.result);
+            let reads = reader.join().expect("the reader does not panic");
+            // A worker that takes the reader's CPU is the rival's, a neighbour is not.
+            let own = reads.own_time(reads.others_cpu().saturating_sub(updates.cpu));
+            phase.reads_per_second = reads.result as f64 / own.as_secs_f64();
+            phase.updates_per_second /= elapsed.as_secs_f64();
+        });
+        drain(site, watched.freed_before, watched.retired.into_inner());
+        phase
+    }
+
+    /// Looks until the time is over, or the memory; how long that was.
+    fn watch(&mut self, watched: &Watched<'_>, duration: Duration) -> Duration {
+        let memory_before = bytes_in_use();
+        let begin = Instant::now();
+        while !self.stopped && begin.elapsed() < duration {
+            thread::sleep(LOOK.min(duration.saturating_sub(begin.elapsed())));
+            let objects = watched.unreclaimed();
+            self.unreclaimed_peak = self.unreclaimed_peak.max(objects);
+            let bytes = bytes_in_use()
+                .zip(memory_before)
+                .map_or(objects * OBJECT_BYTES as u64, |(now, before)| now.saturating_sub(before));
+            self.bytes_peak = self.bytes_peak.max(bytes);
+            self.stopped = bytes >= BYTES_MAX;
+        }
+        self.updates_per_second = watched.retired.load(Ordering::Relaxed) as f64;
+        begin.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::alone::is_alone;
+    use super::super::replace::rivals;
+    use super::*;
+
+    const TEST: &str = "cases::stall::tests::what_a_stalled_reader_holds_up_is_seen";
+
+    /// In a process of its own: other tests allocate and free meanwhile.
+    #[test]
+    fn what_a_stalled_reader_holds_up_is_seen() {
+        if !is_alone(TEST) {
+            return;
+        }
+        const STALL: Duration = Duration::from_millis(20);
+        for rival in rivals() {
+            // A starved updater retires nothing: then there is nothing to be seen.
+            let has_retired =
+                |seen: &Stall| seen.updates_per_second * STALL.as_secs_f64() > 2.0 * BATCH as f64;
+            let mut seen = measure(rival, STALL);
+            while rival.hoards && !has_retired(&seen) {
+                seen = measure(rival, STALL);
+            }
+            assert!(!seen.stopped, "{}: a GiB in 20 ms: {seen:?}", rival.name);
+            assert!(seen.reads_kept.is_nan() || seen.reads_kept >= 0.0, "{}: {seen:?}", rival.name);
+            // Each of the two readers holds one object at most, and one is being replaced.
+            if ["arc-swap", "std-rwlock"].contains(&rival.name) {
+                assert!(seen.unreclaimed_peak <= 3, "{}: {seen:?}", rival.name);
+            }
+            if rival.hoards {
+                assert!(seen.unreclaimed_peak >= BATCH, "{}: {seen:?}", rival.name);
+                let bytes_min = seen.unreclaimed_peak / 2 * OBJECT_BYTES as u64;
+                assert!(seen.bytes_peak >= bytes_min, "{}: {seen:?}", rival.name);
+            }
+            if rival.ours {
+                let objects_max = super::super::replace::LIMIT_BYTES / OBJECT_BYTES as u64;
+                assert!(seen.unreclaimed_peak <= objects_max + 1, "{seen:?}");
+            }
+        }
+    }
+}

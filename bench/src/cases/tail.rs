@@ -1,0 +1,85 @@
+//! What updates do to readers: how long 64 reads take at worst, beside an updater without pause.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use super::clock::quantile_ns;
+use super::object::Turn;
+use super::replace::{Limit, drain, site, warm_up};
+use super::together::together;
+use crate::rivals::Rival;
+
+/// Replacements between two looks of the updater whether to stop.
+const BATCH: u64 = 64;
+
+/// What [`measure`] saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tail {
+    /// The median time of 64 reads, in nanoseconds.
+    pub p50_ns: f64,
+    /// Exceeded by one group of 64 in a thousand.
+    pub p99_9_ns: f64,
+    /// Updates in a second meanwhile.
+    pub updates_per_second: f64,
+    /// The share of the time that neighbours did not keep the updater waiting for a CPU.
+    pub updater_share: f64,
+}
+
+/// Reads `groups` times 64 times while one thread replaces and retires without pause.
+///
+/// One measurement at a time in a process; others wait.
+pub fn measure(rival: &Rival, groups: usize) -> Tail {
+    let _turn = Turn::wait();
+    thread::scope(|scope| {
+        let measured = scope.spawn(|| {
+            let site = site(rival, Limit::Usual);
+            warm_up(&*site);
+            let before = site.freed();
+            let mut samples = vec![0; groups.max(1)];
+            let seen = together(
+                1,
+                |gate| {
+                    let mut updater = site.updater();
+                    gate.work(|stop| {
+                        let mut updates = 0;
+                        // Relaxed: the flag ends the loop and publishes nothing.
+                        while stop.load(Ordering::Relaxed) == 0 {
+                            updater.replace(BATCH);
+                            updates += BATCH;
+                        }
+                        updates
+                    })
+                },
+                |gate| {
+                    let mut reader = site.reader();
+                    gate.work(|_| reader.read_timed(&mut samples))
+                },
+            );
+            let updater = &seen.backs[0];
+            drain(&*site, before, updater.result);
+            Tail {
+                p50_ns: quantile_ns(&mut samples, 0.5),
+                p99_9_ns: quantile_ns(&mut samples, 0.999),
+                updates_per_second: updater.result as f64 / updater.elapsed.as_secs_f64(),
+                updater_share: seen.backs_share(),
+            }
+        });
+        measured.join().expect("a measurement does not panic")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::replace::rivals;
+    use super::*;
+
+    #[test]
+    fn every_rivals_readers_are_timed_while_somebody_updates() {
+        for rival in rivals() {
+            let seen = measure(rival, 200);
+            assert!(seen.p50_ns > 1.0 && seen.p99_9_ns >= seen.p50_ns, "{}: {seen:?}", rival.name);
+            assert!(seen.updates_per_second >= 0.0, "{}: {seen:?}", rival.name);
+            assert!((0.0..=1.0).contains(&seen.updater_share), "{}: {seen:?}", rival.name);
+        }
+    }
+}

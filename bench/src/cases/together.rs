@@ -1,0 +1,271 @@
+//! Threads that work at the same time: one in front, whose work is measured, others at its back.
+//!
+//! What a thread was kept waiting for a CPU is told apart: by this process's own other threads (a
+//! rival's worker, which is the rival's affair), or by a neighbour, which is nobody's.
+
+use std::sync::atomic::AtomicI32;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::crew::{Crew, Presence, StopOnDrop};
+use super::object::Seat;
+use crate::advise::cpu_time;
+
+/// The work of one thread, and what it cost.
+#[derive(Debug)]
+pub(crate) struct Shift<R> {
+    pub(crate) result: R,
+    /// From its beginning to its end.
+    pub(crate) elapsed: Duration,
+    /// How long of that it was kept waiting for a CPU.
+    waited: Duration,
+    /// Its processor time.
+    pub(crate) cpu: Duration,
+    /// All that its thread had used in the end, earlier work included.
+    thread_cpu: Duration,
+    /// The processor time of all threads of the process: before the work, and after it.
+    process_cpu: (Duration, Duration),
+}
+
+impl<R> Shift<R> {
+    pub(crate) fn of(work: impl FnOnce() -> R) -> Self {
+        let presence = Presence::new();
+        let (process_before, cpu_before) = (cpu_time(), thread_cpu_time());
+        let begin = Instant::now();
+        let result = work();
+        let elapsed = begin.elapsed();
+        let (cpu_after, process_after) = (thread_cpu_time(), cpu_time());
+        Self {
+            result,
+            elapsed,
+            waited: presence.delay().min(elapsed),
+            cpu: cpu_after.saturating_sub(cpu_before),
+            thread_cpu: cpu_after,
+            process_cpu: (process_before, process_after),
+        }
+    }
+
+    /// The processor time of the process's other threads meanwhile.
+    pub(crate) fn others_cpu(&self) -> Duration {
+        let (before, after) = self.process_cpu;
+        after.saturating_sub(before).saturating_sub(self.cpu)
+    }
+
+    /// The processor time of the whole process when the work began.
+    pub(crate) fn process_cpu_before(&self) -> Duration {
+        self.process_cpu.0
+    }
+
+    /// `elapsed` without the part that neighbours are to blame for, when the other threads of this
+    /// process used `others_cpu` meanwhile. Never less than the work took of the processor.
+    pub(crate) fn own_time(&self, others_cpu: Duration) -> Duration {
+        (self.elapsed - self.waited.saturating_sub(others_cpu)).max(self.cpu.min(self.elapsed))
+    }
+}
+
+/// What [`together`] saw.
+#[derive(Debug)]
+pub(crate) struct Together<F, B> {
+    pub(crate) front: Shift<F>,
+    pub(crate) backs: Vec<Shift<B>>,
+    /// Processor time of the process's other threads while the front worked.
+    pub(crate) others_cpu: Duration,
+    /// What the backs had used when the front began.
+    backs_cpu_before: Duration,
+}
+
+impl<F, B> Together<F, B> {
+    /// How long the front worked, but for neighbours.
+    pub(crate) fn front_time(&self) -> Duration {
+        self.front.own_time(self.others_cpu)
+    }
+
+    /// The least share of its time that one of the others was not kept waiting by neighbours.
+    pub(crate) fn backs_share(&self) -> f64 {
+        let share = |back: &Shift<B>| {
+            back.own_time(self.others_cpu).as_secs_f64() / back.elapsed.as_secs_f64().max(1e-9)
+        };
+        self.backs.iter().map(share).fold(1.0, f64::min)
+    }
+
+    /// Processor time of all threads of the process since the front began, but for the backs'.
+    pub(crate) fn cpu_since_front_began(&self) -> Duration {
+        let all: Duration = self.backs.iter().map(|back| back.thread_cpu).sum();
+        let backs = all.saturating_sub(self.backs_cpu_before);
+        cpu_time().saturating_sub(self.front.process_cpu.0).saturating_sub(backs)
+    }
+}
+
+/// Where one of the threads begins its work, once it is ready.
+pub(crate) struct Gate<'a> {
+    crew: &'a Crew,
+    stop: &'a AtomicI32,
+    front: bool,
+    backs: &'a Clocks,
+}
+
+/// The processor clocks of the backs, and what they showed when the front began and ended.
+#[derive(Debug, Default)]
+struct Clocks {
+    all: Mutex<Vec<ThreadClock>>,
+    shown: OnceLock<(Duration, Duration)>,
+}
+
+impl Clocks {
+    fn add(&self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(ThreadClock::own());
+    }
+
+    /// The sum of all. Their threads have not ended.
+    fn sum(&self) -> Duration {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(ThreadClock::now).sum()
+    }
+}
+
+impl Gate<'_> {
+    /// Does the work, which in the back ends when the flag is not 0. The front waits until all others
+    /// are here; when it has done its work, the flag is set.
+    pub(crate) fn work<R>(&self, work: impl FnOnce(&AtomicI32) -> R) -> Shift<R> {
+        if self.front {
+            self.crew.wait();
+            // They go on until they are told to stop, so their clocks can be read until then.
+            let _stop = StopOnDrop(self.stop);
+            let before = self.backs.sum();
+            let shift = Shift::of(|| work(self.stop));
+            let first = self.backs.shown.set((before, self.backs.sum()));
+            assert!(first.is_ok(), "a gate is gone through once");
+            shift
+        } else {
+            self.backs.add();
+            self.crew.report();
+            Shift::of(|| work(self.stop))
+        }
+    }
+}
+
+/// Runs `front` and so many times `back`, each in a thread of its own with a seat of its own. Each
+/// makes itself ready and then goes through its gate, once.
+pub(crate) fn together<F: Send, B: Send>(
+    backs: usize,
+    back: impl Fn(&Gate<'_>) -> Shift<B> + Sync,
+    front: impl FnOnce(&Gate<'_>) -> Shift<F> + Send,
+) -> Together<F, B> {
+    let stop = AtomicI32::new(0);
+    let crew = Crew::new(backs + 1);
+    let clocks = Clocks::default();
+    let (front, backs) = thread::scope(|scope| {
+        let (crew, stop, clocks, back) = (&crew, &stop, &clocks, &back);
+        let backs: Vec<_> = (1..=backs)
+            .map(|number| {
+                scope.spawn(move || {
+                    let _seat = Seat::take(number);
+                    crew.settle(number);
+                    back(&Gate { crew, stop, front: false, backs: clocks })
+                })
+            })
+            .collect();
+        let front = scope.spawn(move || {
+            // Also if it panics before its gate: nobody waits for ever.
+            let _stop = StopOnDrop(stop);
+            let _seat = Seat::take(0);
+            crew.settle(0);
+            front(&Gate { crew, stop, front: true, backs: clocks })
+        });
+        let front = front.join().expect("the front does not panic");
+        let backs = backs.into_iter().map(|b| b.join().expect("the backs do not panic"));
+        (front, backs.collect::<Vec<_>>())
+    });
+    let (before, after) = clocks.shown.into_inner().expect("the front has gone through its gate");
+    let others_cpu = front.others_cpu().saturating_sub(after.saturating_sub(before));
+    Together { front, backs, others_cpu, backs_cpu_before: before }
+}
+
+/// The processor time of the calling thread.
+fn thread_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// The processor clock of a thread, for others to read until it ends.
+#[derive(Debug)]
+struct ThreadClock(libc::clockid_t);
+
+impl ThreadClock {
+    fn own() -> Self {
+        let mut clock = libc::CLOCK_THREAD_CPUTIME_ID;
+        // SAFETY: it takes no arguments, and the calling thread is alive.
+        let thread = unsafe { libc::pthread_self() };
+        // SAFETY: the thread is the calling one, and there is room for the answer.
+        let error = unsafe { libc::pthread_getcpuclockid(thread, &raw mut clock) };
+        assert_eq!(error, 0, "every thread has a processor clock");
+        Self(clock)
+    }
+
+    fn now(&self) -> Duration {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: there is room for the answer; a clock whose thread has ended is an error.
+        let error = unsafe { libc::clock_gettime(self.0, &raw mut time) };
+        assert_eq!(error, 0, "the thread is still there");
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+    use crate::cases::object::Turn;
+
+    #[test]
+    fn the_others_work_for_as_long_as_the_front_and_their_time_is_told_apart() {
+        let _turn = Turn::wait();
+        let spin = |gate: &Gate<'_>| {
+            gate.work(|stop| {
+                let mut turns = 0_u64;
+                while stop.load(Ordering::Relaxed) == 0 {
+                    turns += 1;
+                }
+                turns
+            })
+        };
+        let seen = together(1, spin, |gate| {
+            gate.work(|_| {
+                let begin = thread_cpu_time();
+                while thread_cpu_time() - begin < Duration::from_millis(3) {}
+            })
+        });
+        assert!(seen.backs[0].elapsed > Duration::ZERO);
+        assert!(seen.backs_cpu_before < seen.backs[0].thread_cpu, "{seen:?}");
+        assert!(seen.front.cpu >= Duration::from_millis(3), "{seen:?}");
+        assert!(seen.front_time() <= seen.front.elapsed);
+        assert!((0.0..=1.0).contains(&seen.backs_share()), "{seen:?}");
+        assert!(seen.cpu_since_front_began() >= seen.front.cpu, "{seen:?}");
+    }
+
+    #[test]
+    fn time_that_neighbours_took_is_not_counted_and_that_of_own_workers_is() {
+        let ms = Duration::from_millis;
+        let shift = Shift {
+            result: (),
+            elapsed: ms(10),
+            waited: ms(4),
+            cpu: ms(5),
+            thread_cpu: ms(5),
+            process_cpu: (ms(0), ms(9)),
+        };
+        assert_eq!(shift.own_time(Duration::ZERO), ms(6), "all neighbours");
+        assert_eq!(shift.own_time(ms(1)), ms(7));
+        assert_eq!(shift.own_time(ms(9)), ms(10), "all our own");
+        let shift = Shift { cpu: ms(8), ..shift };
+        assert_eq!(
+            shift.own_time(Duration::ZERO),
+            ms(8),
+            "it ran for that long, whatever the books say"
+        );
+    }
+}

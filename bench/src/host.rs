@@ -1,0 +1,95 @@
+//! The program around a measurement: shows how far it is, and may end it early.
+
+use std::fmt::{self, Display};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The program that measures.
+pub trait Host {
+    /// The flag that ends the run early.
+    fn stop(&self) -> &AtomicBool;
+
+    /// Whether there is still a reader of the results.
+    ///
+    /// # Errors
+    /// If not; the run ends with this error.
+    fn check(&mut self) -> io::Result<()>;
+
+    /// Shows what is measured now.
+    fn announce(&mut self, what: &dyn Display);
+
+    /// Shows that `by` more of the announced duration is done.
+    fn advance(&mut self, by: Duration);
+
+    /// Shows a note about something odd that stops nothing.
+    fn note(&mut self, text: &dyn Display);
+
+    /// Whether the run is to end early.
+    fn is_stopped(&self) -> bool {
+        // Relaxed: the flag carries no data; it only has to be seen soon.
+        self.stop().load(Ordering::Relaxed)
+    }
+}
+
+/// Why something could not be measured.
+#[derive(Debug)]
+pub enum Error {
+    /// An argument is wrong; the message says which, and what would be right.
+    Usage(String),
+    /// This machine or this program lacks something; the message says what.
+    Unsupported(String),
+    /// The system refused something.
+    Io {
+        /// What was being done, as in "cannot start".
+        doing: String,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(doing: impl Into<String>, error: io::Error) -> Self {
+        Self::Io { doing: doing.into(), error }
+    }
+}
+
+impl Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(message) | Self::Unsupported(message) => f.write_str(message),
+            Self::Io { doing, error } => write!(f, "{doing}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A host that shows nothing.
+#[cfg(test)]
+#[derive(Debug, Default)]
+pub(crate) struct Quiet(std::sync::Arc<AtomicBool>);
+
+#[cfg(test)]
+impl Quiet {
+    pub(crate) fn flag(&self) -> std::sync::Arc<AtomicBool> {
+        std::sync::Arc::clone(&self.0)
+    }
+}
+
+#[cfg(test)]
+impl Host for Quiet {
+    fn stop(&self) -> &AtomicBool {
+        &self.0
+    }
+
+    fn check(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn announce(&mut self, _what: &dyn Display) {}
+
+    fn advance(&mut self, _by: Duration) {}
+
+    fn note(&mut self, _text: &dyn Display) {}
+}

@@ -1,0 +1,28 @@
+//! What `rcu advise`, `rcu bench` and `rcu costs` measure: rivals, cases and costs.
+//!
+//! - [`rivals`]: the designs that are compared, one file each, which says what it can serve, and a
+//!   registry with a line for each; `serve`: the traits that they serve cases by.
+//! - [`cases`]: what is measured of a rival, and how; all unsafe code that measuring takes stays
+//!   there and with the rivals.
+//! - [`suites`]: the cases of `rcu bench`, which rounds are run in which order, and what the
+//!   project has promised of them.
+//! - [`advise`]: the two workloads of `rcu advise`, and the designs that solve them.
+//! - [`costs`]: what single operations cost on this machine.
+//! - [`statistics`] and [`units`]: what figures mean, and how they are written.
+//!
+//! The command parses options and prints. While it measures, it is a [`Host`].
+
+pub mod advise;
+pub mod cases;
+pub mod costs;
+mod host;
+pub mod rivals;
+mod serve;
+pub mod statistics;
+pub mod suites;
+pub mod units;
+
+pub use host::{Error, Host};
+
+/// Whether the rivals from liburcu are compiled in.
+pub const HAS_LIBURCU: bool = cfg!(feature = "liburcu");

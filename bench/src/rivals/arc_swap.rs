@@ -1,0 +1,167 @@
+//! arc-swap: a reference-counted value behind a pointer that is swapped, with debts instead of
+//! counts on the fast path; with and without the cache that each thread may keep of it.
+
+use std::hint::black_box;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, Cache};
+
+use super::{About, Family, Rival};
+use crate::advise::{Config, Placed, Value};
+use crate::cases::cells::{Words, sum, words};
+use crate::cases::loops::{repeat, timed};
+use crate::cases::object::Freed;
+use crate::serve::{Cell, Read, Replace, StoreArc};
+
+pub(super) const RIVALS: &[Rival] = &[
+    Rival::new("arc-swap")
+        .about(&ABOUT)
+        .config::<Placed<Swapped>>()
+        .per_key::<Placed<Swapped>>()
+        .read::<Swapped>()
+        .cell::<Swapped>()
+        .arc(|batches| {
+            let slot = black_box(&*ONE);
+            repeat(batches, || *slot.load_full())
+        })
+        .store::<Swapped>()
+        .replace::<Swapped>(),
+    Rival::new("arc-swap-cache").about(&ABOUT_CACHED).config::<Cached>().read::<Cached>(),
+    Rival::new("arc-swap-guard").arc(|batches| {
+        let slot = black_box(&*ONE);
+        repeat(batches, || **slot.load())
+    }),
+];
+
+const ABOUT: About = About {
+    family: Family::ReferenceCount,
+    idea: "a pointer to a reference-counted value is swapped; readers note debts and not counts",
+    reader_cost: "a locked swap to note the debt and a compare-and-swap to pay it back",
+    limits: "frequent updates: each walks the debts of every thread that ever read",
+};
+
+const ABOUT_CACHED: About = About {
+    family: Family::ReferenceCount,
+    idea: "each thread keeps a reference and looks whether the shared pointer is still the same",
+    reader_cost: "one load and a comparison, as long as nothing was replaced",
+    limits: "every thread keeps an old value alive until it reads again; one cache per value",
+};
+
+/// A shared pointer to a counted object.
+#[derive(Debug)]
+struct Swapped;
+
+static ONE: LazyLock<ArcSwap<u64>> = LazyLock::new(|| ArcSwap::from_pointee(1));
+
+impl Read for Swapped {
+    fn read(batches: u64) -> Duration {
+        let slot = black_box(&*ONE);
+        timed(batches, &mut (), |()| **slot.load(), |()| {})
+    }
+}
+
+static WORDS: LazyLock<ArcSwap<Words>> = LazyLock::new(|| ArcSwap::from_pointee(words(0)));
+
+impl Cell for Swapped {
+    fn load(batches: u64) -> Duration {
+        let slot = black_box(&*WORDS);
+        repeat(batches, || sum(&slot.load()))
+    }
+
+    fn store(number: u64) {
+        WORDS.store(words(number).into());
+    }
+}
+
+static STORED: LazyLock<ArcSwap<u64>> = LazyLock::new(|| ArcSwap::from_pointee(1));
+
+impl StoreArc for Swapped {
+    fn load() -> u64 {
+        **STORED.load()
+    }
+
+    fn store(arc: Arc<u64>) {
+        STORED.store(arc);
+    }
+}
+
+static FREED: Freed = Freed::new();
+
+impl Replace for Swapped {
+    type Place<T: Send + Sync + 'static> = ArcSwap<T>;
+    type Thread<'a> = ();
+
+    fn new() -> Self {
+        Self
+    }
+
+    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> ArcSwap<T> {
+        ArcSwap::from_pointee(value)
+    }
+
+    fn thread(&self) {}
+
+    #[inline(always)]
+    fn read<T: Send + Sync + 'static, R>(
+        &self,
+        _thread: &mut (),
+        place: &ArcSwap<T>,
+        look: impl FnOnce(&T) -> R,
+    ) -> R {
+        look(&place.load())
+    }
+
+    fn freed() -> &'static Freed {
+        &FREED
+    }
+
+    #[inline(always)]
+    fn replace<T: Send + Sync + 'static>(&self, _thread: &mut (), place: &ArcSwap<T>, value: T) {
+        place.store(Arc::new(value));
+    }
+}
+
+/// Shared with the caches, which do not borrow.
+type Shared = Arc<ArcSwap<Value>>;
+
+#[derive(Debug)]
+struct Cached(Shared);
+
+impl Read for Cached {
+    fn read(batches: u64) -> Duration {
+        let mut cache = Cache::new(black_box(&*ONE));
+        timed(batches, &mut cache, |cache| **cache.load(), |_| {})
+    }
+}
+
+impl Config for Cached {
+    type Domain = ();
+    /// Filled at the first read.
+    type Thread<'a> = Option<Cache<Shared, Arc<Value>>>;
+
+    fn domain() {}
+
+    fn new(_domain: &(), value: Value) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(value)))
+    }
+
+    fn thread(_domain: &()) -> Self::Thread<'_> {
+        None
+    }
+
+    #[inline]
+    fn read<R>(
+        &self,
+        _domain: &(),
+        thread: &mut Self::Thread<'_>,
+        look: impl FnOnce(&Value) -> R,
+    ) -> R {
+        look(thread.get_or_insert_with(|| Cache::new(Arc::clone(&self.0))).load())
+    }
+
+    #[inline]
+    fn update(&self, _domain: &(), _thread: &mut Self::Thread<'_>, value: Value) {
+        self.0.store(Arc::new(value));
+    }
+}

@@ -1,0 +1,27 @@
+//! The crate contatori: atomic additions, to one of a fixed number of words by thread.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use contatori::counters::unsigned::Unsigned;
+use contatori::counters::{CounterValue, Observable};
+
+use super::Rival;
+use crate::cases::counters::counted;
+use crate::serve::Count;
+
+pub(super) const RIVALS: &[Rival] = &[Rival::new("contatori").count::<Contatori>()];
+
+struct Contatori;
+
+impl Count for Contatori {
+    fn count(batches: u64) -> Duration {
+        static COUNTER: Unsigned = Unsigned::new();
+        let counter = black_box(&COUNTER);
+        let sum = || match counter.value() {
+            CounterValue::Unsigned(sum) => sum,
+            other => panic!("an unsigned counter says {other:?}"),
+        };
+        counted(batches, || counter.add(1), sum)
+    }
+}

@@ -1,0 +1,131 @@
+//! crossbeam-epoch: epoch-based reclamation, with the collector that all its users share.
+
+use std::hint::black_box;
+use std::sync::LazyLock;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crossbeam_epoch::{Atomic, Owned};
+
+use super::{About, Family, Rival};
+use crate::advise::Placed;
+use crate::cases::enqueue::{Caller, callback, closures_run};
+use crate::cases::loops::timed;
+use crate::cases::object::Freed;
+use crate::cases::replace::Replacements;
+use crate::serve::{Read, Replace};
+
+pub(super) const RIVALS: &[Rival] = &[Rival::new("crossbeam-epoch")
+    .about(&ABOUT)
+    .config::<Placed<Epoch>>()
+    .per_key::<Placed<Epoch>>()
+    .read::<Epoch>()
+    .replace::<Epoch>()
+    .hoards()
+    .chains::<Epoch>()
+    .enqueue(Replacements::<Epoch>::boxed, || Box::new(Deferred))];
+
+const ABOUT: About = About {
+    family: Family::Epoch,
+    idea: "readers pin an epoch; what is replaced is freed two epochs later",
+    reader_cost: "a full fence when the epoch is pinned, and collection at every 128th pin",
+    limits: "tail latency: readers run destructors; memory is not bounded when a reader stalls",
+};
+
+/// Epochs: readers pin the current one.
+#[derive(Debug)]
+struct Epoch;
+
+impl Read for Epoch {
+    fn read(batches: u64) -> Duration {
+        static SLOT: LazyLock<Atomic<u64>> = LazyLock::new(|| Atomic::new(1));
+        let slot = black_box(&*SLOT);
+        let read = |_: &mut ()| {
+            let guard = crossbeam_epoch::pin();
+            // SAFETY: the slot points to a word that is never freed.
+            unsafe { *slot.load(Ordering::Acquire, &guard).deref() }
+        };
+        timed(batches, &mut (), read, |()| {})
+    }
+}
+
+struct Deferred;
+
+impl Caller for Deferred {
+    fn call(&mut self, count: u64) {
+        for _ in 0..count {
+            crossbeam_epoch::pin().defer(callback());
+        }
+    }
+
+    fn finish(&mut self) {
+        crossbeam_epoch::pin().flush();
+    }
+
+    fn sum(&self) -> u64 {
+        closures_run()
+    }
+}
+
+/// A pointer that frees its object when it is dropped, which crossbeam's own does not.
+#[derive(Debug)]
+struct Place<T>(Atomic<T>);
+
+static FREED: Freed = Freed::new();
+
+impl Replace for Epoch {
+    type Place<T: Send + Sync + 'static> = Place<T>;
+    type Thread<'a> = ();
+
+    fn new() -> Self {
+        Self
+    }
+
+    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Place<T> {
+        Place(Atomic::new(value))
+    }
+
+    fn thread(&self) {}
+
+    fn freed() -> &'static Freed {
+        &FREED
+    }
+
+    #[inline(always)]
+    fn read<T: Send + Sync + 'static, R>(
+        &self,
+        _thread: &mut (),
+        place: &Place<T>,
+        look: impl FnOnce(&T) -> R,
+    ) -> R {
+        let guard = crossbeam_epoch::pin();
+        // Acquire: pairs with the swap in `replace`; the object is seen as it was made.
+        let object = place.0.load(Ordering::Acquire, &guard);
+        // SAFETY: a place always points to an object, whose destruction waits for this guard.
+        look(unsafe { object.deref() })
+    }
+
+    #[inline(always)]
+    fn replace<T: Send + Sync + 'static>(&self, _thread: &mut (), place: &Place<T>, value: T) {
+        let guard = crossbeam_epoch::pin();
+        // AcqRel: publishes the new object to the Acquire in `read`, and sees the old one whole.
+        let old = place.0.swap(Owned::new(value), Ordering::AcqRel, &guard);
+        // SAFETY: the swap took the only pointer to the old object out of reach of new readers.
+        unsafe { guard.defer_destroy(old) };
+    }
+
+    /// Every call advances the epoch if no thread is behind, and frees a few bags of garbage.
+    fn flush(&self) {
+        crossbeam_epoch::pin().flush();
+        // A pinned thread may need the CPU.
+        std::thread::yield_now();
+    }
+}
+
+impl<T> Drop for Place<T> {
+    fn drop(&mut self) {
+        // SAFETY: by `&mut self` no thread reads or replaces any more, so the pointer is ours
+        // alone, and it came from an `Owned`.
+        drop(unsafe { std::mem::take(&mut self.0).into_owned() });
+    }
+}

@@ -1,0 +1,69 @@
+//! dashmap: a map of sharded reader-writer locks, as a crate.
+
+use dashmap::DashMap;
+
+use super::{About, Family, Rival};
+use crate::advise::{Hash, Table, Value};
+use crate::cases::hash::{self, BUCKETS, Map};
+
+pub(super) const RIVALS: &[Rival] = &[Rival::new("dashmap")
+    .about(&ABOUT)
+    .table::<DashMap<Box<[u8]>, Value, Hash>>()
+    .map::<Numbers>()];
+
+const ABOUT: About = About {
+    family: Family::ShardedLock,
+    idea: "a map whose keys are spread over reader-writer locks of its own, four for each CPU",
+    reader_cost: "two locked instructions, on a line that only readers of the same shard write",
+    limits: "a few hot keys; holding a reference while touching the map again deadlocks",
+};
+
+impl Table for DashMap<Box<[u8]>, Value, Hash> {
+    type Thread<'a> = ();
+
+    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
+        let map = Self::with_capacity_and_hasher(entries.size_hint().0, Hash::default());
+        for (key, value) in entries {
+            map.insert(key, value);
+        }
+        map
+    }
+
+    fn thread(&self) {}
+
+    #[inline]
+    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
+        self.get(key).map(|value| look(&value))
+    }
+
+    #[inline]
+    fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
+        // Through the slot and not by `insert`, which would need a copy of the key.
+        let old = self.get_mut(key).map(|mut slot| std::mem::replace(&mut *slot, value));
+        drop(old);
+    }
+}
+
+/// The map of [`cases::hash`](crate::cases::hash), as its users would use it: a guard for each
+/// operation.
+struct Numbers(DashMap<u64, hash::Value, hash::Hash>);
+
+impl Map for Numbers {
+    fn new(keys: impl Iterator<Item = (u64, hash::Value)>) -> Self {
+        let map = DashMap::with_capacity_and_hasher(BUCKETS, hash::Hash::default());
+        for (key, value) in keys {
+            map.insert(key, value);
+        }
+        Self(map)
+    }
+
+    #[inline(always)]
+    fn search(&self, key: u64) -> Option<u64> {
+        self.0.get(&key).map(|value| value[0])
+    }
+
+    #[inline(always)]
+    fn replace(&self, key: u64, value: hash::Value) {
+        self.0.insert(key, value);
+    }
+}

@@ -1,0 +1,87 @@
+//! haphazard: hazard pointers, in the domain that all its users share.
+
+use haphazard::{AtomicPtr, Domain, HazardPointer};
+
+use super::Rival;
+use crate::cases::object::Freed;
+use crate::serve::Replace;
+
+pub(super) const RIVALS: &[Rival] =
+    &[Rival::new("haphazard").replace::<Hazard>().chains::<Hazard>()];
+
+/// Hazard pointers: a reader protects one object, not all that it might see.
+#[derive(Debug)]
+struct Hazard;
+
+/// A pointer that frees its object when it is dropped.
+#[derive(Debug)]
+struct Place<T: Send + 'static>(Option<AtomicPtr<T>>);
+
+impl<T: Send + 'static> Place<T> {
+    #[inline(always)]
+    fn pointer(&self) -> &AtomicPtr<T> {
+        self.0.as_ref().expect("only drop empties a place")
+    }
+}
+
+static FREED: Freed = Freed::new();
+
+impl Replace for Hazard {
+    type Place<T: Send + Sync + 'static> = Place<T>;
+    type Thread<'a> = HazardPointer<'static>;
+
+    fn new() -> Self {
+        Self
+    }
+
+    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Place<T> {
+        Place(Some(AtomicPtr::from(Box::new(value))))
+    }
+
+    fn thread(&self) -> HazardPointer<'static> {
+        HazardPointer::new()
+    }
+
+    fn freed() -> &'static Freed {
+        &FREED
+    }
+
+    #[inline(always)]
+    fn read<T: Send + Sync + 'static, R>(
+        &self,
+        thread: &mut HazardPointer<'static>,
+        place: &Place<T>,
+        look: impl FnOnce(&T) -> R,
+    ) -> R {
+        let result = look(place.pointer().safe_load(thread).expect("a place is never empty"));
+        // The section ends here: what was read may be freed.
+        thread.reset_protection();
+        result
+    }
+
+    #[inline(always)]
+    fn replace<T: Send + Sync + 'static>(
+        &self,
+        _thread: &mut HazardPointer<'static>,
+        place: &Place<T>,
+        value: T,
+    ) {
+        let old = place.pointer().swap(Box::new(value)).expect("a place is never empty");
+        // SAFETY: the swap took the only pointer to the old object out of reach of new readers,
+        // all of which use the global domain.
+        unsafe { old.retire() };
+    }
+
+    fn flush(&self) {
+        Domain::global().eager_reclaim();
+    }
+}
+
+impl<T: Send + 'static> Drop for Place<T> {
+    fn drop(&mut self) {
+        let pointer = self.0.take().expect("dropped once").into_inner();
+        // SAFETY: by `&mut self` no thread reads or replaces any more, so the pointer is ours
+        // alone, and it came from a `Box`.
+        drop(unsafe { Box::from_raw(pointer) });
+    }
+}

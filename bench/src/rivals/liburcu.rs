@@ -1,0 +1,187 @@
+//! liburcu, as Debian builds it, through the C loops in `c/`.
+//!
+//! Every flavour is linked once and has one domain for the whole process. What must be balanced
+//! (registration) is balanced by a type here, so that the rest is safe to call.
+
+mod table;
+mod update;
+
+use std::hint::black_box;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicPtr};
+use std::time::{Duration, Instant};
+
+use self::table::Chains;
+use self::update::{Calls, Replaced, Way};
+use super::Rival;
+use crate::cases::BATCH;
+use crate::cases::enqueue::BURST;
+use crate::cases::read::SLOT;
+use crate::cases::wait::{self, Idle, Member};
+use crate::serve::Read;
+
+pub(super) const RIVALS: &[Rival] = &[
+    Rival::new("liburcu-memb")
+        .read::<Memb>()
+        .hash_with(|keys| Box::new(Chains::memb(keys)))
+        .wait(|| Arc::new(OneDomain(&MEMB))),
+    Rival::new("liburcu-qsbr")
+        .read::<QuiescentStates>()
+        .hash_with(|keys| Box::new(Chains::qsbr(keys)))
+        .wait(|| Arc::new(OneDomain(&QSBR))),
+    Rival::new("liburcu-bp").read::<BulletProof>().wait(|| Arc::new(OneDomain(&BP))),
+    Rival::new("liburcu-call")
+        .replace_with(|_| Box::new(Replaced::new(Way::Call)))
+        .hoards()
+        .enqueue(|| Box::new(Replaced::new(Way::Call)), || Box::new(Calls::new(BURST)))
+        .has_barrier(),
+    // Its queue has 4,096 places, and a thread that finds it full waits: it does not hoard.
+    Rival::new("liburcu-defer").replace_with(|_| Box::new(Replaced::new(Way::Defer))),
+];
+
+struct Memb;
+
+impl Read for Memb {
+    fn read(batches: u64) -> Duration {
+        read(batches, &MEMB)
+    }
+}
+
+struct QuiescentStates;
+
+impl Read for QuiescentStates {
+    fn read(batches: u64) -> Duration {
+        read(batches, &QSBR)
+    }
+}
+
+struct BulletProof;
+
+impl Read for BulletProof {
+    fn read(batches: u64) -> Duration {
+        read(batches, &BP)
+    }
+}
+
+fn read(batches: u64, flavour: &'static Flavour) -> Duration {
+    let mut registered = Registered::new(flavour);
+    let begin = Instant::now();
+    let sum = registered.read(batches, black_box(&SLOT));
+    let elapsed = begin.elapsed();
+    assert_eq!(sum, batches * BATCH, "every read saw the word");
+    elapsed
+}
+
+/// The C functions of one flavour.
+pub(super) struct Flavour {
+    register: unsafe extern "C" fn(),
+    unregister: unsafe extern "C" fn(),
+    offline: unsafe extern "C" fn(),
+    synchronize: unsafe extern "C" fn(),
+    read: unsafe extern "C" fn(u64, *const AtomicPtr<u64>) -> u64,
+    read_until: unsafe extern "C" fn(*const AtomicI32, u32, *mut u64) -> u64,
+}
+
+macro_rules! flavour {
+    ($name:ident: $register:ident $unregister:ident $offline:ident $synchronize:ident $read:ident $read_until:ident) => {
+        unsafe extern "C" {
+            fn $register();
+            fn $unregister();
+            fn $offline();
+            fn $synchronize();
+            fn $read(batches: u64, slot: *const AtomicPtr<u64>) -> u64;
+            fn $read_until(stop: *const AtomicI32, steps: u32, chain: *mut u64) -> u64;
+        }
+        pub(super) static $name: Flavour = Flavour {
+            register: $register,
+            unregister: $unregister,
+            offline: $offline,
+            synchronize: $synchronize,
+            read: $read,
+            read_until: $read_until,
+        };
+    };
+}
+
+flavour!(MEMB: rivals_memb_register rivals_memb_unregister rivals_memb_offline
+    rivals_memb_synchronize rivals_memb_read rivals_memb_read_until);
+flavour!(QSBR: rivals_qsbr_register rivals_qsbr_unregister rivals_qsbr_offline
+    rivals_qsbr_synchronize rivals_qsbr_read rivals_qsbr_read_until);
+flavour!(BP: rivals_bp_register rivals_bp_unregister rivals_bp_offline
+    rivals_bp_synchronize rivals_bp_read rivals_bp_read_until);
+
+/// This thread's registration with a flavour. At most one per thread and flavour; online.
+pub(super) struct Registered {
+    flavour: &'static Flavour,
+    /// Registration is a matter of this thread.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Registered {
+    pub(super) fn new(flavour: &'static Flavour) -> Self {
+        // SAFETY: takes no arguments; the callers in this crate register a thread with a flavour
+        // once at a time, each in a thread of its own, and dropping this unregisters it.
+        unsafe { (flavour.register)() };
+        Self { flavour, _not_send: PhantomData }
+    }
+
+    pub(super) fn offline(&mut self) {
+        // SAFETY: this thread is registered, and by `&mut self` outside every section.
+        unsafe { (self.flavour.offline)() };
+    }
+
+    pub(super) fn synchronize(&mut self) {
+        // SAFETY: by `&mut self` this thread is outside every section, so it cannot wait for
+        // itself; memb and bp count that, and qsbr takes the caller offline meanwhile.
+        unsafe { (self.flavour.synchronize)() };
+    }
+
+    /// So many batches of [`BATCH`] sections; the sum of the words read.
+    pub(super) fn read(&mut self, batches: u64, slot: &AtomicPtr<u64>) -> u64 {
+        // SAFETY: this thread is registered; the slot is alive and points to a word that is never
+        // freed (the only caller's is static); C reads it with a volatile load.
+        unsafe { (self.flavour.read)(batches, slot) }
+    }
+
+    /// Sections of `steps` steps until `stop` is not 0; how many there were.
+    pub(super) fn read_until(&mut self, stop: &AtomicI32, steps: u32, chain: &mut u64) -> u64 {
+        // SAFETY: this thread is registered; both references outlive the call, and C reads the
+        // flag with an atomic load.
+        unsafe { (self.flavour.read_until)(stop, steps, chain) }
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        // SAFETY: registered by `new` in this very thread, since the type is not `Send`.
+        unsafe { (self.flavour.unregister)() };
+    }
+}
+
+/// A flavour of liburcu; the process has one domain of each.
+struct OneDomain(&'static Flavour);
+
+impl wait::Flavour for OneDomain {
+    fn enrol(&self) -> Box<dyn Member + '_> {
+        Box::new(Registered::new(self.0))
+    }
+
+    fn enrol_idle(&self) -> Box<dyn Idle + '_> {
+        let mut registered = Registered::new(self.0);
+        registered.offline();
+        Box::new(registered)
+    }
+}
+
+impl Idle for Registered {}
+
+impl Member for Registered {
+    fn synchronize(&mut self) {
+        Self::synchronize(self);
+    }
+
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
+        Self::read_until(self, stop, steps, x)
+    }
+}

@@ -1,0 +1,89 @@
+//! The chains of [`cases::hash`](crate::cases::hash) with liburcu, through `c/table.h`.
+
+use std::marker::PhantomData;
+
+use super::{Flavour, MEMB, QSBR, Registered};
+use crate::cases::hash::{BUCKETS, Operation, Table};
+
+/// A table in C.
+#[repr(C)]
+struct Opaque {
+    _opaque: [u8; 0],
+}
+
+/// The C functions of one flavour's table.
+struct Functions {
+    flavour: &'static Flavour,
+    new: unsafe extern "C" fn(u64, *const u64, u64) -> *mut Opaque,
+    free: unsafe extern "C" fn(*mut Opaque),
+    run: unsafe extern "C" fn(*mut Opaque, *const Operation, u64, u64) -> u64,
+    barrier: unsafe extern "C" fn(),
+}
+
+macro_rules! functions {
+    ($name:ident: $flavour:ident $new:ident $free:ident $run:ident $barrier:ident) => {
+        unsafe extern "C" {
+            fn $new(buckets: u64, keys: *const u64, count: u64) -> *mut Opaque;
+            fn $free(table: *mut Opaque);
+            fn $run(table: *mut Opaque, all: *const Operation, count: u64, rounds: u64) -> u64;
+            fn $barrier();
+        }
+        static $name: Functions =
+            Functions { flavour: &$flavour, new: $new, free: $free, run: $run, barrier: $barrier };
+    };
+}
+
+functions!(MEMB_TABLE: MEMB rivals_memb_table_new rivals_memb_table_free rivals_memb_table_run
+    rivals_memb_table_barrier);
+functions!(QSBR_TABLE: QSBR rivals_qsbr_table_new rivals_qsbr_table_free rivals_qsbr_table_run
+    rivals_qsbr_table_barrier);
+
+/// A table of chains whose nodes are retired by `call_rcu`.
+pub(super) struct Chains {
+    table: *mut Opaque,
+    functions: &'static Functions,
+    _owned: PhantomData<Opaque>,
+}
+
+// SAFETY: the table is shared by the threads that run on it, as in any program with liburcu: its
+// pointers are exchanged by atomic instructions, and its nodes are read within sections.
+unsafe impl Sync for Chains {}
+
+impl Chains {
+    pub(super) fn memb(keys: &[u64]) -> Self {
+        Self::new(keys, &MEMB_TABLE)
+    }
+
+    pub(super) fn qsbr(keys: &[u64]) -> Self {
+        Self::new(keys, &QSBR_TABLE)
+    }
+
+    fn new(keys: &[u64], functions: &'static Functions) -> Self {
+        // SAFETY: C copies so many keys; it ends the process if there is no memory.
+        let table = unsafe { (functions.new)(BUCKETS as u64, keys.as_ptr(), keys.len() as u64) };
+        Self { table, functions, _owned: PhantomData }
+    }
+}
+
+impl Table for Chains {
+    fn run(&self, operations: &[Operation], rounds: usize) {
+        let _registered = Registered::new(self.functions.flavour);
+        let (all, count) = (operations.as_ptr(), operations.len() as u64);
+        // SAFETY: this thread is registered, the table is alive, and C reads so many operations.
+        let wrong = unsafe { (self.functions.run)(self.table, all, count, rounds as u64) };
+        assert_eq!(wrong, 0, "every search found the value of its key");
+    }
+
+    fn flush(&self) {
+        // SAFETY: this thread is in no section, and is no online reader.
+        unsafe { (self.functions.barrier)() };
+    }
+}
+
+impl Drop for Chains {
+    fn drop(&mut self) {
+        self.flush();
+        // SAFETY: by `&mut self` no thread runs on it any more; it was made by `new`.
+        unsafe { (self.functions.free)(self.table) };
+    }
+}

@@ -1,0 +1,198 @@
+//! liburcu's replacements and callbacks, through `c/update.c`.
+
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+use super::{MEMB, Registered};
+use crate::cases::enqueue::Caller;
+use crate::cases::replace::{READS, Reader, Site, Updater};
+
+unsafe extern "C" {
+    fn rivals_update_begin();
+    fn rivals_update_end();
+    fn rivals_update_register_defer();
+    fn rivals_update_unregister_defer();
+    fn rivals_update_call(count: u64);
+    fn rivals_update_defer(count: u64);
+    fn rivals_update_call_timed(samples: *mut u32, count: u64);
+    fn rivals_update_defer_timed(samples: *mut u32, count: u64);
+    safe fn rivals_update_freed_by_call() -> u64;
+    safe fn rivals_update_freed_by_defer() -> u64;
+    safe fn rivals_update_barrier();
+    fn rivals_update_read_until(stop: *const AtomicI32) -> u64;
+    fn rivals_update_read_timed(samples: *mut u32, count: u64);
+    fn rivals_update_hold(entered: *const AtomicI32, release: *const AtomicI32);
+    fn rivals_calls_new(count: u64) -> *mut CallArray;
+    fn rivals_calls_free(calls: *mut CallArray);
+    fn rivals_calls_queue(calls: *mut CallArray, count: u64);
+    safe fn rivals_calls_sum() -> u64;
+}
+
+/// liburcu has two ways to retire.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Way {
+    /// `call_rcu`: a head in the object, and a worker that frees.
+    Call,
+    /// `defer_rcu`: a queue of the thread, which the thread waits for when it is full.
+    Defer,
+}
+
+/// The one object that `c/update.c` replaces. At most one at a time in the process, which the
+/// turns of [`Turn`](crate::cases::object::Turn) see to.
+pub(super) struct Replaced {
+    way: Way,
+}
+
+impl Replaced {
+    pub(super) fn new(way: Way) -> Self {
+        // SAFETY: no other `Replaced` exists.
+        unsafe { rivals_update_begin() };
+        Self { way }
+    }
+}
+
+impl Drop for Replaced {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`; updaters and readers borrow this, so they are gone.
+        unsafe { rivals_update_end() };
+    }
+}
+
+impl Site for Replaced {
+    fn updater(&self) -> Box<dyn Updater + '_> {
+        let registered = Registered::new(&MEMB);
+        if self.way == Way::Defer {
+            // SAFETY: this thread is registered, and not for deferral.
+            unsafe { rivals_update_register_defer() };
+        }
+        Box::new(Thread { way: self.way, updates: true, _registered: registered })
+    }
+
+    fn reader(&self) -> Box<dyn Reader + '_> {
+        Box::new(Thread { way: self.way, updates: false, _registered: Registered::new(&MEMB) })
+    }
+
+    fn freed(&self) -> u64 {
+        match self.way {
+            Way::Call => rivals_update_freed_by_call(),
+            Way::Defer => rivals_update_freed_by_defer(),
+        }
+    }
+
+    /// What was deferred was freed when its thread unregistered.
+    fn flush(&self) {
+        rivals_update_barrier();
+    }
+}
+
+/// A registered thread; not `Send`, as its registration is not.
+struct Thread {
+    way: Way,
+    updates: bool,
+    _registered: Registered,
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        if self.updates && self.way == Way::Defer {
+            // SAFETY: `updater` registered this very thread, which is outside every section.
+            unsafe { rivals_update_unregister_defer() };
+        }
+    }
+}
+
+impl Updater for Thread {
+    fn replace(&mut self, count: u64) {
+        match self.way {
+            // SAFETY: the site of this thread has made the object, and this thread is registered
+            // and outside every section.
+            Way::Call => unsafe { rivals_update_call(count) },
+            // SAFETY: as above, and `updater` registered this thread for deferral.
+            Way::Defer => unsafe { rivals_update_defer(count) },
+        }
+    }
+
+    fn replace_timed(&mut self, samples: &mut [u32]) {
+        let count = samples.len() as u64;
+        match self.way {
+            // SAFETY: as in `replace`, and C writes as many samples as there are.
+            Way::Call => unsafe { rivals_update_call_timed(samples.as_mut_ptr(), count) },
+            // SAFETY: as above.
+            Way::Defer => unsafe { rivals_update_defer_timed(samples.as_mut_ptr(), count) },
+        }
+    }
+}
+
+impl Reader for Thread {
+    fn read_until(&mut self, stop: &AtomicI32) -> u64 {
+        // SAFETY: this thread is registered, and the object is there for as long as its site.
+        let reads = unsafe { rivals_update_read_until(stop) };
+        debug_assert_eq!(reads % READS, 0);
+        reads
+    }
+
+    fn read_timed(&mut self, samples: &mut [u32]) {
+        // SAFETY: as in `read_until`, and C writes as many samples as there are.
+        unsafe { rivals_update_read_timed(samples.as_mut_ptr(), samples.len() as u64) };
+    }
+
+    fn hold(&mut self, entered: &AtomicI32, release: &AtomicI32) {
+        // SAFETY: as in `read_until`; C reads and writes the flags with atomic instructions.
+        unsafe { rivals_update_hold(entered, release) };
+    }
+}
+
+/// Callbacks with their heads, in C.
+#[repr(C)]
+struct CallArray {
+    _opaque: [u8; 0],
+}
+
+/// Callbacks that are queued by `call_rcu` again and again.
+pub(super) struct Calls {
+    array: *mut CallArray,
+    count: u64,
+    /// Callbacks that were queued.
+    queued: AtomicU64,
+    before: u64,
+    _registered: Registered,
+}
+
+impl Calls {
+    pub(super) fn new(count: u64) -> Self {
+        let registered = Registered::new(&MEMB);
+        // SAFETY: it allocates, and ends the process if it cannot.
+        let array = unsafe { rivals_calls_new(count) };
+        let before = rivals_calls_sum();
+        Self { array, count, queued: AtomicU64::new(0), before, _registered: registered }
+    }
+
+    fn all_have_run(&self) -> bool {
+        rivals_calls_sum() - self.before == self.queued.load(Ordering::Relaxed)
+    }
+}
+
+impl Caller for Calls {
+    fn call(&mut self, count: u64) {
+        assert!(count <= self.count && self.all_have_run(), "a head is queued once at a time");
+        self.queued.fetch_add(count, Ordering::Relaxed);
+        // SAFETY: there are so many callbacks, none of which is queued, and this thread is
+        // registered.
+        unsafe { rivals_calls_queue(self.array, count) };
+    }
+
+    fn finish(&mut self) {
+        rivals_update_barrier();
+    }
+
+    fn sum(&self) -> u64 {
+        rivals_calls_sum()
+    }
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        rivals_update_barrier();
+        // SAFETY: made by `new`, and after the barrier no callback is queued.
+        unsafe { rivals_calls_free(self.array) };
+    }
+}

@@ -1,0 +1,459 @@
+//! The rivals: one file each, and one line each in the registry below.
+//!
+//! A file has a constant `RIVALS`: the names that its design goes by, and for each of them the
+//! traits of `serve` that it implements, which is the cases it takes part in. Every
+//! list of rivals, that of `rcu advise` as well as those of `rcu bench`, is taken from here, in
+//! this order. How to add a rival is in the crate's README.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::advise::{Config, PerKey, Plan, Prepared, Ready, Table, Whole};
+use crate::cases::domains::{self, Used};
+use crate::cases::hash::{self, Chains, Map, Mapped};
+use crate::cases::loops::Loop;
+use crate::cases::replace::{Limit, Replacements, Site};
+use crate::cases::wait::Flavour;
+use crate::cases::{blocked, boot, enqueue};
+use crate::serve;
+
+/// A file of a rival.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// The name of its module.
+    pub module: &'static str,
+    /// The feature of this crate without which it is left out.
+    pub feature: Option<&'static str>,
+    /// Whether it is compiled in.
+    pub is_compiled_in: bool,
+}
+
+const fn feature(named: &[&'static str]) -> Option<&'static str> {
+    match named {
+        [] => None,
+        [feature, ..] => Some(feature),
+    }
+}
+
+macro_rules! registry {
+    ($($(#[cfg(feature = $feature:literal)])? $rival:ident,)*) => {
+        $($(#[cfg(feature = $feature)])? pub(crate) mod $rival;)*
+
+        static REGISTRY: &[&[Rival]] = &[$($(#[cfg(feature = $feature)])? $rival::RIVALS,)*];
+
+        /// The file of each rival, whether it is compiled in or not.
+        pub static SOURCES: &[Source] = &[$(Source {
+            module: stringify!($rival),
+            feature: feature(&[$($feature)?]),
+            is_compiled_in: true $(&& cfg!(feature = $feature))?,
+        },)*];
+    };
+}
+
+registry! {
+    bare,
+    quiescence,
+    #[cfg(feature = "liburcu")] liburcu,
+    crossbeam_epoch,
+    seize,
+    #[cfg(feature = "all-rivals")] sdd,
+    #[cfg(feature = "all-rivals")] haphazard,
+    #[cfg(feature = "all-rivals")] seqlock,
+    crossbeam_utils,
+    arc_swap,
+    #[cfg(feature = "all-rivals")] left_right,
+    std_mutex,
+    std_rwlock,
+    parking_lot,
+    sharded_rwlock,
+    #[cfg(feature = "all-rivals")] tokio,
+    #[cfg(feature = "all-rivals")] scc,
+    papaya,
+    dashmap,
+    atomic,
+    #[cfg(feature = "all-rivals")] contatori,
+    #[cfg(feature = "all-rivals")] thread_local,
+}
+
+/// All rivals that are compiled in, in the order of the registry.
+pub fn all() -> impl Iterator<Item = &'static Rival> {
+    REGISTRY.iter().copied().flatten()
+}
+
+/// The file that is left out of this program and that a name belongs to.
+pub(crate) fn left_out(name: &str) -> Option<&'static Source> {
+    let name = name.replace('-', "_");
+    let is_of = |source: &&Source| {
+        let rest = name.strip_prefix(source.module);
+        !source.is_compiled_in && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    };
+    SOURCES.iter().find(is_of)
+}
+
+/// One rival: its name, and what it can serve.
+#[derive(Clone, Copy, Debug)]
+pub struct Rival {
+    /// The name by which it is chosen.
+    pub name: &'static str,
+    /// Whether it is this project's own.
+    pub ours: bool,
+    /// Whether all that is retired waits while one reader stalls, without holding up the thread
+    /// that retires: the memory of the others cannot be measured.
+    pub hoards: bool,
+    /// Whether it can wait for the callbacks that were queued.
+    pub has_barrier: bool,
+    /// Whether no grace period waits for its readers.
+    pub(crate) is_restartable: bool,
+    pub(crate) about: Option<&'static About>,
+    pub(crate) config: Option<Make<Plan, dyn Prepared>>,
+    pub(crate) table: Option<Make<Plan, dyn Prepared>>,
+    pub(crate) read: Option<Loop>,
+    pub(crate) cell: Option<Loop>,
+    pub(crate) arc: Option<Loop>,
+    pub(crate) reference: Option<Loop>,
+    pub(crate) count: Option<Loop>,
+    pub(crate) sleepable: Option<Loop>,
+    pub(crate) local: Option<Loop>,
+    pub(crate) replace: Option<fn(Limit) -> Box<dyn Site>>,
+    pub(crate) hash: Option<Make<[u64], dyn hash::Table>>,
+    pub(crate) enqueue: Option<Queue>,
+    pub(crate) wait: Option<fn() -> Arc<dyn Flavour>>,
+    pub(crate) boot: Option<fn() -> Box<dyn boot::Site>>,
+    pub(crate) blocked: Option<fn() -> Box<dyn blocked::Site>>,
+    pub(crate) domain: Option<fn(Used, usize) -> Option<f64>>,
+    pub(crate) store: Option<Stored>,
+    /// Fails if the design does not keep what [`serve::Replace`] says.
+    #[cfg(test)]
+    pub(crate) keeps_its_word: Option<fn(&'static str)>,
+}
+
+/// What a user of a ranking should know of a rival, each in one line.
+#[derive(Debug)]
+pub(crate) struct About {
+    /// What it has in common with others.
+    pub(crate) family: Family,
+    /// What it is.
+    pub(crate) idea: &'static str,
+    /// Why a read costs what it costs.
+    pub(crate) reader_cost: &'static str,
+    /// When not to use it.
+    pub(crate) limits: &'static str,
+}
+
+/// Families of designs, in the order in which a ranking introduces them.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Family {
+    Lock,
+    ShardedLock,
+    ReferenceCount,
+    Epoch,
+    LockFreeMap,
+    Rcu,
+}
+
+impl Family {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Lock => "lock",
+            Self::ShardedLock => "sharded lock",
+            Self::ReferenceCount => "reference count",
+            Self::Epoch => "epoch",
+            Self::LockFreeMap => "lock-free map",
+            Self::Rcu => "rcu",
+        }
+    }
+}
+
+/// Makes what is measured, for the given input.
+pub(crate) type Make<I, T> = fn(&I) -> Box<T>;
+
+/// Callbacks, and the object whose reader holds them up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue {
+    pub(crate) site: fn() -> Box<dyn Site>,
+    pub(crate) caller: fn() -> Box<dyn enqueue::Caller>,
+}
+
+/// A place of [`serve::StoreArc`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored {
+    pub(crate) load: fn() -> u64,
+    pub(crate) store: fn(Arc<u64>),
+}
+
+/// What a rival serves: each method adds one case, and asks for the trait that the case needs.
+impl Rival {
+    /// A rival that serves nothing yet.
+    const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            ours: false,
+            hoards: false,
+            has_barrier: false,
+            is_restartable: false,
+            about: None,
+            config: None,
+            table: None,
+            read: None,
+            cell: None,
+            arc: None,
+            reference: None,
+            count: None,
+            sleepable: None,
+            local: None,
+            replace: None,
+            hash: None,
+            enqueue: None,
+            wait: None,
+            boot: None,
+            blocked: None,
+            domain: None,
+            store: None,
+            #[cfg(test)]
+            keeps_its_word: None,
+        }
+    }
+
+    /// One of this project's own.
+    const fn ours(name: &'static str) -> Self {
+        Self { ours: true, ..Self::new(name) }
+    }
+
+    /// Takes part in `rcu advise`, and says this of itself there.
+    const fn about(self, about: &'static About) -> Self {
+        Self { about: Some(about), ..self }
+    }
+
+    /// `rcu advise`: one value that is replaced as a whole.
+    const fn config<C: Config>(self) -> Self {
+        Self { config: Some(Ready::<Whole<C>>::boxed), ..self }
+    }
+
+    /// `rcu advise`: a table with such a value for each key.
+    const fn per_key<C: Config>(self) -> Self {
+        Self { table: Some(Ready::<PerKey<C>>::boxed), ..self }
+    }
+
+    /// `rcu advise`: a table of its own.
+    const fn table<T: Table>(self) -> Self {
+        Self { table: Some(Ready::<T>::boxed), ..self }
+    }
+
+    /// A word that is read.
+    const fn read<R: serve::Read>(self) -> Self {
+        Self { read: Some(Loop::new(R::read)), ..self }
+    }
+
+    /// Four words that are read whole.
+    const fn cell<C: serve::Cell>(self) -> Self {
+        Self { cell: Some(Loop::new(C::load).with_writer(C::store)), ..self }
+    }
+
+    /// An `Arc` out of a place where it can be replaced.
+    const fn arc(self, get: fn(batches: u64) -> Duration) -> Self {
+        Self { arc: Some(Loop::new(get)), ..self }
+    }
+
+    /// The same `Arc`, replaced.
+    const fn store<S: serve::StoreArc>(self) -> Self {
+        Self { store: Some(Stored { load: S::load, store: S::store }), ..self }
+    }
+
+    /// A reference to something that stays.
+    const fn reference(self, get_and_put: fn(batches: u64) -> Duration) -> Self {
+        Self { reference: Some(Loop::new(get_and_put)), ..self }
+    }
+
+    /// A counter.
+    const fn count<C: serve::Count>(self) -> Self {
+        Self { count: Some(Loop::new(C::count)), ..self }
+    }
+
+    /// A section in which a reader may sleep.
+    const fn sleepable<S: serve::Section>(self) -> Self {
+        Self { sleepable: Some(Loop::new(S::enter_and_leave)), ..self }
+    }
+
+    /// A section, or a lock, that is cheap to enter for one thread.
+    const fn local<S: serve::Section>(self) -> Self {
+        Self { local: Some(Loop::new(S::enter_and_leave)), ..self }
+    }
+
+    /// An object that is replaced, and retired: updates, tails, stalls.
+    const fn replace<R: serve::Replace>(self) -> Self {
+        let this = Self { replace: Some(|_| Replacements::<R>::boxed()), ..self };
+        this.checked::<R>()
+    }
+
+    /// The same of a design whose limit of what may wait is set, or of one in another language.
+    const fn replace_with(self, make: fn(Limit) -> Box<dyn Site>) -> Self {
+        Self { replace: Some(make), ..self }
+    }
+
+    /// While a reader stalls, all that is retired waits: its memory can be measured.
+    const fn hoards(self) -> Self {
+        Self { hoards: true, ..self }
+    }
+
+    /// A hash table of chains, whose nodes are replaced.
+    const fn chains<R: serve::Replace>(self) -> Self {
+        let this = Self { hash: Some(Chains::<R>::boxed), ..self };
+        this.checked::<R>()
+    }
+
+    /// A hash table of its own.
+    const fn map<M: Map>(self) -> Self {
+        Self { hash: Some(Mapped::<M>::boxed), ..self }
+    }
+
+    /// A hash table in another language.
+    #[cfg(feature = "liburcu")]
+    const fn hash_with(self, make: Make<[u64], dyn hash::Table>) -> Self {
+        Self { hash: Some(make), ..self }
+    }
+
+    /// Callbacks, which a reader of the site holds up.
+    const fn enqueue(
+        self,
+        site: fn() -> Box<dyn Site>,
+        caller: fn() -> Box<dyn enqueue::Caller>,
+    ) -> Self {
+        Self { enqueue: Some(Queue { site, caller }), ..self }
+    }
+
+    /// It can wait for the callbacks that were queued.
+    const fn has_barrier(self) -> Self {
+        Self { has_barrier: true, ..self }
+    }
+
+    /// Grace periods.
+    const fn wait(self, make: fn() -> Arc<dyn Flavour>) -> Self {
+        Self { wait: Some(make), ..self }
+    }
+
+    /// Updates that no reader holds up, where others wait for a grace period.
+    const fn waits_for_none(self, make: fn() -> Arc<dyn Flavour>) -> Self {
+        Self { is_restartable: true, ..self.wait(make) }
+    }
+
+    /// A burst of grace periods beside short sections.
+    const fn boot(self, make: fn() -> Box<dyn boot::Site>) -> Self {
+        Self { boot: Some(make), ..self }
+    }
+
+    /// A reader that stays in its section.
+    const fn blocked(self, make: fn() -> Box<dyn blocked::Site>) -> Self {
+        Self { blocked: Some(make), ..self }
+    }
+
+    /// Thousands of domains, or of locks.
+    const fn domain<D: serve::Domain>(self) -> Self {
+        Self { domain: Some(domains::memory::<D>), ..self }
+    }
+
+    /// One that a test has made.
+    #[cfg(test)]
+    pub(crate) fn with_table(name: &'static str, make: Make<[u64], dyn hash::Table>) -> Self {
+        Self { hash: Some(make), ..Self::new(name) }
+    }
+
+    /// One that a test has made.
+    #[cfg(test)]
+    pub(crate) fn with_waiter(name: &'static str, make: fn() -> Box<dyn blocked::Site>) -> Self {
+        Self::new(name).blocked(make)
+    }
+
+    #[cfg(test)]
+    const fn checked<R: serve::Replace>(self) -> Self {
+        Self { keeps_its_word: Some(serve::tests::keeps_its_word::<R>), ..self }
+    }
+
+    #[cfg(not(test))]
+    const fn checked<R: serve::Replace>(self) -> Self {
+        self
+    }
+
+    /// Whether it takes part in any case.
+    #[cfg(test)]
+    fn serves_any(&self) -> bool {
+        let loops = [
+            self.read,
+            self.cell,
+            self.arc,
+            self.reference,
+            self.count,
+            self.sleepable,
+            self.local,
+        ];
+        loops.iter().any(Option::is_some)
+            || (self.config.or(self.table).is_some() && self.about.is_some())
+            || self.replace.is_some()
+            || self.hash.is_some()
+            || self.enqueue.is_some()
+            || self.wait.is_some()
+            || self.boot.is_some()
+            || self.blocked.is_some()
+            || self.domain.is_some()
+            || self.store.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::cases::object::Turn;
+
+    /// A file without its line would be compiled nowhere, and missed by none of the other tests.
+    #[test]
+    fn every_file_of_a_rival_has_a_line_in_the_registry() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rivals");
+        let files = fs::read_dir(folder).expect("the folder of the rivals").map(|entry| {
+            let name = entry.expect("an entry").file_name().into_string().expect("UTF-8");
+            // A rival of some size has parts in a folder of the same name.
+            name.trim_end_matches(".rs").to_owned()
+        });
+        let files: BTreeSet<String> = files.filter(|name| name != "mod").collect();
+        let lines: BTreeSet<String> = SOURCES.iter().map(|s| s.module.to_owned()).collect();
+        assert_eq!(files, lines);
+        assert_eq!(SOURCES.len(), lines.len(), "a line each");
+    }
+
+    #[test]
+    fn every_rival_has_one_name_and_serves_something() {
+        let mut names = BTreeSet::new();
+        for rival in all() {
+            assert!(names.insert(rival.name), "{} is there twice", rival.name);
+            assert!(rival.serves_any(), "{} serves nothing", rival.name);
+            assert!(rival.about.is_none() || rival.config.or(rival.table).is_some());
+            assert!(!rival.hoards || rival.replace.is_some(), "{}", rival.name);
+            assert!(!rival.has_barrier || rival.enqueue.is_some(), "{}", rival.name);
+        }
+        assert_eq!(REGISTRY.len(), SOURCES.iter().filter(|s| s.is_compiled_in).count());
+    }
+
+    #[test]
+    fn what_is_left_out_is_found_by_the_names_of_its_rivals() {
+        for source in SOURCES {
+            let name = format!("{}-thing", source.module.replace('_', "-"));
+            assert_eq!(left_out(&name).is_some(), !source.is_compiled_in, "{name}");
+            assert!(source.is_compiled_in || source.feature.is_some());
+        }
+        assert!(left_out("nothing-of-that-kind").is_none());
+    }
+
+    /// One at a time with the other tests whose readers hold up what is freed here.
+    #[test]
+    fn every_design_shows_the_newest_object_and_drops_the_old_ones() {
+        let _turn = Turn::wait();
+        let checks: BTreeMap<_, _> =
+            all().filter_map(|rival| Some((rival.name, rival.keeps_its_word?))).collect();
+        assert!(checks.len() >= 7, "{checks:?}");
+        for (name, keeps_its_word) in checks {
+            keeps_its_word(name);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! papaya: a lock-free map that reclaims with seize.
+
+use papaya::{Guard, HashMap};
+
+use super::{About, Family, Rival};
+use crate::advise::{Hash, Table, Value};
+use crate::cases::hash::{self, BUCKETS, Map};
+
+pub(super) const RIVALS: &[Rival] = &[Rival::new("papaya")
+    .about(&ABOUT)
+    .table::<HashMap<Box<[u8]>, Value, Hash>>()
+    .map::<Numbers>()];
+
+const ABOUT: About = About {
+    family: Family::LockFreeMap,
+    idea: "a lock-free map with one pointer per entry; entries are reclaimed by seize",
+    reader_cost: "a locked swap when the guard is left, on the thread's own line",
+    limits: "memory is not bounded when a reader stalls; readers run the destructors of updates",
+};
+
+impl Table for HashMap<Box<[u8]>, Value, Hash> {
+    type Thread<'a> = ();
+
+    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
+        let map = Self::with_capacity_and_hasher(entries.size_hint().0, Hash::default());
+        let pinned = map.pin();
+        for (key, value) in entries {
+            pinned.insert(key, value);
+        }
+        drop(pinned);
+        map
+    }
+
+    fn thread(&self) {}
+
+    #[inline]
+    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
+        self.pin().get(key).map(look)
+    }
+
+    #[inline]
+    fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
+        // An entry is key and value in one, so a new value needs a copy of the key.
+        self.pin().insert(key.into(), value);
+    }
+}
+
+/// The map of [`cases::hash`](crate::cases::hash), as its users would use it: a guard for each
+/// operation.
+struct Numbers(HashMap<u64, hash::Value, hash::Hash>);
+
+impl Map for Numbers {
+    fn new(keys: impl Iterator<Item = (u64, hash::Value)>) -> Self {
+        let map = HashMap::with_capacity_and_hasher(BUCKETS, hash::Hash::default());
+        for (key, value) in keys {
+            map.pin().insert(key, value);
+        }
+        Self(map)
+    }
+
+    #[inline(always)]
+    fn search(&self, key: u64) -> Option<u64> {
+        self.0.pin().get(&key).map(|value| value[0])
+    }
+
+    #[inline(always)]
+    fn replace(&self, key: u64, value: hash::Value) {
+        self.0.pin().insert(key, value);
+    }
+
+    fn flush(&self) {
+        self.0.guard().flush();
+    }
+}

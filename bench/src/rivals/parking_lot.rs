@@ -1,0 +1,238 @@
+//! The locks of parking_lot, one word each: a mutex and a reader-writer lock.
+
+use std::hint::black_box;
+use std::mem;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+
+use super::{About, Family, Rival};
+use crate::advise::{Index, Lock, Locked, Value};
+use crate::cases::boot::{self, Slots};
+use crate::cases::cells::{Words, sum, words};
+use crate::cases::loops::{repeat, timed};
+use crate::cases::object::Freed;
+use crate::cases::blocked;
+use crate::serve::{Cell, Domain, Read, Replace, Section, StoreArc};
+
+pub(super) const RIVALS: &[Rival] = &[
+    Rival::new("parking_lot-mutex")
+        .about(&MUTEX)
+        .config::<Locked<Mutex<Value>>>()
+        .table::<Locked<Mutex<Index<Value>>>>()
+        .cell::<OneMutex>(),
+    Rival::new("parking_lot-rwlock")
+        .about(&RWLOCK)
+        .config::<Locked<RwLock<Value>>>()
+        .table::<Locked<RwLock<Index<Value>>>>()
+        .read::<OneRwLock>()
+        .cell::<OneRwLock>()
+        .arc(arc)
+        .store::<OneRwLock>()
+        .chains::<OneRwLock>()
+        .sleepable::<OneRwLock>()
+        .local::<OneRwLock>()
+        .boot(|| Box::new(RwLock::new(Slots::new(0))))
+        .blocked(|| Box::new(RwLock::new(())))
+        .domain::<RwLock<()>>(),
+];
+
+const MUTEX: About = About {
+    family: Family::Lock,
+    idea: "one lock for all, readers included; spins before it sleeps",
+    reader_cost: "two locked instructions, on a line that every reader writes; readers also wait \
+                  for each other",
+    limits: "many readers: they take turns, and the lock's line travels between their CPUs",
+};
+
+const RWLOCK: About = About {
+    family: Family::Lock,
+    idea: "one lock for all; readers share it, a waiting update holds new readers off",
+    reader_cost: "two locked instructions, on a line that every reader writes: it travels between \
+                  their CPUs",
+    limits: "short reads on several CPUs: they do not wait for each other, and slow each other \
+             down all the same",
+};
+
+impl<T: Send> Lock<T> for Mutex<T> {
+    fn new(value: T) -> Self {
+        Self::new(value)
+    }
+
+    #[inline]
+    fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        look(&self.lock())
+    }
+
+    #[inline]
+    fn write<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut self.lock())
+    }
+}
+
+impl<T: Send + Sync> Lock<T> for RwLock<T> {
+    fn new(value: T) -> Self {
+        Self::new(value)
+    }
+
+    #[inline]
+    fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        look(&RwLock::read(self))
+    }
+
+    #[inline]
+    fn write<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut RwLock::write(self))
+    }
+}
+
+struct OneMutex;
+
+static WORDS_MUTEX: Mutex<Words> = Mutex::new(words(0));
+
+impl Cell for OneMutex {
+    fn load(batches: u64) -> Duration {
+        repeat(batches, || sum(&black_box(&WORDS_MUTEX).lock()))
+    }
+
+    fn store(number: u64) {
+        *WORDS_MUTEX.lock() = words(number);
+    }
+}
+
+/// A lock for each thing that is read.
+#[derive(Debug)]
+struct OneRwLock;
+
+impl Read for OneRwLock {
+    fn read(batches: u64) -> Duration {
+        static LOCK: RwLock<u64> = RwLock::new(1);
+        let lock = black_box(&LOCK);
+        timed(batches, &mut (), |()| *lock.read(), |()| {})
+    }
+}
+
+static WORDS_RWLOCK: RwLock<Words> = RwLock::new(words(0));
+
+impl Cell for OneRwLock {
+    fn load(batches: u64) -> Duration {
+        repeat(batches, || sum(&black_box(&WORDS_RWLOCK).read()))
+    }
+
+    fn store(number: u64) {
+        *WORDS_RWLOCK.write() = words(number);
+    }
+}
+
+fn arc(batches: u64) -> Duration {
+    static LOCK: LazyLock<RwLock<Arc<u64>>> = LazyLock::new(|| RwLock::new(Arc::new(1)));
+    let lock = black_box(&*LOCK);
+    repeat(batches, || {
+        let taken = Arc::clone(&lock.read());
+        *taken
+    })
+}
+
+static STORED: LazyLock<RwLock<Arc<u64>>> = LazyLock::new(|| RwLock::new(Arc::new(1)));
+
+impl StoreArc for OneRwLock {
+    fn load() -> u64 {
+        **STORED.read()
+    }
+
+    fn store(arc: Arc<u64>) {
+        drop(mem::replace(&mut *STORED.write(), arc));
+    }
+}
+
+impl Section for OneRwLock {
+    fn enter_and_leave(batches: u64) -> Duration {
+        static LOCK: RwLock<()> = RwLock::new(());
+        let lock = black_box(&LOCK);
+        repeat(batches, || {
+            drop(lock.read());
+            1
+        })
+    }
+}
+
+static FREED: Freed = Freed::new();
+
+impl Replace for OneRwLock {
+    type Place<T: Send + Sync + 'static> = RwLock<Box<T>>;
+    type Thread<'a> = ();
+
+    fn new() -> Self {
+        Self
+    }
+
+    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> RwLock<Box<T>> {
+        RwLock::new(Box::new(value))
+    }
+
+    fn thread(&self) {}
+
+    fn freed() -> &'static Freed {
+        &FREED
+    }
+
+    #[inline(always)]
+    fn read<T: Send + Sync + 'static, R>(
+        &self,
+        _thread: &mut (),
+        place: &RwLock<Box<T>>,
+        look: impl FnOnce(&T) -> R,
+    ) -> R {
+        look(&place.read())
+    }
+
+    #[inline(always)]
+    fn replace<T: Send + Sync + 'static>(
+        &self,
+        _thread: &mut (),
+        place: &RwLock<Box<T>>,
+        value: T,
+    ) {
+        let new = Box::new(value);
+        let old = mem::replace(&mut *place.write(), new);
+        drop(old);
+    }
+}
+
+/// An update waits for all readers, and all readers wait for it.
+impl boot::Site for RwLock<Slots> {
+    fn look_up(&self, number: u64) {
+        self.read().look_up(number);
+    }
+
+    fn boot(&self, updates: u64) {
+        boot::boot(updates, |table| mem::replace(&mut *self.write(), table), || {});
+    }
+}
+
+/// The thread that waits is the one that writes.
+impl blocked::Site for RwLock<()> {
+    fn hold(&self, inside: &mut dyn FnMut()) {
+        let _guard = self.read();
+        inside();
+    }
+
+    fn wait(&self) {
+        drop(self.write());
+    }
+}
+
+impl Domain for RwLock<()> {
+    fn new() -> Self {
+        Self::new(())
+    }
+
+    fn read(&self) {
+        drop(Self::read(self));
+    }
+
+    fn wait(&self) {
+        drop(self.write());
+    }
+}

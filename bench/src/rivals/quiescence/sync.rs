@@ -1,0 +1,62 @@
+//! The tools on the CPU's own words: counters, a reference count, and a lock for readers.
+
+use std::hint::black_box;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use quiescence::sync::{BigRef, Counter, ExactCounter, LimitCounter, LocalGlobalLock};
+
+use crate::cases::BATCH;
+use crate::cases::counters::counted;
+use crate::cases::loops::repeat;
+use crate::serve::{Count, Section};
+
+impl Count for Counter {
+    fn count(batches: u64) -> Duration {
+        static COUNTER: Counter = Counter::new();
+        let counter = black_box(&COUNTER);
+        counted(batches, || counter.add(1), || counter.sum() as u64)
+    }
+}
+
+impl Count for ExactCounter {
+    fn count(batches: u64) -> Duration {
+        static COUNTER: ExactCounter = ExactCounter::new();
+        let counter = black_box(&COUNTER);
+        counted(batches, || counter.add(1), || counter.sum() as u64)
+    }
+}
+
+/// Far from its limit.
+impl Count for LimitCounter {
+    fn count(batches: u64) -> Duration {
+        static COUNTER: LimitCounter = LimitCounter::new(1 << 62);
+        let counter = black_box(&COUNTER);
+        let elapsed = repeat(batches, || u64::from(counter.try_add(1)));
+        // To know its value is dear: once, and not of the loop.
+        assert!(counter.value() >= batches * BATCH, "{batches} batches were counted");
+        elapsed
+    }
+}
+
+pub(super) fn reference(batches: u64) -> Duration {
+    static SHARED: LazyLock<BigRef<u64>> = LazyLock::new(|| BigRef::new(1));
+    let shared = black_box(&*SHARED);
+    repeat(batches, || {
+        let handle = shared.get();
+        let word = *handle;
+        handle.put();
+        word
+    })
+}
+
+impl Section for LocalGlobalLock<()> {
+    fn enter_and_leave(batches: u64) -> Duration {
+        static LOCK: LocalGlobalLock<()> = LocalGlobalLock::new(());
+        let lock = black_box(&LOCK);
+        repeat(batches, || {
+            drop(lock.read());
+            1
+        })
+    }
+}

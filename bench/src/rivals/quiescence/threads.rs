@@ -1,0 +1,258 @@
+//! Thread readers, in the global domain or in one of the rival's own: sections, and readers that
+//! announce quiescent states.
+
+use std::sync::atomic::AtomicI32;
+
+use quiescence::{Domain, Kind, Private, Qsbr, QsbrOffline, Rcu, Reader};
+
+use crate::cases::boot::{self, Slots};
+use crate::cases::object::Freed;
+use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
+use crate::serve::{self, Replace};
+
+static THREADS: Freed = Freed::new();
+static ANNOUNCERS: Freed = Freed::new();
+
+/// Readers that enter and leave sections; the global domain.
+#[derive(Debug)]
+pub(super) struct Threads;
+
+impl Replace for Threads {
+    type Place<T: Send + Sync + 'static> = Rcu<T>;
+    type Thread<'a> = ();
+
+    fn new() -> Self {
+        Self
+    }
+
+    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Rcu<T> {
+        Rcu::new(value)
+    }
+
+    fn thread(&self) {}
+
+    fn freed() -> &'static Freed {
+        &THREADS
+    }
+
+    #[inline(always)]
+    fn read<T: Send + Sync + 'static, R>(
+        &self,
+        _thread: &mut (),
+        place: &Rcu<T>,
+        look: impl FnOnce(&T) -> R,
+    ) -> R {
+        let guard = quiescence::read();
+        look(place.load(&guard))
+    }
+
+    #[inline(always)]
+    fn replace<T: Send + Sync + 'static>(&self, _thread: &mut (), place: &Rcu<T>, value: T) {
+        place.store(value);
+    }
+
+    fn flush(&self) {
+        quiescence::barrier();
+    }
+}
+
+/// Readers that announce quiescent states; the global domain.
+#[derive(Debug)]
+pub(super) struct Announcers;
+
+impl Replace for Announcers {
+    type Place<T: Send + Sync + 'static> = Rcu<T>;
+    type Thread<'a> = Qsbr;
+
+    fn new() -> Self {
+        Self
+    }
+
+    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Rcu<T> {
+        Rcu::new(value)
+    }
+
+    fn thread(&self) -> Qsbr {
+        Qsbr::register()
+    }
+
+    fn freed() -> &'static Freed {
+        &ANNOUNCERS
+    }
+
+    #[inline(always)]
+    fn read<T: Send + Sync + 'static, R>(
+        &self,
+        thread: &mut Qsbr,
+        place: &Rcu<T>,
+        look: impl FnOnce(&T) -> R,
+    ) -> R {
+        let guard = thread.read();
+        look(place.load(&guard))
+    }
+
+    #[inline(always)]
+    fn replace<T: Send + Sync + 'static>(&self, _thread: &mut Qsbr, place: &Rcu<T>, value: T) {
+        place.store(value);
+    }
+
+    #[inline(always)]
+    fn pause(thread: &mut Qsbr) {
+        thread.quiescent_state();
+    }
+
+    fn flush(&self) {
+        quiescence::barrier();
+    }
+}
+
+/// As [`Threads`], in a domain of its own whose callbacks may hold up to so many bytes.
+#[derive(Debug)]
+pub(super) struct Limited<const BYTES_MAX: u64>(Domain);
+
+impl<const BYTES_MAX: u64> Replace for Limited<BYTES_MAX> {
+    type Place<T: Send + Sync + 'static> = Rcu<T, quiescence::Private>;
+    type Thread<'a> = ();
+
+    fn new() -> Self {
+        let domain = Domain::new();
+        let mut tuning = domain.tuning();
+        tuning.objects_max = u64::MAX;
+        tuning.bytes_max = BYTES_MAX;
+        // Stalls are on purpose here.
+        tuning.stall_after = None;
+        tuning.stall_after_expedited = None;
+        domain.tune(tuning);
+        Self(domain)
+    }
+
+    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Self::Place<T> {
+        Rcu::new_in(value, self.0.clone())
+    }
+
+    fn thread(&self) {}
+
+    fn freed() -> &'static Freed {
+        &THREADS
+    }
+
+    #[inline(always)]
+    fn read<T: Send + Sync + 'static, R>(
+        &self,
+        _thread: &mut (),
+        place: &Self::Place<T>,
+        look: impl FnOnce(&T) -> R,
+    ) -> R {
+        let guard = self.0.read();
+        look(place.load(&guard))
+    }
+
+    #[inline(always)]
+    fn replace<T: Send + Sync + 'static>(
+        &self,
+        _thread: &mut (),
+        place: &Self::Place<T>,
+        value: T,
+    ) {
+        place.store(value);
+    }
+
+    fn flush(&self) {
+        self.0.barrier();
+    }
+}
+
+/// A private domain of ours, with readers that enter and leave sections.
+pub(super) struct Sections(pub(super) Domain);
+
+impl Flavour for Sections {
+    fn enrol(&self) -> Box<dyn Member + '_> {
+        Box::new((self.0.reader(), &self.0))
+    }
+
+    fn enrol_idle(&self) -> Box<dyn Idle + '_> {
+        Box::new(self.0.reader())
+    }
+}
+
+impl<K: Kind> Idle for Reader<K> {}
+
+impl<K: Kind> Member for (Reader<K>, &Domain<K>) {
+    fn synchronize(&mut self) {
+        self.1.synchronize();
+    }
+
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
+        sections(stop, || {
+            let _guard = self.0.read();
+            *x = chain(*x, steps);
+        })
+    }
+}
+
+/// A private domain of ours, with readers that announce quiescent states.
+pub(super) struct QuiescentStates(pub(super) Domain);
+
+impl Flavour for QuiescentStates {
+    fn enrol(&self) -> Box<dyn Member + '_> {
+        Box::new(self.0.qsbr())
+    }
+
+    fn enrol_idle(&self) -> Box<dyn Idle + '_> {
+        Box::new(self.0.qsbr().offline())
+    }
+}
+
+impl<K: Kind> Idle for QsbrOffline<K> {}
+
+impl<K: Kind> Member for Qsbr<K> {
+    fn synchronize(&mut self) {
+        Qsbr::synchronize(self);
+    }
+
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
+        sections(stop, || {
+            let guard = self.read();
+            *x = chain(*x, steps);
+            drop(guard);
+            self.quiescent_state();
+        })
+    }
+}
+
+/// A table of slots in a domain of threads.
+pub(super) struct InDomain {
+    table: Rcu<Slots, Private>,
+    domain: Domain,
+}
+
+impl InDomain {
+    pub(super) fn new() -> Self {
+        let domain = Domain::new();
+        Self { table: Rcu::new_in(Slots::new(0), domain.clone()), domain }
+    }
+}
+
+impl boot::Site for InDomain {
+    fn look_up(&self, number: u64) {
+        self.table.load(&self.domain.read()).look_up(number);
+    }
+
+    fn boot(&self, updates: u64) {
+        boot::boot(updates, |table| self.table.swap(table), || self.domain.synchronize_expedited());
+    }
+}
+
+impl serve::Domain for Domain {
+    fn new() -> Self {
+        Self::new()
+    }
+
+    fn read(&self) {
+        drop(<Self>::read(self));
+    }
+
+    fn wait(&self) {
+        self.synchronize();
+    }
+}

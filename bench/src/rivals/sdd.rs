@@ -1,0 +1,100 @@
+//! sdd, the epochs below scc's tables.
+
+use std::sync::atomic::Ordering;
+
+use sdd::{AtomicOwned, Guard, Owned, Tag};
+
+use super::Rival;
+use crate::cases::enqueue::{Caller, callback, closures_run};
+use crate::cases::object::Freed;
+use crate::cases::replace::Replacements;
+use crate::serve::Replace;
+
+pub(super) const RIVALS: &[Rival] = &[Rival::new("sdd")
+    .replace::<Sdd>()
+    .hoards()
+    .chains::<Sdd>()
+    .enqueue(Replacements::<Sdd>::boxed, || Box::new(Deferred))];
+
+/// Epochs, with garbage in the retiring thread's hands.
+#[derive(Debug)]
+struct Sdd;
+
+/// Advances the epoch if no thread is behind. Garbage of ended threads is freed by the thread that
+/// gets it.
+pub(super) fn advance() {
+    let guard = Guard::new();
+    guard.set_has_garbage();
+    guard.accelerate();
+}
+
+struct Deferred;
+
+impl Caller for Deferred {
+    fn call(&mut self, count: u64) {
+        for _ in 0..count {
+            Guard::new().defer_execute(callback());
+        }
+    }
+
+    fn finish(&mut self) {
+        advance();
+    }
+
+    fn sum(&self) -> u64 {
+        closures_run()
+    }
+}
+
+static FREED: Freed = Freed::new();
+
+impl Replace for Sdd {
+    type Place<T: Send + Sync + 'static> = AtomicOwned<T>;
+    type Thread<'a> = ();
+
+    fn new() -> Self {
+        Self
+    }
+
+    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> AtomicOwned<T> {
+        AtomicOwned::new(value)
+    }
+
+    fn thread(&self) {}
+
+    #[inline(always)]
+    fn read<T: Send + Sync + 'static, R>(
+        &self,
+        _thread: &mut (),
+        place: &AtomicOwned<T>,
+        look: impl FnOnce(&T) -> R,
+    ) -> R {
+        let guard = Guard::new();
+        // Acquire: pairs with the swap in `replace`; the object is seen as it was made.
+        let object = place.load(Ordering::Acquire, &guard);
+        look(object.as_ref().expect("a place is never empty"))
+    }
+
+    fn freed() -> &'static Freed {
+        &FREED
+    }
+
+    #[inline(always)]
+    fn replace<T: Send + Sync + 'static>(
+        &self,
+        _thread: &mut (),
+        place: &AtomicOwned<T>,
+        value: T,
+    ) {
+        // Epochs advance when guards end: a thread that updates without one frees nothing.
+        let _guard = Guard::new();
+        // AcqRel: publishes the new object to the Acquire in `read`, and sees the old one whole.
+        let (old, _) = place.swap((Some(Owned::new(value)), Tag::None), Ordering::AcqRel);
+        // Which retires it.
+        drop(old);
+    }
+
+    fn flush(&self) {
+        advance();
+    }
+}

@@ -1,0 +1,113 @@
+//! seize: reclamation by batches that are handed to the active threads (Hyaline), with a collector
+//! of its own for each measurement.
+
+use std::hint::black_box;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
+
+use seize::{Collector, Guard, reclaim};
+
+use super::{About, Family, Rival};
+use crate::advise::Placed;
+use crate::cases::loops::timed;
+use crate::cases::object::Freed;
+use crate::cases::read::SLOT;
+use crate::serve::{Read, Replace};
+
+pub(super) const RIVALS: &[Rival] = &[Rival::new("seize")
+    .about(&ABOUT)
+    .config::<Placed<Hyaline>>()
+    .per_key::<Placed<Hyaline>>()
+    .read::<Hyaline>()
+    .replace::<Hyaline>()
+    .hoards()
+    .chains::<Hyaline>()];
+
+const ABOUT: About = About {
+    family: Family::Epoch,
+    idea: "batches of replaced values are handed to all active readers; the last one frees them",
+    reader_cost: "a locked swap when the guard is left, to collect the batches handed over",
+    limits: "readers run destructors; batches of ended threads strand; memory is not bounded",
+};
+
+/// Batches are handed to the active readers, and the last one frees them.
+#[derive(Debug)]
+struct Hyaline(Collector);
+
+impl Read for Hyaline {
+    fn read(batches: u64) -> Duration {
+        static COLLECTOR: LazyLock<Collector> = LazyLock::new(Collector::new);
+        let collector = black_box(&*COLLECTOR);
+        let slot = black_box(&SLOT);
+        let read = |_: &mut ()| {
+            let guard = collector.enter();
+            let word = guard.protect(slot, Ordering::Acquire);
+            // SAFETY: the slot points to a static word, always.
+            unsafe { *word }
+        };
+        timed(batches, &mut (), read, |()| {})
+    }
+}
+
+/// A pointer that frees its object when it is dropped.
+#[derive(Debug)]
+struct Place<T>(AtomicPtr<T>);
+
+static FREED: Freed = Freed::new();
+
+impl Replace for Hyaline {
+    type Place<T: Send + Sync + 'static> = Place<T>;
+    type Thread<'a> = ();
+
+    fn new() -> Self {
+        Self(Collector::new())
+    }
+
+    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Place<T> {
+        Place(AtomicPtr::new(Box::into_raw(Box::new(value))))
+    }
+
+    fn thread(&self) {}
+
+    fn freed() -> &'static Freed {
+        &FREED
+    }
+
+    #[inline(always)]
+    fn read<T: Send + Sync + 'static, R>(
+        &self,
+        _thread: &mut (),
+        place: &Place<T>,
+        look: impl FnOnce(&T) -> R,
+    ) -> R {
+        let guard = self.0.enter();
+        // Acquire: pairs with the swap in `replace`; the object is seen as it was made.
+        let object = guard.protect(&place.0, Ordering::Acquire);
+        // SAFETY: a place always points to an object, and `replace` retires it to this collector.
+        look(unsafe { &*object })
+    }
+
+    #[inline(always)]
+    fn replace<T: Send + Sync + 'static>(&self, _thread: &mut (), place: &Place<T>, value: T) {
+        let new = Box::into_raw(Box::new(value));
+        // AcqRel: publishes the new object to the Acquire in `read`, and sees the old one whole.
+        let old = place.0.swap(new, Ordering::AcqRel);
+        // SAFETY: the swap took the only pointer to the old object out of reach of new readers,
+        // and it came from a `Box`.
+        unsafe { self.0.retire(old, reclaim::boxed) };
+    }
+
+    /// Only this thread's own batch can be asked for; the others wait for the end of the collector.
+    fn flush(&self) {
+        self.0.enter().flush();
+    }
+}
+
+impl<T> Drop for Place<T> {
+    fn drop(&mut self) {
+        // SAFETY: by `&mut self` no thread reads or replaces any more, so the pointer is ours
+        // alone, and it came from a `Box`.
+        drop(unsafe { Box::from_raw(*self.0.get_mut()) });
+    }
+}

@@ -1,0 +1,116 @@
+//! The standard library's reader-writer lock: around everything, or around a pointer to an object.
+//!
+//! The pointer is replaced under the lock, and the old object freed after it: no thread waits for
+//! the allocator. As with the others, the object is the updater's to allocate.
+
+use std::hint::black_box;
+use std::mem;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use super::{About, Family, Rival};
+use crate::advise::{Index, Lock, Locked, Value};
+use crate::cases::loops::{repeat, timed};
+use crate::cases::object::Freed;
+use crate::serve::{Read, Replace, Section};
+
+pub(super) const RIVALS: &[Rival] = &[Rival::new("std-rwlock")
+    .about(&ABOUT)
+    .config::<Locked<RwLock<Value>>>()
+    .table::<Locked<RwLock<Index<Value>>>>()
+    .read::<StdRwLock>()
+    .replace::<StdRwLock>()
+    .chains::<StdRwLock>()
+    .sleepable::<StdRwLock>()
+    .local::<StdRwLock>()];
+
+const ABOUT: About = About {
+    family: Family::Lock,
+    idea: "one lock for all; readers share it, an update has it alone",
+    reader_cost: "two locked instructions, on a line that every reader writes: it travels between \
+                  their CPUs",
+    limits: "short reads on several CPUs: they do not wait for each other, and slow each other \
+             down all the same",
+};
+
+impl<T: Send + Sync> Lock<T> for RwLock<T> {
+    fn new(value: T) -> Self {
+        Self::new(value)
+    }
+
+    #[inline]
+    fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        look(&RwLock::read(self).unwrap_or_else(PoisonError::into_inner))
+    }
+
+    #[inline]
+    fn write<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut RwLock::write(self).unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A lock for each pointer.
+#[derive(Debug)]
+pub(crate) struct StdRwLock;
+
+impl Read for StdRwLock {
+    fn read(batches: u64) -> Duration {
+        static LOCK: RwLock<u64> = RwLock::new(1);
+        let lock = black_box(&LOCK);
+        timed(batches, &mut (), |()| *lock.read().expect("no reader panics"), |()| {})
+    }
+}
+
+impl Section for StdRwLock {
+    fn enter_and_leave(batches: u64) -> Duration {
+        static LOCK: RwLock<()> = RwLock::new(());
+        let lock = black_box(&LOCK);
+        repeat(batches, || {
+            drop(lock.read().expect("no reader panics"));
+            1
+        })
+    }
+}
+
+static FREED: Freed = Freed::new();
+
+impl Replace for StdRwLock {
+    type Place<T: Send + Sync + 'static> = RwLock<Box<T>>;
+    type Thread<'a> = ();
+
+    fn new() -> Self {
+        Self
+    }
+
+    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> RwLock<Box<T>> {
+        RwLock::new(Box::new(value))
+    }
+
+    fn thread(&self) {}
+
+    fn freed() -> &'static Freed {
+        &FREED
+    }
+
+    #[inline(always)]
+    fn read<T: Send + Sync + 'static, R>(
+        &self,
+        _thread: &mut (),
+        place: &RwLock<Box<T>>,
+        look: impl FnOnce(&T) -> R,
+    ) -> R {
+        look(&place.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    #[inline(always)]
+    fn replace<T: Send + Sync + 'static>(
+        &self,
+        _thread: &mut (),
+        place: &RwLock<Box<T>>,
+        value: T,
+    ) {
+        let new = Box::new(value);
+        let old = mem::replace(&mut *place.write().unwrap_or_else(PoisonError::into_inner), new);
+        drop(old);
+    }
+}

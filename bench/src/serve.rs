@@ -1,0 +1,139 @@
+//! What a rival can serve: a trait for each kind of case.
+//!
+//! A measurement is compiled once for each rival, so that none pays for a call that another one
+//! saves. Two more traits stand beside their only user: [`Config`](crate::advise::Config) and
+//! [`Table`](crate::advise::Table), the workloads of `rcu advise`; and so do those whose calls are
+//! virtual: [`Flavour`](crate::cases::wait::Flavour), [`Caller`](crate::cases::enqueue::Caller) and
+//! the sites of [`boot`](crate::cases::boot) and [`blocked`](crate::cases::blocked).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cases::object::Freed;
+
+/// Reads a word of shared memory, as [`cases::read`](crate::cases::read) has it.
+pub(crate) trait Read {
+    /// Reads so many batches of [`BATCH`](crate::cases::BATCH) words; how long that took.
+    ///
+    /// # Panics
+    /// If the sum of all words is not their number.
+    fn read(batches: u64) -> Duration;
+}
+
+/// Reads four words whole, which are now and then replaced: see
+/// [`cases::cells`](crate::cases::cells).
+pub(crate) trait Cell {
+    /// Loads in so many batches; how long that took.
+    ///
+    /// # Panics
+    /// If the words of one load were not of one store.
+    fn load(batches: u64) -> Duration;
+
+    /// Stores [`words(number)`](crate::cases::cells::words).
+    fn store(number: u64);
+}
+
+/// A place with an `Arc` in it, which is replaced.
+pub(crate) trait StoreArc {
+    /// The number behind the `Arc`.
+    fn load() -> u64;
+    /// Replaces the `Arc`.
+    fn store(arc: Arc<u64>);
+}
+
+/// Adds to a counter that many threads add to.
+pub(crate) trait Count {
+    /// Adds one in so many batches; how long that took.
+    ///
+    /// # Panics
+    /// If some of them are not in the sum.
+    fn count(batches: u64) -> Duration;
+}
+
+/// Enters a section and leaves it, or takes a lock for reading and gives it back.
+pub(crate) trait Section {
+    /// Does it in so many batches; how long that took.
+    fn enter_and_leave(batches: u64) -> Duration;
+}
+
+/// A domain, or a lock, of which there may be thousands.
+pub(crate) trait Domain: Sync {
+    /// One that was not used yet.
+    fn new() -> Self;
+    /// Enters a section and leaves it.
+    fn read(&self);
+    /// Waits for those that are in a section.
+    fn wait(&self);
+}
+
+/// A way to protect an object that readers look at from the thread that replaces it.
+///
+/// All of them allocate each new object, and give up the old one as their users would.
+pub(crate) trait Replace: Sized + Send + Sync + 'static {
+    /// A pointer to an object, never empty.
+    type Place<T: Send + Sync + 'static>: Send + Sync;
+    /// What a thread holds while it works: a registration, mostly nothing.
+    type Thread<'a>;
+
+    /// What all places share: a collector, mostly nothing.
+    fn new() -> Self;
+    /// A place with this object in it.
+    fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Self::Place<T>;
+    /// Registers the calling thread.
+    fn thread(&self) -> Self::Thread<'_>;
+    /// Where the objects of this design, and of no other, are counted when they are freed.
+    fn freed() -> &'static Freed;
+
+    /// Hands the object to `look`, inside the read-side section.
+    fn read<T: Send + Sync + 'static, R>(
+        &self,
+        thread: &mut Self::Thread<'_>,
+        place: &Self::Place<T>,
+        look: impl FnOnce(&T) -> R,
+    ) -> R;
+
+    /// Replaces the object, and retires the old one.
+    fn replace<T: Send + Sync + 'static>(
+        &self,
+        thread: &mut Self::Thread<'_>,
+        place: &Self::Place<T>,
+        value: T,
+    );
+
+    /// Called every few operations, outside every section.
+    fn pause(_thread: &mut Self::Thread<'_>) {}
+
+    /// Frees some of what was retired, if the design can be asked to.
+    fn flush(&self) {}
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// What is replaced is dropped, sooner or later; what is in the place can be read and goes
+    /// with it.
+    pub(crate) fn keeps_its_word<R: Replace>(name: &'static str) {
+        let scheme = R::new();
+        let counted = Arc::new(());
+        let place = scheme.place((0, Arc::clone(&counted)));
+        let mut thread = scheme.thread();
+        for i in 1..=1000_u32 {
+            scheme.replace(&mut thread, &place, (i, Arc::clone(&counted)));
+            assert_eq!(scheme.read(&mut thread, &place, |value| value.0), i);
+            R::pause(&mut thread);
+        }
+        drop((thread, place));
+        for _ in 0..10_000 {
+            if Arc::strong_count(&counted) == 1 {
+                break;
+            }
+            scheme.flush();
+            std::thread::yield_now();
+        }
+        drop(scheme);
+        let left = Arc::strong_count(&counted) - 1;
+        // sdd and crossbeam keep a few until a thread retires again.
+        assert!(left < 300, "{left} of 1,000 objects of {name} are left");
+    }
+}

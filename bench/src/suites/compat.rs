@@ -1,0 +1,268 @@
+//! `rcu bench compat`: the liburcu-compatible libraries beside Debian's, under the very same C program.
+//!
+//! The program (`worker.c`) is compiled here, against Debian's headers; each side is it in a process
+//! of its own, with its own libraries. Both stay for the whole run and are asked in turn, so that what drifts meets both.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::rounds::{Case, Metric, Sample, Session, Unit};
+use super::{Options, Suite};
+use crate::Error;
+
+mod worker;
+
+use worker::{Flavor, Worker, Workers};
+
+/// What `--case` takes.
+pub const GROUPS: [super::Group; 5] = [
+    ("inlined", "A section of a reader that Debian's headers have inlined"),
+    ("exported", "A section by the library's functions"),
+    ("synchronize", "A grace period: alone, beside a reader, with 1,000 idle threads; bp's"),
+    ("callbacks", "call_rcu, defer_rcu, rcu_barrier"),
+    ("table", "The hash table: look-ups, and insertions while it grows"),
+];
+
+/// The two sides.
+pub(crate) const RIVALS: [&str; 2] = ["liburcu", "quiescence"];
+
+/// One table.
+#[derive(Debug)]
+struct Scene {
+    id: &'static str,
+    title: &'static str,
+    metrics: &'static [Metric],
+    flavor: Flavor,
+    /// What the worker is asked for, so often; and quickly.
+    measurement: &'static str,
+    amount: u64,
+    quick: u64,
+    /// About what one of them takes with Debian's library, for the progress bar.
+    about: Duration,
+}
+
+const PAIR: &[Metric] = &[Metric { name: "pair", unit: Unit::Nanoseconds }];
+const GRACE: &[Metric] = &[Metric { name: "p50", unit: Unit::Nanoseconds }];
+const CALL: &[Metric] = &[Metric { name: "call", unit: Unit::Nanoseconds }];
+const WHOLE: &[Metric] = &[Metric { name: "operations", unit: Unit::PerSecond }];
+
+const fn scene(
+    id: &'static str,
+    title: &'static str,
+    metrics: &'static [Metric],
+    (flavor, measurement): (Flavor, &'static str),
+    (amount, quick): (u64, u64),
+    about_ns: u64,
+) -> Scene {
+    let about = Duration::from_nanos(about_ns);
+    Scene { id, title, metrics, flavor, measurement, amount, quick, about }
+}
+
+use Flavor::{Bp, Mb, Memb, Qsbr};
+
+const LOOP: (u64, u64) = (20_000_000, 5_000_000);
+const CALLS: (u64, u64) = (300_000, 100_000);
+
+static SCENES: [Scene; 19] = [
+    scene("inlined/memb", "memb, inlined", PAIR, (Memb, "pair-inlined"), LOOP, 2),
+    scene("inlined/mb", "mb, inlined", PAIR, (Mb, "pair-inlined"), (1_000_000, 300_000), 40),
+    scene("inlined/qsbr", "qsbr, inlined", PAIR, (Qsbr, "pair-inlined"), LOOP, 1),
+    scene("inlined/bp", "bp, inlined", PAIR, (Bp, "pair-inlined"), LOOP, 2),
+    scene("exported/memb", "memb, by functions", PAIR, (Memb, "pair-exported"), LOOP, 12),
+    scene("exported/qsbr", "qsbr, by functions", PAIR, (Qsbr, "pair-exported"), LOOP, 3),
+    scene("exported/bp", "bp, by functions", PAIR, (Bp, "pair-exported"), LOOP, 12),
+    scene("synchronize/alone", "memb, alone", GRACE, (Memb, "grace-alone"), (20_000, 5_000), 300),
+    scene(
+        "synchronize/busy-reader",
+        "memb, beside a busy reader",
+        GRACE,
+        (Memb, "grace-busy"),
+        (5_000, 2_000),
+        4_000,
+    ),
+    scene(
+        "synchronize/1000-idle",
+        "memb, 1,000 idle threads",
+        GRACE,
+        (Memb, "grace-idle"),
+        (500, 200),
+        200_000,
+    ),
+    scene(
+        "synchronize/bp-100us",
+        "bp, a reader with sections of 100 µs",
+        GRACE,
+        (Bp, "grace-sections"),
+        (20, 10),
+        10_000_000,
+    ),
+    scene("callbacks/enqueue", "call_rcu", CALL, (Memb, "call-enqueue"), CALLS, 300),
+    scene("callbacks/whole", "call_rcu to the end", WHOLE, (Memb, "call-whole"), CALLS, 300),
+    scene(
+        "callbacks/barrier",
+        "rcu_barrier behind one callback",
+        CALL,
+        (Memb, "call-barrier"),
+        (20, 10),
+        10_000_000,
+    ),
+    scene(
+        "callbacks/shared-grace",
+        "qsbr, synchronize_rcu beside call_rcu with rcu_barrier",
+        WHOLE,
+        (Qsbr, "shared-grace"),
+        (500_000, 100_000),
+        1_000,
+    ),
+    scene(
+        "callbacks/shared-barrier",
+        "qsbr, call_rcu with rcu_barrier beside synchronize_rcu",
+        WHOLE,
+        (Qsbr, "shared-barrier"),
+        (500_000, 100_000),
+        1_000,
+    ),
+    scene(
+        "callbacks/defer",
+        "defer_rcu to the end",
+        WHOLE,
+        (Memb, "defer-whole"),
+        (1_000_000, 300_000),
+        50,
+    ),
+    scene(
+        "table/lookup",
+        "look-ups, 1,000 keys",
+        WHOLE,
+        (Memb, "lfht-lookup"),
+        (5_000_000, 1_000_000),
+        20,
+    ),
+    scene(
+        "table/insert",
+        "insertions into a table that grows",
+        WHOLE,
+        (Memb, "lfht-insert"),
+        (50_000, 20_000),
+        5_000,
+    ),
+];
+
+impl Scene {
+    fn group(&self) -> &'static str {
+        self.id.split('/').next().unwrap_or(self.id)
+    }
+
+    fn amount(&self, quick: bool) -> u64 {
+        if quick { self.quick } else { self.amount }
+    }
+
+    fn budget(&self, quick: bool) -> Duration {
+        self.about * self.amount(quick) as u32
+    }
+}
+
+/// The suite, ready to run: the cases of these groups, or all if none is named, with our libraries
+/// from this directory.
+///
+/// # Errors
+/// If the libraries are not there, or the program that measures cannot be compiled.
+pub fn prepare(groups: &[String], libraries: &Path, options: &Options) -> Result<Suite, Error> {
+    let is_wanted =
+        |scene: &&Scene| groups.is_empty() || groups.iter().any(|group| group == scene.group());
+    let scenes: Vec<&'static Scene> = SCENES.iter().filter(is_wanted).collect();
+    let (names, base) = options.choose_by(&RIVALS, |name| *name, &["liburcu"])?;
+    let names: Vec<&'static str> = names.into_iter().copied().collect();
+    let (quick, rounds) = (options.quick, options.rounds());
+    let ours = ours(libraries)?;
+    let workers = Workers::compile()?;
+    Ok(Suite {
+        name: "compat",
+        base,
+        duration: scenes.iter().map(|s| s.budget(quick)).sum::<Duration>()
+            * rounds
+            * names.len() as u32,
+        measure: Box::new(move |session| {
+            let mut cases = Vec::new();
+            for scene in scenes {
+                cases.extend(measure(scene, &names, quick, &workers, &ours, session)?);
+            }
+            Ok(cases)
+        }),
+    })
+}
+
+/// The directory of our libraries, if they are there.
+fn ours(libraries: &Path) -> Result<PathBuf, Error> {
+    let library = libraries.join("liburcu-memb.so.8");
+    match libraries.canonicalize() {
+        Ok(directory) if library.exists() => Ok(directory),
+        _ => Err(Error::Unsupported(format!(
+            "there is no {}: build the libraries with `cargo xtask compat`, or name their directory \
+             with --libraries DIR",
+            library.display()
+        ))),
+    }
+}
+
+fn measure(
+    scene: &'static Scene,
+    names: &[&'static str],
+    quick: bool,
+    workers: &Workers,
+    ours: &Path,
+    session: &mut Session<'_>,
+) -> Result<Option<Case>, Error> {
+    let is_ours = |name: &str| name == "quiescence";
+    let rivals = names.iter().map(|&name| (name, is_ours(name)));
+    let case = Case::new(scene.id, scene.title, scene.metrics, rivals);
+    let mut started = names
+        .iter()
+        .map(|name| workers.start(scene.flavor, is_ours(name).then_some(ours)))
+        .collect::<Result<Vec<Worker>, Error>>()?;
+    let mut failed = None;
+    let case = session.interleave(case, scene.budget(quick), |number| {
+        let answer = started[number].measure(scene.measurement, scene.amount(quick));
+        // What has failed is reported when the round is over.
+        let value = answer.unwrap_or_else(|failure| {
+            failed.get_or_insert(failure);
+            f64::NAN
+        });
+        Sample { values: vec![value], readers_share: 1.0 }
+    })?;
+    match failed {
+        Some(failure) => Err(failure),
+        None => Ok(case),
+    }
+}
+
+/// What a case measures, and of whom.
+#[cfg(test)]
+pub(crate) fn known(case: &str) -> Option<(&'static [Metric], Vec<&'static str>)> {
+    let scene = SCENES.iter().find(|scene| scene.id == case)?;
+    Some((scene.metrics, RIVALS.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scene_is_in_a_group_and_every_group_has_one() {
+        for (group, _) in GROUPS {
+            assert!(SCENES.iter().any(|scene| scene.group() == group), "{group}");
+        }
+        for scene in &SCENES {
+            assert!(GROUPS.iter().any(|(group, _)| *group == scene.group()), "{}", scene.id);
+            assert!(scene.quick <= scene.amount && scene.quick != 0, "{}", scene.id);
+        }
+    }
+
+    #[test]
+    fn where_there_are_no_libraries_the_message_says_how_to_come_by_them() {
+        let Err(Error::Unsupported(message)) = ours(Path::new("/nowhere")) else {
+            panic!("found libraries in /nowhere");
+        };
+        assert!(message.contains("cargo xtask compat"), "{message}");
+    }
+}

@@ -1,0 +1,225 @@
+//! The suites of `rcu bench`: which cases, of which rivals, in which rounds, and what the project
+//! has promised of them.
+//!
+//! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
+//! - [`read`], [`gp`], [`update`], [`engines`], [`srcu`], [`percpu`], [`compat`]: the suites;
+//!   `timed` and [`scenes`]: how several of them do it.
+//! - [`promises`]: what the project has promised, and whether it holds here.
+
+pub mod compat;
+pub mod engines;
+pub mod gp;
+pub mod percpu;
+pub mod promises;
+pub mod read;
+pub mod rounds;
+pub mod scenes;
+pub mod srcu;
+mod timed;
+pub mod update;
+
+use std::time::Duration;
+
+use crate::rivals::{self, Rival, SOURCES, Source};
+use crate::{Error, Host};
+use promises::Verdict;
+use rounds::{Case, Session};
+
+/// Rounds from which an interval of 95 % misses one outlier on either side.
+const ROUNDS: u32 = 15;
+/// The fewest rounds that give an interval of 95 % at all are six.
+const ROUNDS_QUICK: u32 = 7;
+
+/// What all suites are told.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Measure for a shorter time, in fewer rounds.
+    pub quick: bool,
+    /// Measure every rival so often; 15 times without, or 7 if `quick`.
+    pub rounds: Option<u32>,
+    /// The order within the rounds is drawn from this.
+    pub seed: u64,
+    /// Measure only these rivals, or all if there are none.
+    pub only: Vec<String>,
+    /// Compare with this rival, or with the suite's own choice.
+    pub base: Option<String>,
+}
+
+impl Options {
+    fn rounds(&self) -> u32 {
+        self.rounds.unwrap_or(if self.quick { ROUNDS_QUICK } else { ROUNDS })
+    }
+
+    /// The rivals that were asked for, in their own order, and the name of the base among them.
+    ///
+    /// The base is the first of `bases` that is among them, unless the user names one.
+    fn choose(
+        &self,
+        known: &[&'static Rival],
+        bases: &[&str],
+    ) -> Result<(Vec<&'static Rival>, &'static str), Error> {
+        let (chosen, base) = self.choose_by(known, |rival| rival.name, bases)?;
+        Ok((chosen.into_iter().copied().collect(), base))
+    }
+
+    /// The same of what is no rival of the registry.
+    fn choose_by<'k, R>(
+        &self,
+        known: &'k [R],
+        name: impl Fn(&R) -> &'static str,
+        bases: &[&str],
+    ) -> Result<(Vec<&'k R>, &'static str), Error> {
+        let names: Vec<&str> = known.iter().map(&name).collect();
+        for wanted in self.only.iter().chain(&self.base) {
+            if !names.contains(&wanted.as_str()) {
+                return Err(unknown(wanted, &names));
+            }
+        }
+        let is_wanted =
+            |rival: &&R| self.only.is_empty() || self.only.iter().any(|n| n == name(rival));
+        let chosen: Vec<&'k R> = known.iter().filter(is_wanted).collect();
+        let among = |wanted: &str| chosen.iter().map(|rival| name(rival)).find(|n| *n == wanted);
+        let base = match &self.base {
+            Some(base) => among(base).ok_or_else(|| {
+                Error::Usage(format!("--base {base} is not among the rivals of --only"))
+            })?,
+            None => bases.iter().find_map(|base| among(base)).unwrap_or_else(|| name(chosen[0])),
+        };
+        Ok((chosen, base))
+    }
+}
+
+fn unknown(wanted: &str, known: &[&str]) -> Error {
+    if let Some(source) = rivals::left_out(wanted) {
+        return Error::Unsupported(built_without(&[source.module], source));
+    }
+    let known = known.join(", ");
+    Error::Usage(format!(
+        "no rival is called {wanted:?} in what is to be measured; there are: {known}"
+    ))
+}
+
+/// A group of cases: what `--case` takes, and what it says of it.
+pub type Group = (&'static str, &'static str);
+
+/// Which rivals are left out of this program: a sentence for each feature that has them.
+pub fn left_out() -> Vec<String> {
+    let mut sentences: Vec<(&Source, Vec<&str>)> = Vec::new();
+    for source in SOURCES.iter().filter(|source| !source.is_compiled_in) {
+        match sentences.iter_mut().find(|(known, _)| known.feature == source.feature) {
+            Some((_, modules)) => modules.push(source.module),
+            None => sentences.push((source, vec![source.module])),
+        }
+    }
+    sentences.iter().map(|(source, modules)| built_without(modules, source)).collect()
+}
+
+fn built_without(modules: &[&str], source: &Source) -> String {
+    let modules = modules.join(", ").replace('_', "-");
+    let feature = source.feature.unwrap_or_default();
+    let them = if modules.contains(',') { "them" } else { "it" };
+    format!("{modules}: built without {them} (cargo run --release --features {feature})")
+}
+
+/// A benchmark that is ready to run.
+pub struct Suite {
+    /// `read`, `gp`, `gp --oversubscribed`, `update`, `engines`, `srcu`, `percpu` or `compat`.
+    pub name: &'static str,
+    /// With whom the others are compared.
+    pub base: &'static str,
+    /// About how long it takes.
+    pub duration: Duration,
+    measure: Measure,
+}
+
+impl std::fmt::Debug for Suite {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Suite").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Measures all cases that it has time for; after a stop there may be none.
+type Measure = Box<dyn FnOnce(&mut Session<'_>) -> Result<Vec<Case>, Error>>;
+
+impl Suite {
+    /// Measures, and judges what was promised of what was measured.
+    ///
+    /// # Errors
+    /// If a case cannot be measured here, or the host has no reader any more.
+    pub fn run(
+        self,
+        host: &mut dyn Host,
+        options: &Options,
+    ) -> Result<(Vec<Case>, Vec<Verdict>), Error> {
+        let cases = (self.measure)(&mut Session::new(host, options.rounds(), options.seed))?;
+        let verdicts = promises::judge(&cases);
+        Ok((cases, verdicts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: &[&str] = &["a", "b", "c"];
+
+    fn options(only: &[&str], base: Option<&str>) -> Options {
+        Options {
+            only: only.iter().map(|&name| name.to_owned()).collect(),
+            base: base.map(str::to_owned),
+            ..Options::default()
+        }
+    }
+
+    fn choose(
+        only: &[&str],
+        base: Option<&str>,
+    ) -> Result<(Vec<&'static str>, &'static str), String> {
+        let options = options(only, base);
+        let (chosen, base) = options
+            .choose_by(KNOWN, |name| name, &["x", "b"])
+            .map_err(|failure| failure.to_string())?;
+        Ok((chosen.into_iter().copied().collect(), base))
+    }
+
+    #[test]
+    fn all_are_chosen_unless_some_are_named() {
+        assert_eq!(choose(&[], None), Ok((vec!["a", "b", "c"], "b")));
+        assert_eq!(choose(&["c", "a"], None), Ok((vec!["a", "c"], "a")));
+        assert_eq!(choose(&["c", "a"], Some("c")), Ok((vec!["a", "c"], "c")));
+    }
+
+    #[test]
+    fn unknown_names_are_answered_with_the_known_ones() {
+        let message = choose(&["a", "z"], None).unwrap_err();
+        assert!(message.contains("\"z\"") && message.contains("a, b, c"), "{message}");
+        let message = choose(&[], Some("z")).unwrap_err();
+        assert!(message.contains("\"z\"") && message.contains("a, b, c"), "{message}");
+        let message = choose(&["a"], Some("c")).unwrap_err();
+        assert!(message.contains("--base c"), "{message}");
+    }
+
+    #[test]
+    fn a_rival_that_is_left_out_is_answered_with_its_feature() {
+        for source in SOURCES.iter().filter(|source| !source.is_compiled_in) {
+            let name = source.module.replace('_', "-");
+            let options = Options { only: vec![name.clone()], ..Options::default() };
+            let Err(Error::Unsupported(message)) = read::prepare(&options) else {
+                panic!("{name} is compiled in, or another error");
+            };
+            let feature = source.feature.unwrap();
+            assert!(message.contains(&name) && message.contains(feature), "{message}");
+            assert!(left_out().iter().any(|sentence| sentence.contains(&name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn fewer_rounds_when_in_a_hurry_and_as_many_as_are_asked_for() {
+        let mut options = options(&[], None);
+        assert_eq!(options.rounds(), ROUNDS);
+        options.quick = true;
+        assert_eq!(options.rounds(), ROUNDS_QUICK);
+        options.rounds = Some(3);
+        assert_eq!(options.rounds(), 3);
+    }
+}

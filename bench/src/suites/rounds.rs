@@ -1,0 +1,327 @@
+//! Who is measured when.
+//!
+//! All rivals of a case are measured once in each round, in an order drawn anew for each round, so
+//! that what drifts (frequency, neighbours on the machine) meets all of them, and none always runs
+//! in the wake of the same other. A round that a stop cuts short is dropped: only whole rounds can
+//! be compared pair by pair.
+
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use rand::seq::SliceRandom;
+
+use crate::rivals::Rival;
+use crate::statistics::{Ratio, Spread, paired_ratio, spread};
+use crate::{Error, Host};
+
+/// Readers that were kept waiting for a CPU for more of the time than the rest were not there.
+const SHARE_MIN: f64 = 0.9;
+
+/// How often a measurement is tried until its readers were there; half as often after each one that
+/// did not work out, since on a machine that is never calm all of them would take that long.
+const TRIES: u32 = 25;
+const TRIES_MIN: u32 = 2;
+
+/// What a number counts, and so how it is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Unit {
+    /// A time in nanoseconds.
+    Nanoseconds,
+    /// Something done so often in a second.
+    PerSecond,
+    /// A number of objects.
+    Objects,
+    /// A share of the whole, in per cent.
+    Percent,
+    /// An amount of memory.
+    Bytes,
+}
+
+/// One thing that is measured of every rival.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Its name in tables and in JSON.
+    pub name: &'static str,
+    /// What it counts.
+    pub unit: Unit,
+}
+
+impl Metric {
+    pub(crate) const fn new(name: &'static str, unit: Unit) -> Self {
+        Self { name, unit }
+    }
+}
+
+/// A figure that no reader disturbs.
+pub(crate) fn alone(value: f64) -> Sample {
+    Sample { values: vec![value], readers_share: 1.0 }
+}
+
+/// All that was measured under the same conditions.
+#[derive(Debug)]
+pub struct Case {
+    /// Its name in JSON and in the promises: `read/1-thread`.
+    pub id: &'static str,
+    /// The conditions, for people.
+    pub title: &'static str,
+    /// What was measured, the most important first.
+    pub metrics: &'static [Metric],
+    /// Of whom, in the order of the table.
+    pub rivals: Vec<Series>,
+    /// Measurements that count although their readers were kept from running.
+    pub disturbed: u32,
+    /// What is to be known of the figures, for people.
+    pub notes: Vec<String>,
+}
+
+/// One measurement of one rival.
+#[derive(Debug, Default)]
+pub(crate) struct Sample {
+    /// One value for each metric.
+    pub values: Vec<f64>,
+    /// The share of the time that no reader was kept waiting for a CPU; 1 where that is no matter.
+    pub(crate) readers_share: f64,
+}
+
+/// What was measured of one rival.
+#[derive(Debug)]
+pub struct Series {
+    /// The name by which it is chosen.
+    pub name: &'static str,
+    /// Whether it is this project's own.
+    pub ours: bool,
+    /// For each metric, one value for each round.
+    pub values: Vec<Vec<f64>>,
+}
+
+impl Case {
+    /// A case of which nothing was measured yet.
+    pub fn new(
+        id: &'static str,
+        title: &'static str,
+        metrics: &'static [Metric],
+        rivals: impl IntoIterator<Item = (&'static str, bool)>,
+    ) -> Case {
+        let rivals = rivals.into_iter();
+        let rivals = rivals.map(|(name, ours)| Series::new(name, ours, metrics)).collect();
+        Case { id, title, metrics, rivals, disturbed: 0, notes: Vec::new() }
+    }
+
+    /// The same of rivals of the registry.
+    pub(crate) fn of(
+        id: &'static str,
+        title: &'static str,
+        metrics: &'static [Metric],
+        rivals: &[&'static Rival],
+    ) -> Case {
+        Case::new(id, title, metrics, rivals.iter().map(|rival| (rival.name, rival.ours)))
+    }
+
+    /// What was measured of this rival.
+    pub fn rival(&self, name: &str) -> Option<&Series> {
+        self.rivals.iter().find(|rival| rival.name == name)
+    }
+
+    /// The ratio of a rival to a base, round by round. Nothing if either was not measured.
+    pub fn ratio(&self, rival: &str, base: &str, metric: usize) -> Option<Ratio> {
+        let (rival, base) = (self.rival(rival)?, self.rival(base)?);
+        Some(paired_ratio(&rival.values[metric], &base.values[metric]))
+    }
+}
+
+impl Series {
+    /// The median of a metric, and its quartiles.
+    pub fn spread(&self, metric: usize) -> Spread {
+        spread(&self.values[metric])
+    }
+}
+
+/// Measures again when somebody else took the readers' CPUs, and tells whether it worked out.
+fn undisturbed(tries: &mut u32, mut measure: impl FnMut() -> Sample) -> (Vec<f64>, bool) {
+    let mut sample = measure();
+    for _ in 1..*tries {
+        if sample.readers_share >= SHARE_MIN {
+            break;
+        }
+        sample = measure();
+    }
+    let calm = sample.readers_share >= SHARE_MIN;
+    *tries = if calm { TRIES } else { (*tries / 2).max(TRIES_MIN) };
+    (sample.values, calm)
+}
+
+/// A run of the benchmark: the way out, the progress, and the order that is drawn.
+pub(crate) struct Session<'a> {
+    pub(crate) host: &'a mut dyn Host,
+    rounds: u32,
+    generator: ChaCha8Rng,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(host: &'a mut dyn Host, rounds: u32, seed: u64) -> Session<'a> {
+        Session { host, rounds, generator: ChaCha8Rng::seed_from_u64(seed) }
+    }
+
+    /// Measures every rival in every round; `measure` gets the number of the rival and gives one
+    /// value for each metric. Nothing if not one round was finished.
+    pub(crate) fn interleave(
+        &mut self,
+        case: Case,
+        budget: Duration,
+        measure: impl FnMut(usize) -> Sample,
+    ) -> Result<Option<Case>, Error> {
+        self.interleave_at_most(u32::MAX, case, budget, measure)
+    }
+
+    /// The same in so many rounds at most, for what takes long.
+    pub(crate) fn interleave_at_most(
+        &mut self,
+        rounds_max: u32,
+        mut case: Case,
+        budget: Duration,
+        mut measure: impl FnMut(usize) -> Sample,
+    ) -> Result<Option<Case>, Error> {
+        let mut order: Vec<usize> = (0..case.rivals.len()).collect();
+        let mut tries = TRIES;
+        for _ in 0..self.rounds.min(rounds_max) {
+            order.shuffle(&mut self.generator);
+            let mut round = vec![Vec::new(); case.rivals.len()];
+            for &number in &order {
+                if self.host.is_stopped() {
+                    return Ok(case.finished());
+                }
+                self.host.check().map_err(|error| Error::io("cannot go on", error))?;
+                let rival = case.rivals[number].name;
+                self.host.announce(&format_args!("{}: {rival}", case.title));
+                let (values, calm) = undisturbed(&mut tries, || measure(number));
+                case.disturbed += u32::from(!calm);
+                round[number] = values;
+                self.host.advance(budget);
+            }
+            for (rival, values) in case.rivals.iter_mut().zip(round) {
+                rival.add(&values);
+            }
+        }
+        Ok(case.finished())
+    }
+}
+
+impl Case {
+    fn finished(self) -> Option<Case> {
+        let measured = self.rivals.iter().all(|rival| rival.values.iter().all(|v| !v.is_empty()));
+        (measured && !self.rivals.is_empty()).then_some(self)
+    }
+}
+
+impl Series {
+    /// A rival of which nothing was measured yet.
+    fn new(name: &'static str, ours: bool, metrics: &[Metric]) -> Series {
+        Series { name, ours, values: vec![Vec::new(); metrics.len()] }
+    }
+
+    fn add(&mut self, values: &[f64]) {
+        assert_eq!(values.len(), self.values.len(), "one value for each metric");
+        for (all, value) in self.values.iter_mut().zip(values) {
+            all.push(*value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Quiet;
+
+    const METRICS: &[Metric] = &[
+        Metric { name: "time", unit: Unit::Nanoseconds },
+        Metric { name: "peak", unit: Unit::Objects },
+    ];
+
+    fn case() -> Case {
+        Case::new("case", "case", METRICS, ["a", "b", "c"].map(|name| (name, false)))
+    }
+
+    /// Runs four rounds; the order of all measurements and the case.
+    fn run(seed: u64, stop_after: usize) -> (Vec<usize>, Option<Case>) {
+        let mut host = Quiet::default();
+        let flag = host.flag();
+        let mut order = Vec::new();
+        let case = Session::new(&mut host, 4, seed)
+            .interleave(case(), Duration::ZERO, |number| {
+                order.push(number);
+                if order.len() == stop_after {
+                    flag.store(true, std::sync::atomic::Ordering::Relaxed);
+                }
+                Sample { values: vec![(number + 1) as f64, order.len() as f64], readers_share: 1.0 }
+            })
+            .unwrap();
+        (order, case)
+    }
+
+    #[test]
+    fn every_round_measures_every_rival_once_and_the_seed_decides_the_order() {
+        let (order, case) = run(5, usize::MAX);
+        for round in order.chunks(3) {
+            let mut sorted = round.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2]);
+        }
+        assert_eq!(run(5, usize::MAX).0, order);
+        assert!((6..16).any(|seed| run(seed, usize::MAX).0 != order));
+        let case = case.unwrap();
+        assert_eq!(case.rivals[1].values[0], [2.0; 4]);
+        assert_eq!(case.ratio("b", "a", 0).unwrap().median, 2.0);
+        assert_eq!(case.ratio("b", "another", 0), None);
+    }
+
+    #[test]
+    fn a_measurement_whose_readers_were_away_is_repeated_a_few_times() {
+        let measure = |shares: &[f64]| {
+            let mut shares = shares.iter().copied();
+            let mut count = 0.0;
+            undisturbed(&mut TRIES.clone(), || {
+                count += 1.0;
+                let readers_share = shares.next().expect("no more tries than that");
+                Sample { values: vec![count], readers_share }
+            })
+        };
+        assert_eq!(measure(&[1.0]), (vec![1.0], true));
+        assert_eq!(measure(&[0.2, 0.95]), (vec![2.0], true));
+        assert_eq!(measure(&[0.2; TRIES as usize]), (vec![f64::from(TRIES)], false));
+    }
+
+    #[test]
+    fn who_was_never_calm_is_tried_less_often_until_it_is_calm_again() {
+        let mut tries = TRIES;
+        let mut count_at = |readers_share| {
+            let mut count = 0;
+            undisturbed(&mut tries, || {
+                count += 1;
+                Sample { values: Vec::new(), readers_share }
+            });
+            count
+        };
+        assert_eq!([0.2; 5].map(&mut count_at), [25, 12, 6, 3, TRIES_MIN]);
+        assert_eq!([0.2, 1.0, 0.2].map(&mut count_at), [TRIES_MIN, 1, TRIES]);
+    }
+
+    #[test]
+    fn what_takes_long_is_measured_in_fewer_rounds() {
+        let mut host = Quiet::default();
+        let mut session = Session::new(&mut host, 4, 1);
+        let sample = |_| Sample { values: vec![1.0, 1.0], readers_share: 1.0 };
+        for (rounds_max, rounds) in [(2, 2), (9, 4)] {
+            let case = session.interleave_at_most(rounds_max, case(), Duration::ZERO, sample);
+            assert_eq!(case.unwrap().unwrap().rivals[0].values[0].len(), rounds);
+        }
+    }
+
+    #[test]
+    fn a_round_that_is_cut_short_is_dropped() {
+        let (order, case) = run(1, 5);
+        assert_eq!(order.len(), 5);
+        assert!(case.unwrap().rivals.iter().all(|rival| rival.values[0].len() == 1));
+        assert!(run(1, 2).1.is_none(), "no round was finished");
+    }
+}

@@ -1,0 +1,82 @@
+//! Numbers as people read them: times, sizes, rates, each with three significant figures.
+
+/// A time in nanoseconds with the unit that keeps it short.
+pub fn nanoseconds(ns: f64) -> String {
+    match ns {
+        ns if !ns.is_finite() => "–".to_owned(),
+        ns if ns < 999.5 => format!("{} ns", figures(ns)),
+        ns if ns < 999.5e3 => format!("{} µs", figures(ns / 1e3)),
+        ns if ns < 999.5e6 => format!("{} ms", figures(ns / 1e6)),
+        ns => format!("{} s", figures(ns / 1e9)),
+    }
+}
+
+/// A size with the binary unit that keeps it short.
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let rounded = if value.fract() == 0.0 { format!("{value:.0}") } else { figures(value) };
+    format!("{rounded} {}", UNITS[unit])
+}
+
+/// A count with commas between thousands.
+pub fn count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.char_indices() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Three significant figures, without an exponent.
+pub fn figures(value: f64) -> String {
+    match value.abs() {
+        size if !size.is_finite() => "–".to_owned(),
+        size if size >= 99.95 => format!("{value:.0}"),
+        size if size >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// A percentage without needless zeros: 99.9, 50, 0.
+pub fn percent(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_figures_and_a_fitting_unit() {
+        assert_eq!(nanoseconds(0.28), "0.28 ns");
+        assert_eq!(nanoseconds(12.94), "12.9 ns");
+        assert_eq!(nanoseconds(999.6), "1.00 µs");
+        assert_eq!(nanoseconds(16_000_000.0), "16.0 ms");
+        assert_eq!(nanoseconds(f64::NAN), "–");
+        assert_eq!(figures(1234.5), "1234");
+        assert_eq!(figures(f64::INFINITY), "–");
+    }
+
+    #[test]
+    fn sizes_and_counts() {
+        assert_eq!(bytes(48 << 10), "48 KiB");
+        assert_eq!(bytes(1536), "1.50 KiB");
+        assert_eq!(bytes(12), "12 B");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(count(100), "100");
+        assert_eq!(percent(99.9), "99.9");
+        assert_eq!(percent(50.0), "50");
+        assert_eq!(percent(0.0), "0");
+    }
+}

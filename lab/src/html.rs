@@ -1,0 +1,143 @@
+//! Markup for pages and pictures: elements, and text that is escaped wherever it comes from.
+//!
+//! It takes less than a template does: a crate of templates comes with a parser of Rust, which
+//! takes longer to compile than all of this command's options.
+
+use std::fmt::{Display, Write};
+
+/// The name of an attribute, and its value.
+pub(crate) type Attribute<'a> = (&'static str, &'a dyn Display);
+
+/// A part of a page.
+#[derive(Debug, Default)]
+pub(crate) struct Markup(String);
+
+impl Markup {
+    /// An element, and what `inside` puts into it.
+    pub(crate) fn element(
+        &mut self,
+        name: &'static str,
+        attributes: &[Attribute<'_>],
+        inside: impl FnOnce(&mut Self),
+    ) {
+        self.opening(name, attributes);
+        inside(self);
+        self.closing(name);
+    }
+
+    /// An element with text in it.
+    pub(crate) fn leaf(
+        &mut self,
+        name: &'static str,
+        attributes: &[Attribute<'_>],
+        text: impl Display,
+    ) {
+        self.element(name, attributes, |inside| inside.text(text));
+    }
+
+    /// An element that is empty by its nature, and has no end.
+    pub(crate) fn void(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
+        self.opening(name, attributes);
+    }
+
+    /// Text.
+    pub(crate) fn text(&mut self, text: impl Display) {
+        // Writing to a string cannot fail, and a `Display` that does has its beginning shown.
+        let _ = write!(Escaped(&mut self.0), "{text}");
+    }
+
+    /// Markup of the program's own: a style sheet, a document type.
+    pub(crate) fn literal(&mut self, markup: &'static str) {
+        self.0.push_str(markup);
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.0
+    }
+
+    /// An element with nothing in it.
+    pub(crate) fn empty(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
+        self.element(name, attributes, |_| {});
+    }
+
+    /// A line of a picture, from and to these coordinates: both x, then both y.
+    pub(crate) fn line(&mut self, class: &str, [x1, x2, y1, y2]: [&dyn Display; 4]) {
+        self.empty("line", &[("class", &class), ("x1", x1), ("x2", x2), ("y1", y1), ("y2", y2)]);
+    }
+
+    /// A circle of a picture.
+    pub(crate) fn circle(&mut self, class: &str, x: impl Display, y: impl Display, radius: &str) {
+        self.empty("circle", &[("class", &class), ("cx", &x), ("cy", &y), ("r", &radius)]);
+    }
+
+    /// Words in a picture, which begin at these coordinates unless they have another anchor.
+    pub(crate) fn label(
+        &mut self,
+        class: Option<&str>,
+        x: impl Display,
+        y: impl Display,
+        anchor: Option<&str>,
+        words: impl Display,
+    ) {
+        let class = class.as_ref().map(|class| ("class", class as &dyn Display));
+        let anchor = anchor.as_ref().map(|anchor| ("text-anchor", anchor as &dyn Display));
+        let place: [Attribute<'_>; 2] = [("x", &x), ("y", &y)];
+        self.leaf("text", &[class.as_slice(), &place, anchor.as_slice()].concat(), words);
+    }
+
+    fn opening(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
+        self.0.push('<');
+        self.0.push_str(name);
+        for (attribute, value) in attributes {
+            self.0.push(' ');
+            self.0.push_str(attribute);
+            self.0.push_str("=\"");
+            self.text(value);
+            self.0.push('"');
+        }
+        self.0.push('>');
+    }
+
+    fn closing(&mut self, name: &'static str) {
+        self.0.push_str("</");
+        self.0.push_str(name);
+        self.0.push('>');
+    }
+}
+
+/// Replaces the characters that mean something in markup or in an attribute's value.
+struct Escaped<'a>(&'a mut String);
+
+impl Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        for character in text.chars() {
+            match character {
+                '&' => self.0.push_str("&amp;"),
+                '<' => self.0.push_str("&lt;"),
+                '>' => self.0.push_str("&gt;"),
+                '"' => self.0.push_str("&quot;"),
+                other => self.0.push(other),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_values_are_escaped_and_elements_are_closed() {
+        let mut markup = Markup::default();
+        markup.element("p", &[("class", &"\"<x>\"")], |inside| {
+            inside.text("a < b & c");
+            inside.void("br", &[]);
+            inside.leaf("b", &[], 5);
+        });
+        assert_eq!(
+            markup.into_string(),
+            "<p class=\"&quot;&lt;x&gt;&quot;\">a &lt; b &amp; c<br><b>5</b></p>"
+        );
+    }
+}
