@@ -20,9 +20,9 @@ use crate::srcu::driver::DELAY;
 
 /// Banks, and the state that waits for the sections counted there.
 pub(crate) struct SleepableDomain {
-    /// Null until a thread reads or waits. What they know of a state is made where a grace period is
-    /// needed, and then a reference of ours to it. Neither is made under a lock or a `Once`, which a
-    /// fork could leave half done.
+    /// Null until a thread reads or waits. What they know of a state is made where a grace period
+    /// is needed, and then a reference of ours to it. Neither is made under a lock or a `Once`,
+    /// which a fork could leave half done.
     banks: AtomicPtr<Banks>,
     name: Option<&'static str>,
     delay: &'static Adaptive,
