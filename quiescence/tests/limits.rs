@@ -138,6 +138,7 @@ fn in_a_section_one_object_goes_over_the_limit_and_is_paid_for_when_it_ends() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "the worker comes first, where time is counted in instructions")]
 fn the_debt_is_paid_when_the_last_section_of_whatever_domain_ends() {
     let (domain, other, live) = (small(), Domain::new(), Arc::new(Live::default()));
     let outer = other.read();
