@@ -18,7 +18,7 @@ pub(crate) extern "C" fn quiescence_urcu_start_poll(flavor: c_uint) -> c_ulong {
     undisturbed(|| {
         let flavor = Flavor::called(flavor);
         reader::require_membarrier(flavor);
-        flavor.domain().domain().start().to_bits()
+        flavor.domain().domain().start_poll().to_bits()
     })
 }
 

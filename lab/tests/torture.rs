@@ -99,7 +99,7 @@ fn floods_of_callbacks_are_clean() {
         "retire by a QSBR reader",
         "try_retire",
         "call inside a section",
-        "call_hurried",
+        "call_hurry",
         "try_call",
         "barrier",
     ];

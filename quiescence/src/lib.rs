@@ -36,7 +36,7 @@
 //! | begin a section | [`read`]; [`Reader`], for hot loops; [`Qsbr`], without an instruction |
 //! | keep an `Arc` of the current value | [`ArcCell`], [`ArcCellOption`] |
 //! | copy a few words, whole | [`Snapshot`] |
-//! | wait for a grace period, or ask about one | [`synchronize`]; [`start`], [`get`], [`poll`], [`wait`] |
+//! | wait for a grace period, or ask about one | [`synchronize`]; [`start_poll`], [`snapshot`](crate::snapshot()), [`poll`], [`wait`] |
 //! | free, or call a function, after one | [`retire`], [`call`], [`barrier`]; [`Retire`] for types of your own |
 //! | bound the memory that waits | [`Tuning`], [`Weigh`]; [`try_retire`], [`try_call`], [`Refused`] |
 //! | keep readers apart from each other's updaters | [`Domain`], [`domain!`] |

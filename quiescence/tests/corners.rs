@@ -171,7 +171,7 @@ fn a_closure_that_runs_at_the_end_of_a_domain_does_not_wait_for_the_worker() {
     let (began, dropped) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let (begun, goes_on) = (Arc::clone(&began), Arc::clone(&dropped));
     ending
-        .call_hurried(move || {
+        .call_hurry(move || {
             begun.wait();
             goes_on.wait();
         })

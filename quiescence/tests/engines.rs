@@ -42,7 +42,7 @@ fn a_grace_period_waits_for_readers_of_both_kinds() {
                 }
             });
             began.wait();
-            let cookie = domain.start();
+            let cookie = domain.start_poll();
             for turn in 1..=2 {
                 for _ in 0..if cfg!(miri) { 10 } else { 1_000 } {
                     assert!(!domain.poll(cookie), "{engine}: both readers are inside");
@@ -85,7 +85,7 @@ fn callbacks_run_without_anybody_waiting() {
 fn a_started_grace_period_ends_by_itself_on_the_tick() {
     for engine in [Engine::Tick, Engine::Token, Engine::Poll] {
         let domain = domain(engine);
-        let _cookie = domain.start();
+        let _cookie = domain.start_poll();
         while domain.statistics().grace_periods == 0 {
             thread::yield_now();
         }

@@ -215,7 +215,7 @@ fn a_section_holds_up_a_grace_period_until_it_ends() {
         let domain = flavor.domain.domain();
         // For QSBR an inner unlock is a quiescent state.
         beside_a_section(flavor, readers != Readers::Qsbr, |leave| {
-            let cookie = domain.start();
+            let cookie = domain.start_poll();
             assert!((0..100).all(|_| !domain.poll(cookie)), "{readers:?}");
             leave();
             domain.wait(cookie);
@@ -277,7 +277,7 @@ fn a_cancelled_driver_ends_its_grace_period_first() {
     let domain = &flavor.domain;
     // Also finds out, once, what is to be found in files.
     beside_a_section(flavor, false, |leave| {
-        let cookie = domain.domain().start();
+        let cookie = domain.domain().start_poll();
         leave();
         domain.domain().wait(cookie);
     });
@@ -463,7 +463,7 @@ fn rust_reads_beside_foreign_readers() {
                 drop(guard);
             });
             entered.wait();
-            let cookie = domain.start();
+            let cookie = domain.start_poll();
             let updater = scope.spawn(move || domain.wait(cookie));
             leave();
             assert!((0..100).all(|_| !domain.poll(cookie)), "Rust's guard");
@@ -498,7 +498,7 @@ fn a_child_has_its_own_reader_only() {
             let mine = flavor.reader();
             in_child(|| {
                 mine.synchronize(); // not held up by the section of a thread that is gone
-                let cookie = flavor.domain.domain().start();
+                let cookie = flavor.domain.domain().start_poll();
                 if readers != Readers::Qsbr {
                     mine.lock();
                     mine.unlock();

@@ -401,7 +401,7 @@ fn threads_that_panic_in_debt_pay_before_they_end() {
     let inside = Arc::clone(&busy);
     // The worker is busy all the while. Called from elsewhere, since it takes up the limit.
     let elsewhere = Domain::new();
-    elsewhere.call_hurried(move || _ = inside.wait()).unwrap();
+    elsewhere.call_hurry(move || _ = inside.wait()).unwrap();
     for _ in 0..10 {
         let (inside, live) = (domain.clone(), Arc::clone(&live));
         let panicked = thread::spawn(move || {

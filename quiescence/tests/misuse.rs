@@ -30,7 +30,7 @@ fn synchronize_inside_a_section_names_both_places() {
     // So do the others that wait, and the domain still works afterwards.
     assert!(message(|| domain.synchronize_expedited()).contains("misuse.rs"));
     assert!(message(|| domain.barrier()).contains("barrier"));
-    let cookie = domain.get();
+    let cookie = domain.snapshot();
     assert!(message(|| domain.wait(cookie)).contains("wait"));
     drop(guard);
     domain.synchronize();
@@ -83,7 +83,7 @@ fn a_guard_of_another_domain_is_refused() {
 #[test]
 fn a_cookie_of_another_domain_is_refused() {
     let (mine, other) = (Domain::new(), Domain::new());
-    let cookie = other.start();
+    let cookie = other.start_poll();
     assert!(message(|| drop(mine.poll(cookie).to_string())).contains("another domain"));
     assert!(message(|| mine.wait(cookie)).contains("another domain"));
     assert!(other.poll(cookie));
@@ -95,7 +95,7 @@ fn a_cookie_of_a_domain_that_has_ended_is_refused() {
     for _ in 0..if cfg!(miri) { 5 } else { 100 } {
         let ended = Domain::new();
         ended.synchronize();
-        let cookie = ended.get();
+        let cookie = ended.snapshot();
         drop(ended);
         Domain::new().synchronize();
         let others: [_; 8] = std::array::from_fn(|_| Domain::new());
@@ -383,7 +383,7 @@ fn leaked_guards_are_sections_that_never_end() {
     let domain = Domain::new();
     let inside = domain.clone();
     thread::spawn(move || std::mem::forget(inside.read())).join().unwrap();
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     assert!(!domain.poll(cookie));
     // Retiring goes on, waiting does not make sense; the end of the domain frees what waits.
     let dropped = Arc::new(AtomicU32::new(0));
@@ -410,7 +410,7 @@ fn sections_without_guards_are_sections() {
     raw::read_lock(&domain);
     let guard = domain.read();
     let seen = value.load(&guard);
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     raw::read_lock(&domain);
     assert_eq!((raw::nesting(&domain), *seen), (3, 1));
     drop(guard);

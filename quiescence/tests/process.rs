@@ -72,11 +72,11 @@ fn a_section_of_the_forking_thread_goes_on_in_the_child() {
     let qsbr_domain = Domain::new();
     let mut qsbr = qsbr_domain.qsbr();
     in_child(|| {
-        let cookie = domain.start();
+        let cookie = domain.start_poll();
         assert!(!domain.poll(cookie));
         drop(guard);
         assert!(domain.poll(cookie));
-        let cookie = qsbr_domain.start();
+        let cookie = qsbr_domain.start_poll();
         assert!(!qsbr_domain.poll(cookie));
         qsbr.quiescent_state();
         assert!(qsbr_domain.poll(cookie));
@@ -172,7 +172,7 @@ fn exercise() {
             quiescence::synchronize();
         }
         let guard = quiescence::read();
-        let cookie = quiescence::start();
+        let cookie = quiescence::start_poll();
         assert!(!quiescence::poll(cookie));
         drop(guard);
         quiescence::wait(cookie);
@@ -250,7 +250,7 @@ fn without_a_worker_polling_is_enough() {
         for engine in Engine::ALL {
             let domain = Domain::builder().engine(engine).build();
             let reader = domain.qsbr();
-            let cookie = domain.start();
+            let cookie = domain.start_poll();
             assert!(!domain.poll(cookie), "{engine}: a reader is inside");
             let away = reader.offline();
             while !domain.poll(cookie) {}

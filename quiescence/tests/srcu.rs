@@ -17,7 +17,7 @@ const EACH: u64 = if cfg!(miri) { 8 } else { 500 };
 fn a_grace_period_waits_for_sections_that_had_begun() {
     let domain = Srcu::new();
     let guard = domain.read();
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     assert!(!domain.poll(cookie));
     drop(guard);
     domain.wait(cookie);
@@ -45,7 +45,7 @@ fn each_look_at_the_counts_has_a_heavy_fence() {
 fn a_grace_period_does_not_wait_for_sections_that_began_later() {
     let domain = Srcu::new();
     let early = domain.read();
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     assert!(!domain.poll(cookie), "it has looked, and flipped the banks");
     let late = domain.read();
     drop(early);
@@ -58,7 +58,7 @@ fn only_what_was_called_expedited_is_counted_so() {
     let domain = Srcu::new();
     domain.synchronize();
     block_on(domain.synchronize_async());
-    domain.wait(domain.start());
+    domain.wait(domain.start_poll());
     assert_eq!(domain.statistics().grace_periods_expedited, 0);
     domain.synchronize_expedited();
     assert_eq!(domain.statistics().grace_periods_expedited, 1);
@@ -252,7 +252,7 @@ fn everything_may_be_sent() {
 fn a_domain_may_be_moved_while_it_is_used() {
     let domain = Srcu::new();
     domain.call(|| ()).expect("there is room");
-    let _started = domain.start();
+    let _started = domain.start_poll();
     let moved = Box::new(domain);
     let guard = moved.read();
     drop(guard);
@@ -382,7 +382,7 @@ fn a_waker_may_wait_for_a_grace_period() {
 #[test]
 fn a_task_may_wait_for_a_cookie() {
     let domain = Srcu::new();
-    let cookie = domain.get();
+    let cookie = domain.snapshot();
     assert!(!domain.poll(cookie), "nobody has asked for it");
     block_on(domain.wait_async(cookie));
     assert!(domain.poll(cookie));

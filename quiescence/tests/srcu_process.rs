@@ -75,7 +75,7 @@ fn without_tracking_a_stall_says_how_to_have_it() {
     let guard = DOMAIN.read();
     // The worker notices as well: nobody waits in a call here.
     DOMAIN.call(|| ()).expect("there is room");
-    let _asked = DOMAIN.start();
+    let _asked = DOMAIN.start_poll();
     let report = reports.recv().unwrap();
     assert!(report.oldest_guard().is_none());
     assert!(report.to_string().contains("Srcu::track_guards(true)"), "{report}");
@@ -88,7 +88,7 @@ fn a_child_has_its_own_sections() {
     static DOMAIN: Srcu = Srcu::named("forked");
     let guard = DOMAIN.read();
     in_child(|| {
-        let cookie = DOMAIN.start();
+        let cookie = DOMAIN.start_poll();
         assert!(!DOMAIN.poll(cookie), "the guard is in this process, too");
         drop(guard);
         DOMAIN.wait(cookie);
@@ -113,7 +113,7 @@ fn a_child_may_forget_the_sections_of_threads_that_it_does_not_have() {
         });
         in_section.recv().unwrap();
         in_child(|| {
-            let cookie = DOMAIN.start();
+            let cookie = DOMAIN.start_poll();
             assert!(!DOMAIN.poll(cookie), "its section never ends here");
             // SAFETY: the only guard is the one of a thread that is not here.
             unsafe { DOMAIN.forget_sections() };

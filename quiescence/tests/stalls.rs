@@ -144,7 +144,7 @@ fn a_running_holdout_is_told_from_a_sleeping_one() {
         spins_in_a_section(&left);
     };
     let report = beside("busy", section, |_| {
-        let cookie = domain.start();
+        let cookie = domain.start_poll();
         domain.call(|| ()).unwrap();
         let report = report_of(&told, |holdout| has_function(holdout, "spins_in_a_section"));
         assert!(!domain.poll(cookie));
@@ -212,7 +212,7 @@ fn the_next_grace_period_is_reported_anew() {
     let (domain, told) = listened_to("anew", Engine::Adaptive, Duration::ZERO);
     let mut reader = domain.qsbr();
     for number in 1..4 {
-        let cookie = domain.start();
+        let cookie = domain.start_poll();
         // Each poll is a look, unless a report that is being made is in the way.
         let report = loop {
             assert!(!domain.poll(cookie));
@@ -413,7 +413,7 @@ fn stall() -> Domain {
     let domain = Domain::new();
     tune(&domain, Some(Duration::ZERO), None);
     let mut reader = domain.qsbr();
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     // Each poll is a look, unless somebody else is looking: a report that is made, or a fork.
     while domain.statistics().stalls == 0 {
         assert!(!domain.poll(cookie));
@@ -616,7 +616,7 @@ fn forks_beside_reports() {
         for domain in &domains {
             // A report of it is on its way when the fork comes.
             tune(domain, Some(Duration::ZERO), None);
-            let _cookie = domain.start();
+            let _cookie = domain.start_poll();
             in_child(|| {
                 drop(stall());
                 let other = Domain::new();

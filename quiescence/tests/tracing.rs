@@ -148,7 +148,7 @@ fn a_payload_that_panics_when_it_is_dropped_does_not_end_the_worker() {
     let worker = || {
         let (sender, called) = mpsc::channel();
         let domain = Domain::new(); // which must not end before: the end runs what waits
-        domain.call_hurried(move || sender.send(thread::current().id()).unwrap()).unwrap();
+        domain.call_hurry(move || sender.send(thread::current().id()).unwrap()).unwrap();
         called.recv().unwrap()
     };
     let first = worker();

@@ -154,15 +154,15 @@ fn what_is_taken_out_is_read_until_the_grace_period_is_over() {
 #[test]
 fn cookies_stand_for_full_grace_periods() {
     let domain = Domain::new();
-    let later = domain.get();
+    let later = domain.snapshot();
     assert!(!domain.poll(later), "nobody has asked for it");
     domain.synchronize();
     assert!(domain.poll(later));
-    let cookie = domain.start();
+    let cookie = domain.start_poll();
     assert!(domain.poll(cookie), "no reader: over at once");
     beside_a_section(&domain, |leave| {
-        let first = domain.start();
-        let second = domain.get();
+        let first = domain.start_poll();
+        let second = domain.snapshot();
         assert_ne!(first, second, "one in progress does not serve a request of now");
         assert!(!domain.poll(first) && !domain.poll(second));
         leave();
@@ -180,12 +180,12 @@ fn a_section_from_before_a_wrap_is_waited_for() {
         let sequence = Sequence::after((1 << 63) - 4);
         let start = Start { sequence, number: Number(number), number_bits };
         let domain = Domain::builder().starting_at(start).build();
-        let first = domain.start();
+        let first = domain.start_poll();
         domain.wait(first);
         // The numbers come round in the midst of it, and so does the sequence.
         for round in 0..rounds(12, 6) {
             beside_a_section(&domain, |leave| {
-                let cookie = domain.start();
+                let cookie = domain.start_poll();
                 assert!(!domain.poll(cookie), "a reader in a section, round {round} of {start:?}");
                 leave();
                 domain.wait(cookie);
@@ -492,7 +492,7 @@ quiescence::domain! {
 fn domains_made_at_run_time_are_apart() {
     let (stalled, other) = (Domain::new(), Domain::new());
     beside_a_section(&stalled, |leave| {
-        let cookie = stalled.start();
+        let cookie = stalled.start_poll();
         other.synchronize();
         other.retire(Box::new(7)).unwrap();
         other.barrier();
@@ -510,7 +510,7 @@ fn declared_domains_are_apart() {
     zones.synchronize(); // a global section is no obstacle
     let guard = zones.read();
     assert_eq!(*serial.load(&guard), 1);
-    let cookie = zones.start();
+    let cookie = zones.start_poll();
     assert!(!zones.poll(cookie));
     drop(guard);
     assert!(zones.poll(cookie));

@@ -107,7 +107,7 @@ impl<K: AnyKind> Seat<K> {
     ) -> Option<Look> {
         let arena = &*self.arena;
         let cookie = random.one_in(if chaos::is_late() { 1 } else { 32 });
-        let cookie = cookie.then(|| arena.domain.get());
+        let cookie = cookie.then(|| arena.domain.snapshot());
         let ended = random.one_in(64).then(|| arena.domain.statistics().grace_periods);
         let index = match random.below(8) {
             0 | 1 => arena.value.load(section).index(),

@@ -58,8 +58,8 @@ named! {
     Way {
         Synchronize = "synchronize",
         Expedited = "synchronize_expedited",
-        StartPoll = "start and poll",
-        GetWait = "get and wait",
+        StartPoll = "start_poll and poll",
+        SnapshotWait = "snapshot and wait",
         Call = "call",
         Retire = "retire",
         RetireInSection = "retire inside a section",
@@ -73,7 +73,7 @@ named! {
         Passing = "retire and exit the thread",
         TryRetire = "try_retire inside a section",
         Awaited = "synchronize_async",
-        CookieAwaited = "get and wait_async",
+        CookieAwaited = "snapshot and wait_async",
         TaskAwaited = "synchronize_async in a task",
     }
 }
@@ -120,7 +120,7 @@ named! {
         LargeClosure = "large closure",
         Again = "closure that queues itself again",
         InSectionCall = "call inside a section",
-        Hurried = "call_hurried",
+        Hurried = "call_hurry",
         TryCall = "try_call",
         DeferBarrier = "barrier",
         Tune = "tune",

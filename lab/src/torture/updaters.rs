@@ -40,7 +40,7 @@ pub(super) fn run<K: Kind>(seat: &Seat<K>, random: &mut Random) {
 /// Updates until the run is over, in a domain where no other thread waits: a wake-up that a reader
 /// owes this thread is not made up for by another waiter.
 pub(super) fn wait_alone<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
-    const WAYS: [Way; 3] = [Way::Synchronize, Way::Expedited, Way::GetWait];
+    const WAYS: [Way; 3] = [Way::Synchronize, Way::Expedited, Way::SnapshotWait];
     let mut boxes = VecDeque::new();
     while !seat.ledger.is_over() {
         let way = WAYS[random.below(WAYS.len() as u64) as usize];
@@ -60,12 +60,12 @@ pub(super) fn update<K: AnyKind>(
         Way::Synchronize => waited(seat, way, random, Domain::synchronize),
         Way::Expedited => waited(seat, way, random, Domain::synchronize_expedited),
         Way::StartPoll => waited(seat, way, random, |domain| {
-            let cookie = domain.start();
+            let cookie = domain.start_poll();
             while !domain.poll(cookie) {
                 thread::yield_now();
             }
         }),
-        Way::GetWait => waited(seat, way, random, |domain| domain.wait(domain.get())),
+        Way::SnapshotWait => waited(seat, way, random, |domain| domain.wait(domain.snapshot())),
         Way::Call => call(seat, random),
         Way::Barrier => barrier(seat, random),
         Way::Store => store(seat, random),

@@ -53,7 +53,7 @@ pub struct Domain<K: AnyKind = Private> {
 
 /// A full grace period of one domain, to ask about later: one that has been asked for, or the next.
 ///
-/// See [`Domain::start`] and [`Domain::get`].
+/// See [`Domain::start_poll`] and [`Domain::snapshot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a cookie is for poll() or wait()"]
 pub struct Cookie {
@@ -243,7 +243,7 @@ impl<K: AnyKind> Domain<K> {
     /// `poll`, and under engines other than [`Engine::Adaptive`] by the worker. In a child made by
     /// `fork` the worker starts with the first call there, be it of `poll`. May be called inside a
     /// section.
-    pub fn start(&self) -> Cookie {
+    pub fn start_poll(&self) -> Cookie {
         let cookie = self.core().request(Urgency::Normal);
         self.advance();
         self.cookie(cookie)
@@ -266,7 +266,7 @@ impl<K: AnyKind> Domain<K> {
 
     /// The cookie of a full grace period from now on, without asking for one: somebody else may. If
     /// nobody does, [`poll`](Self::poll) stays `false`, and [`wait`](Self::wait) asks.
-    pub fn get(&self) -> Cookie {
+    pub fn snapshot(&self) -> Cookie {
         self.cookie(self.core().snapshot())
     }
 
@@ -304,7 +304,7 @@ impl<K: AnyKind> Domain<K> {
     /// [`barrier`](Self::barrier).
     ///
     /// The call is *lazy*: it waits for company before a grace period is asked for, at most as long as
-    /// [`Tuning::lazy`] says; see [`call_hurried`](Self::call_hurried). Nothing is allocated for closures of up
+    /// [`Tuning::lazy`] says; see [`call_hurry`](Self::call_hurry). Nothing is allocated for closures of up
     /// to four words. Whatever waits at an orderly end of the process is run then, as far as sections of other
     /// threads allow.
     ///
@@ -331,7 +331,7 @@ impl<K: AnyKind> Domain<K> {
     ///
     /// # Errors
     /// As [`call`](Self::call).
-    pub fn call_hurried<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+    pub fn call_hurry<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
         defer::call(&self.kind, f, Patience::Hurried)
     }
 
@@ -444,7 +444,7 @@ impl<K: AnyKind> Domain<K> {
     ///
     /// ```
     /// let domain = quiescence::Domain::global();
-    /// let bits = domain.start().to_bits();
+    /// let bits = domain.start_poll().to_bits();
     /// domain.wait(domain.cookie_from_bits(bits));
     /// ```
     #[track_caller]

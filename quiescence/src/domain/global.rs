@@ -36,22 +36,22 @@ pub fn synchronize_expedited() {
     GLOBAL.synchronize_expedited();
 }
 
-/// Asks for a full grace period of the global domain without waiting. See [`Domain::start`].
+/// Asks for a full grace period of the global domain without waiting. See [`Domain::start_poll`].
 ///
 /// ```
-/// let cookie = quiescence::start();
+/// let cookie = quiescence::start_poll();
 /// // ... something else ...
 /// if !quiescence::poll(cookie) {
 ///     quiescence::wait(cookie);
 /// }
 /// ```
-pub fn start() -> Cookie {
-    GLOBAL.start()
+pub fn start_poll() -> Cookie {
+    GLOBAL.start_poll()
 }
 
-/// The cookie of a full grace period from now on, without asking for it. See [`Domain::get`].
-pub fn get() -> Cookie {
-    GLOBAL.get()
+/// The cookie of a full grace period from now on, without asking for it. See [`Domain::snapshot`].
+pub fn snapshot() -> Cookie {
+    GLOBAL.snapshot()
 }
 
 /// Whether the grace period of `cookie` is over. See [`Domain::poll`].
@@ -78,12 +78,12 @@ pub fn call<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>> {
     GLOBAL.call(f)
 }
 
-/// As [`call`], but waits for no company. See [`Domain::call_hurried`].
+/// As [`call`], but waits for no company. See [`Domain::call_hurry`].
 ///
 /// # Errors
 /// As [`call`].
-pub fn call_hurried<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>> {
-    GLOBAL.call_hurried(f)
+pub fn call_hurry<F: FnOnce() + Send + 'static>(f: F) -> Result<(), Refused<F>> {
+    GLOBAL.call_hurry(f)
 }
 
 /// Drops `object` after a grace period of the global domain. See [`Domain::retire`].

@@ -192,14 +192,14 @@ impl Srcu {
         self.sleepable().synchronize_expedited();
     }
 
-    /// Asks for a grace period without waiting. See [`Domain::start`].
-    pub fn start(&self) -> Cookie {
-        self.sleepable().start()
+    /// Asks for a grace period without waiting. See [`Domain::start_poll`].
+    pub fn start_poll(&self) -> Cookie {
+        self.sleepable().start_poll()
     }
 
-    /// The cookie of a grace period from now on, without asking for one. See [`Domain::get`].
-    pub fn get(&self) -> Cookie {
-        self.sleepable().get()
+    /// The cookie of a grace period from now on, without asking for one. See [`Domain::snapshot`].
+    pub fn snapshot(&self) -> Cookie {
+        self.sleepable().snapshot()
     }
 
     /// Whether the grace period of `cookie` is over. See [`Domain::poll`].
@@ -227,12 +227,12 @@ impl Srcu {
         self.sleepable().call(f)
     }
 
-    /// The same, without waiting for company. See [`Domain::call_hurried`].
+    /// The same, without waiting for company. See [`Domain::call_hurry`].
     ///
     /// # Errors
     /// As [`Domain::call`].
-    pub fn call_hurried<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
-        self.sleepable().call_hurried(f)
+    pub fn call_hurry<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
+        self.sleepable().call_hurry(f)
     }
 
     /// The same, without ever waiting. See [`Domain::try_call`].

@@ -374,11 +374,11 @@ mod tests {
             let (sender, called) = mpsc::channel();
             let send = sender.clone();
             END.store(true, Relaxed);
-            before.call_hurried(move || send.send("in hand").unwrap()).unwrap();
+            before.call_hurry(move || send.send("in hand").unwrap()).unwrap();
             assert_eq!(called.recv(), Ok("in hand"));
             assert_eq!(before.statistics().worker_restarts, ended);
             let after = Domain::new();
-            after.call_hurried(move || sender.send("later").unwrap()).unwrap();
+            after.call_hurry(move || sender.send("later").unwrap()).unwrap();
             assert_eq!(called.recv(), Ok("later"));
         }
     }

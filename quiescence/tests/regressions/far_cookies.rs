@@ -34,7 +34,7 @@ fn is_refused<K: AnyKind>(domain: &Domain<K>, wait: impl FnOnce(Cookie) + Send) 
     let (sender, called) = mpsc::channel();
     for domain in [Domain::new(), Domain::new()] {
         let sender = sender.clone();
-        domain.call_hurried(move || sender.send(()).unwrap()).unwrap();
+        domain.call_hurry(move || sender.send(()).unwrap()).unwrap();
         called.recv().expect("the callback of another domain");
     }
     #[cfg(unix)]
@@ -72,10 +72,10 @@ fn a_number_from_elsewhere_is_refused_and_stops_nothing() {
 /// As numbers go by, whatever the domain gives is its own, and one step further is not: idle, and while a grace period is
 /// in progress.
 fn gives_its_own<K: AnyKind>(domain: &Domain<K>) {
-    for bits in [domain.get().to_bits(), domain.start().to_bits()] {
+    for bits in [domain.snapshot().to_bits(), domain.start_poll().to_bits()] {
         let cookie = domain.try_cookie_from_bits(bits).expect("its own");
         assert_eq!(cookie.to_bits(), bits);
-        assert!(domain.try_cookie_from_bits(domain.get().to_bits() + 2).is_none(), "too far");
+        assert!(domain.try_cookie_from_bits(domain.snapshot().to_bits() + 2).is_none(), "too far");
         assert!(domain.poll(cookie) || domain.try_cookie_from_bits(bits + 1).is_none(), "odd");
     }
 }
@@ -86,7 +86,7 @@ fn what_a_domain_gives_it_takes_back() {
     gives_its_own(&domain);
     beside_a_section(&domain, |leave| {
         gives_its_own(&domain);
-        let cookie = domain.start();
+        let cookie = domain.start_poll();
         gives_its_own(&domain);
         leave();
         domain.wait(domain.cookie_from_bits(cookie.to_bits()));
@@ -95,7 +95,7 @@ fn what_a_domain_gives_it_takes_back() {
     let srcu = Srcu::new();
     gives_its_own(&srcu.domain());
     let guard = srcu.read();
-    let cookie = srcu.start();
+    let cookie = srcu.start_poll();
     gives_its_own(&srcu.domain());
     drop(guard);
     srcu.wait(srcu.domain().cookie_from_bits(cookie.to_bits()));
@@ -107,9 +107,9 @@ fn what_a_domain_gives_it_takes_back() {
 fn a_number_from_before_the_wrap_is_the_domains_own() {
     let last = quiescence_start((u64::MAX >> 1) - 1);
     let domain = Domain::builder().starting_at(last).build();
-    let before = domain.start().to_bits();
+    let before = domain.start_poll().to_bits();
     (0..5).for_each(|_| domain.synchronize());
-    assert!(domain.get().to_bits() < before, "it has wrapped");
+    assert!(domain.snapshot().to_bits() < before, "it has wrapped");
     assert!(domain.poll(domain.cookie_from_bits(before)));
     assert!(domain.try_cookie_from_bits(FAR).is_none());
 }

@@ -47,7 +47,7 @@ fn section_holds_up_updaters(domain: &Domain, reader: &quiescence::Reader<quiesc
         let (value, domain) = (Arc::clone(&value), domain.clone());
         move || {
             let old = value.swap(Value(Arc::default()));
-            let cookie = domain.start();
+            let cookie = domain.start_poll();
             sender.send(domain.poll(cookie)).unwrap();
             drop(old.into_inner());
         }

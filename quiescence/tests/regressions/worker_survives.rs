@@ -28,7 +28,7 @@ impl Drop for Bomb {
 fn worker() -> ThreadId {
     let (sender, called) = mpsc::channel();
     let domain = Domain::new(); // which must not end before: the end runs what waits
-    domain.call_hurried(move || sender.send(thread::current().id()).unwrap()).unwrap();
+    domain.call_hurry(move || sender.send(thread::current().id()).unwrap()).unwrap();
     called.recv().expect("a callback of another domain")
 }
 
@@ -96,7 +96,7 @@ fn callbacks() {
     let (large, owned) = ([0_u64; 16], BOMB);
     domain.call(move || _ = (large, owned)).unwrap();
     let (sender, called) = mpsc::channel();
-    domain.call_hurried(move || sender.send(()).unwrap()).unwrap();
+    domain.call_hurry(move || sender.send(()).unwrap()).unwrap();
     called.recv().unwrap();
     while domain.statistics().callbacks_run < 4 {
         thread::yield_now();
@@ -138,7 +138,7 @@ fn end_of_a_domain() {
     let (dropped, has_dropped) = mpsc::channel::<()>();
     let (sender, ended) = mpsc::channel::<()>();
     domain
-        .call_hurried(move || {
+        .call_hurry(move || {
             has_dropped.recv().unwrap_err();
             inside.call(|| panic_any(BOMB)).unwrap();
             inside.retire(Box::new(BOMB)).unwrap();
@@ -197,7 +197,7 @@ fn whatever_panics_there_is_the_same_thread_as_before() {
             assert_eq!(worker(), before);
         }
         assert_eq!(quiescence::statistics().worker_restarts, 0);
-        quiescence::call_hurried(|| ()).unwrap();
+        quiescence::call_hurry(|| ()).unwrap();
         return quiescence::barrier();
     }
     for (case, _) in CASES {

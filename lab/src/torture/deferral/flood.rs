@@ -79,7 +79,7 @@ impl<'a, K: Kind> Flooder<'a, K> {
         assert_eq!(size_of_val(&closure), bytes, "what a closure is counted as");
         station.did(deed);
         let queued = match deed {
-            Deed::Hurried => domain.call_hurried(closure),
+            Deed::Hurried => domain.call_hurry(closure),
             Deed::TryCall => domain.try_call(closure),
             _ => domain.call(closure),
         };

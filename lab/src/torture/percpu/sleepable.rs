@@ -296,7 +296,7 @@ pub(super) fn update(yard: &Yard, station: &Station, random: &mut Random) {
             Way::TryRetire => try_retire(yard, &seat, random),
             Way::Awaited => awaited(yard, station, &seat, random),
             Way::CookieAwaited => updaters::waited(&seat, way, random, |_| {
-                block_on(vec![yard.srcu().wait_async(yard.srcu().get())]);
+                block_on(vec![yard.srcu().wait_async(yard.srcu().snapshot())]);
             }),
             way => updaters::update(&seat, way, &mut boxes, random),
         }

@@ -148,7 +148,7 @@ async fn update(yard: Yard, station: Station, steps: Arc<AtomicU64>, mut random:
         if random.one_in(2) {
             yard.srcu().synchronize_async().await;
         } else {
-            yard.srcu().wait_async(yard.srcu().start()).await;
+            yard.srcu().wait_async(yard.srcu().start_poll()).await;
         }
         seat.arena.pool.aged(passing);
         steps.fetch_add(1, Relaxed);

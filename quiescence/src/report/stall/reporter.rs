@@ -304,7 +304,7 @@ mod tests {
         let domain = crate::Domain::new();
         let core = domain.core();
         let reader = std::cell::RefCell::new(domain.qsbr());
-        let cookie = domain.start();
+        let cookie = domain.start_poll();
         let note = Note {
             core: &raw const core.grace_periods.reader_side,
             identity: core.identity(),

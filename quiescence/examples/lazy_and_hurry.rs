@@ -1,4 +1,4 @@
-//! `call`, `call_hurried` and `Tuning::lazy`: callbacks that wait for company, and one that does not.
+//! `call`, `call_hurry` and `Tuning::lazy`: callbacks that wait for company, and one that does not.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn main() {
     assert_eq!(domain.statistics().grace_periods, 0);
 
     // Now. Those that wait go along; the callbacks of a thread run in order.
-    domain.call_hurried(move || tell.send("third").unwrap()).unwrap();
+    domain.call_hurry(move || tell.send("third").unwrap()).unwrap();
     let names: Vec<_> = told.iter().collect();
     assert_eq!(names, ["first", "second", "third"]);
     println!("{} grace periods for {names:?}", domain.statistics().grace_periods);
