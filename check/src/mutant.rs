@@ -171,7 +171,7 @@ mutants! {
     SupersededDriverReports "superseded-driver-reports" Unsafe "hand-over" Both []
         "A superseded driver reports what it has found.";
     SupersededDriverMarks "superseded-driver-marks" Stuck "hand-over" Both []
-        "A superseded driver scans and marks hold-outs.";
+        "A superseded driver scans and marks holdouts.";
     MarksOutliveTheirDriver "marks-outlive-their-driver" Stuck "hand-over" Both []
         "Whoever takes over leaves the marks of the superseded driver, and does not wake it.";
 }

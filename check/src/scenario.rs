@@ -143,7 +143,7 @@ impl Scenario {
         self
     }
 
-    /// The driver sleeps as soon as it has found hold-outs.
+    /// The driver sleeps as soon as it has found holdouts.
     #[must_use]
     pub fn sleeping(mut self) -> Self {
         self.policy = looking(1);

@@ -55,11 +55,11 @@ pub enum Action {
     Fence,
     /// Make `gp.ctr` show this number, with release ordering. Then [`Event::Announced`].
     Announce(Number),
-    /// Look at every reader's word (on later looks: at those of the hold-outs), with acquire
+    /// Look at every reader's word (on later looks: at those of the holdouts), with acquire
     /// ordering, and count those that [`is_holdout`](crate::word::is_holdout) under this number.
     /// Then [`Event::Scanned`].
     Scan(Number),
-    /// Hold-outs remain, or the grace period that is wanted begins at the next tick
+    /// Holdouts remain, or the grace period that is wanted begins at the next tick
     /// ([`Hint::Tick`]): follow the hint. Then [`Event::Woken`]. While it waits the answer can
     /// change: a request that is more urgent makes the machine less patient.
     Wait(Hint),
@@ -78,7 +78,7 @@ pub enum Event {
     Alone,
     /// [`Action::Announce`] is done.
     Announced,
-    /// [`Action::Scan`] is done and found this many hold-outs.
+    /// [`Action::Scan`] is done and found this many holdouts.
     Scanned {
         /// Readers that must still be waited for.
         holdouts: usize,
@@ -185,7 +185,7 @@ pub struct Machine<P> {
     fresh: u32,
     /// Passes that this grace period still has to make, the current one included.
     passes: u8,
-    /// Looks of this pass that found hold-outs.
+    /// Looks of this pass that found holdouts.
     looks: u32,
 }
 

@@ -266,7 +266,7 @@ proptest! {
     }
 }
 
-/// Up to the first look that finds hold-outs.
+/// Up to the first look that finds holdouts.
 fn with_holdouts(urgency: Option<Urgency>) -> Machine<Adaptive> {
     let mut machine = Machine::new(POLICY, Start::ZERO);
     machine.request(Urgency::Normal);
@@ -323,7 +323,7 @@ fn an_abandoned_grace_period_begins_again_at_its_fence() {
 }
 
 /// What a fresh machine does after one request of this urgency: whether it begins at once, and what it
-/// does after each look that finds hold-outs.
+/// does after each look that finds holdouts.
 fn course(policy: AnyPolicy, urgency: Urgency) -> (bool, [Hint; 6]) {
     let mut machine = Machine::new(policy, Start::ZERO);
     machine.request(urgency);
@@ -337,7 +337,7 @@ fn course(policy: AnyPolicy, urgency: Urgency) -> (bool, [Hint; 6]) {
     machine.observe(Event::Announced).expect("the answer fits");
     let hints = std::array::from_fn(|_| {
         machine.observe(Event::Scanned { holdouts: 1 }).expect("the answer fits");
-        let Action::Wait(hint) = machine.poll() else { panic!("hold-outs remain") };
+        let Action::Wait(hint) = machine.poll() else { panic!("holdouts remain") };
         machine.observe(Event::Woken).expect("the answer fits");
         hint
     });

@@ -23,9 +23,9 @@ pub enum Point {
     Fenced,
     /// The driver has announced the number and not yet scanned.
     Announced,
-    /// The driver has seen hold-outs and not yet marked them.
+    /// The driver has seen holdouts and not yet marked them.
     BeforeMark,
-    /// The driver has marked the hold-outs and not yet looked again.
+    /// The driver has marked the holdouts and not yet looked again.
     Marked,
     /// A batch of callbacks has been closed and not yet got its cookie.
     BatchClosed,
@@ -60,15 +60,15 @@ pub enum Point {
 /// A step that can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mutant {
-    /// The grace period ends without waiting for hold-outs.
+    /// The grace period ends without waiting for holdouts.
     NoWait,
     /// The scan passes over the reader registered last.
     SkipLastReader,
     /// Readers are not entered into the registry's list.
     NoRegistration,
-    /// A hold-out does not wake the sleeping updater.
+    /// A holdout does not wake the sleeping updater.
     NoWakeUp,
-    /// The sleeper does not look again after it has marked the hold-outs.
+    /// The sleeper does not look again after it has marked the holdouts.
     NoSecondLook,
     /// The next owner of a slot clears the mark of a sleeping updater.
     LostMark,
@@ -114,7 +114,7 @@ pub enum Mutant {
     NoForeignLook,
     /// A superseded driver reports what it has found.
     SupersededReports,
-    /// A superseded driver scans and marks hold-outs.
+    /// A superseded driver scans and marks holdouts.
     SupersededMarks,
     /// Whoever takes a driver's place leaves its marks.
     MarksLeft,

@@ -82,7 +82,7 @@ fn spins_in_a_section(until: &Receiver<()>) {
     }
 }
 
-/// The first report whose only hold-out is as wanted: a thread that has entered its section may not have
+/// The first report whose only holdout is as wanted: a thread that has entered its section may not have
 /// come to rest there when the first one is made. Ends when the report has been made.
 fn report_of(told: &Receiver<StallReport>, wanted: impl Fn(&Holdout) -> bool) -> StallReport {
     told.iter().find(|report| report.holdouts().first().is_some_and(&wanted)).unwrap()

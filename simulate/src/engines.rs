@@ -58,13 +58,13 @@ const FLAG_AFTER: Parameter = parameter(
     "flag_after_jiffies",
     0,
     JIFFIES_OR_DEFAULT,
-    "age at which hold-outs are flagged; 0: HZ / 20",
+    "age at which holdouts are flagged; 0: HZ / 20",
 );
 const SCHED_QS: Parameter = parameter(
     "sched_qs_jiffies",
     0,
     JIFFIES_OR_DEFAULT,
-    "age at which hold-outs are forced; 0: as the kernel",
+    "age at which holdouts are forced; 0: as the kernel",
 );
 const TODAY: [Parameter; 2] = [
     SCHED_QS,
@@ -96,7 +96,7 @@ const ADAPTIVE: [Parameter; 8] = {
             "force_after_jiffies",
             usual.force_after_jiffies as u64,
             JIFFIES,
-            "age at which hold-outs are forced though nobody waits",
+            "age at which holdouts are forced though nobody waits",
         ),
         parameter(
             "callbacks_at_once",
@@ -148,7 +148,7 @@ impl EngineKind {
             of(Kind::Tree315, "tree-3.15", "Tree RCU before the change", &[&TREE]),
             of(Kind::TreeV0, "tree-v0", "3.16-rc: cond_resched() counts", &[&TREE, &[PERIOD]]),
             of(Kind::TreeV1, "tree-v1", "cond_resched() tests a flag", &[&TREE, &[FLAG_AFTER]]),
-            of(Kind::TreeV2, "tree-v2", "hold-outs are interrupted", &[&TREE, &[SCHED_QS]]),
+            of(Kind::TreeV2, "tree-v2", "holdouts are interrupted", &[&TREE, &[SCHED_QS]]),
             of(Kind::TreeToday, "tree-today", "Tree RCU today", &[&TREE, &TODAY]),
             of(Kind::Adaptive, "adaptive", "from demand, within a budget", &[&ADAPTIVE]),
         ]

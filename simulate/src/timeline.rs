@@ -1,4 +1,4 @@
-//! Who held the grace period up, when: the first grace periods of a run, with their last hold-outs.
+//! Who held the grace period up, when: the first grace periods of a run, with their last holdouts.
 
 use grace::engine::Engine;
 use grace::engine::mask::Mask;
@@ -80,7 +80,7 @@ struct Open {
     since: Vec<Time>,
     /// What each was doing then.
     doing_at_first: Vec<Doing>,
-    /// Began in the engine's call that is going on: it has not been asked for the hold-outs yet.
+    /// Began in the engine's call that is going on: it has not been asked for the holdouts yet.
     new: bool,
     /// When it was last asked for all of them.
     asked_at: Time,
@@ -118,7 +118,7 @@ impl Timeline {
     }
 
     /// The grace period of `of` ended, on whatever evidence: the last of those that were still held to
-    /// be hold-outs is the one that was quiescent latest.
+    /// be holdouts is the one that was quiescent latest.
     pub(crate) fn ended(&mut self, of: usize, now: Time, cpus: &[Cpu]) {
         let shown = &mut self.shown;
         let Some(place) = self.open.iter().position(|open| shown[open.shown].of == of) else {

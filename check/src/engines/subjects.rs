@@ -273,7 +273,7 @@ const TREE: &[Expected] = &[
 
 const TREE_STEPS: &[&[&str]] = &[tree::STEPS, tree::STEPS_FOR_SPEED];
 
-/// Every engine. The variants of Tree RCU differ in what they do about hold-outs, and share their
+/// Every engine. The variants of Tree RCU differ in what they do about holdouts, and share their
 /// steps, which are left out of the first.
 pub const SUBJECTS: &[Subject] = &[
     Subject {

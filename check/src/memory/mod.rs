@@ -27,7 +27,7 @@ pub(crate) enum Location {
     GpCtr,
     /// The sequence as last made visible.
     Completed,
-    /// How many hold-outs the sleeping driver waits for.
+    /// How many holdouts the sleeping driver waits for.
     Wake,
     /// A variable of a litmus test.
     Variable(u8),

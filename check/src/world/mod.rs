@@ -142,7 +142,7 @@ const NOT_LOADED: u8 = u8::MAX;
 enum Asleep {
     /// The condition variable of those who wait for the driver.
     Turn,
-    /// The futex of the driver that waits for hold-outs.
+    /// The futex of the driver that waits for holdouts.
     Wake,
 }
 
@@ -180,7 +180,7 @@ struct Registry {
     free: Vec<u8>,
     /// Slots ever made.
     slots: u8,
-    /// The hold-outs of the last pass that was looked at, and its number.
+    /// The holdouts of the last pass that was looked at, and its number.
     holdouts: u8,
     pass: Option<grace::Number>,
     held_by: Option<u8>,

@@ -225,7 +225,7 @@ impl<M: Memory> World<M> {
         before & WAITED_FOR != 0
     }
 
-    /// One hold-out less; `true` if it was the last.
+    /// One holdout less; `true` if it was the last.
     pub(super) fn count_down(&mut self, turn: &mut Turn<'_>) -> bool {
         let order = if turn.is(Mutant::RelaxedCount) { Relaxed } else { AcqRel };
         let subtract = |count: u64, by: u64| u64::from((count as u32).wrapping_sub(by as u32));

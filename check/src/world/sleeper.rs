@@ -140,7 +140,7 @@ impl<M: Memory> World<M> {
         self.memory.system_call(turn.me);
         if self.memory.newest(Location::Wake) == seen {
             self.threads[turn.me].asleep = Some(Asleep::Wake);
-            turn.tell(|| "sleeps until the hold-outs have left".into());
+            turn.tell(|| "sleeps until the holdouts have left".into());
         }
         self.goto_step(turn, Step::LoadWake)
     }

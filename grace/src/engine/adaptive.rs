@@ -7,8 +7,8 @@
 //!
 //! **Policy**, from demand ([`begin`], [`look_again`], [`callbacks_at_once`]; pure functions):
 //! - Nobody waits: the grace period begins a jiffy later, so that callbacks gather, and is looked at
-//!   once a jiffy, or less often when over budget. Nobody is forced until hold-outs are old.
-//! - Somebody waits: it begins at once, hold-outs are forced through their schedulers, the last one
+//!   once a jiffy, or less often when over budget. Nobody is forced until holdouts are old.
+//! - Somebody waits: it begins at once, holdouts are forced through their schedulers, the last one
 //!   to report ends it, and it does not wait for the callers' ticks. In a hurry (expedited) the
 //!   counters are looked at without pause, too.
 //! - Memory is near its limit: the same, over budget or not.
@@ -280,7 +280,7 @@ impl<S: Steps> Adaptive<S> {
         }
     }
 
-    /// There are hold-outs: forces them, if that is due, and sees to it that somebody looks again.
+    /// There are holdouts: forces them, if that is due, and sees to it that somebody looks again.
     fn wait(&mut self, cpu: usize, demand: &Demand, host: &mut dyn Host) {
         let LookAgain { forces, pause_jiffies } = look_again(demand, &self.parameters);
         if forces && !self.steps.omits("force") {
@@ -495,7 +495,7 @@ impl<S: Steps> Engine for Adaptive<S> {
             self.counters.enter_eqs(cpu, host);
             self.report(cpu, host);
             if self.alarm.is_kept_by(cpu) && !self.steps.omits("hand-over") {
-                // Who needs the grace period has callbacks, so it keeps its tick; a hold-out is awake.
+                // Who needs the grace period has callbacks, so it keeps its tick; a holdout is awake.
                 let mut others = core::iter::once(self.wanted_by).chain(self.mask.first_from(0));
                 let to = others.find(|&other| !self.counters.is_in_eqs(other));
                 self.alarm.hand_over(to, host);

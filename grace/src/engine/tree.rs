@@ -6,7 +6,7 @@
 //! last bit of a node goes on to the parent, and the grace period ends when the root is empty. That
 //! wakes nobody: each processor finds at its next tick that its leaf tells another grace period.
 //! Meanwhile, every few jiffies, a scan looks for processors in extended quiescent states, which
-//! report nothing, and does about the other hold-outs what the [`Variant`] says.
+//! report nothing, and does about the other holdouts what the [`Variant`] says.
 //!
 //! After `kernel/rcu/tree.c`; which facts of which year is said in [`options`]. What is different
 //! here:
@@ -52,7 +52,7 @@ const SNAPSHOT: &str = "take-snapshot";
 const LEAVE: &str = "leave-extended-quiescent-state";
 /// A request in mid grace period is remembered until its end.
 const REMEMBER: &str = "remember-requests";
-/// The timer is asked for again after a scan that found hold-outs.
+/// The timer is asked for again after a scan that found holdouts.
 const SCAN_AGAIN: &str = "scan-again";
 /// Processors without ticks are told of the end of a grace period.
 const WAKE: &str = "wake-those-without-ticks";
@@ -104,7 +104,7 @@ struct Cpu {
 /// Tree RCU.
 ///
 /// Beginning and ending a grace period, and a scan, take time linear in the number of nodes (and,
-/// for a scan, of hold-outs); they happen in whatever call leads to them. All else is constant, or
+/// for a scan, of holdouts); they happen in whatever call leads to them. All else is constant, or
 /// linear in the height of the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tree<S: Steps = Intact> {
@@ -123,7 +123,7 @@ pub struct Tree<S: Steps = Intact> {
     age_jiffies: u32,
     /// What the timer was last asked to wait.
     asked_jiffies: u32,
-    /// Until a hold-out of a very old grace period is interrupted next.
+    /// Until a holdout of a very old grace period is interrupted next.
     beat_in_jiffies: u32,
     /// The grace period in progress has been scanned.
     has_snapshot: bool,
@@ -306,7 +306,7 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// Those `bits` of `leaf`, whose lock the caller has, are no hold-outs any more. Returns
+    /// Those `bits` of `leaf`, whose lock the caller has, are no holdouts any more. Returns
     /// whether nobody is.
     fn clear(&mut self, leaf: usize, bits: u64, host: &mut dyn Host) -> bool {
         let (mut at, mut bits) = (leaf, bits);

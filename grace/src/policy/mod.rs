@@ -1,4 +1,4 @@
-//! Policies: when to start, and when to look at the hold-outs again.
+//! Policies: when to start, and when to look at the holdouts again.
 //!
 //! The machine knows *what* must happen in a grace period; a policy says how patient it is in
 //! between. Policies are siblings behind the trait [`Policy`]; each is a small value that is
@@ -62,12 +62,12 @@ pub enum Begin {
     AtTick,
 }
 
-/// What the driver should do before it looks at the hold-outs again.
+/// What the driver should do before it looks at the holdouts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hint {
     /// Look again without giving up the processor.
     Again,
-    /// Give up the processor until a hold-out has left its section: have the hold-outs report.
+    /// Give up the processor until a holdout has left its section: have the holdouts report.
     Sleep,
     /// Give up the processor until the next tick.
     Tick,
@@ -79,7 +79,7 @@ pub trait Policy: Clone + core::fmt::Debug + Eq + core::hash::Hash {
     /// A grace period is wanted this much, and none is in progress: does it start?
     fn begin(&self, urgency: Urgency) -> Begin;
 
-    /// `looks` scans of this pass have found hold-outs (at least 1): what now?
+    /// `looks` scans of this pass have found holdouts (at least 1): what now?
     fn look_again(&self, looks: u32, urgency: Urgency) -> Hint;
 }
 

@@ -3,7 +3,7 @@
 //! What the kernel's variants trade against each other is one question: what to do while a reader is
 //! still in its section. Spinning (5.18) answers fast, and never sleeps when the reader blocks.
 //! Sleeping by the jiffy (5.19-rc1) is kind to all others, and costs two ticks for a section of a
-//! microsecond. Both overlook that the commonest hold-out is the *caller itself*, preempted by the
+//! microsecond. Both overlook that the commonest holdout is the *caller itself*, preempted by the
 //! worker that it woke: spinning keeps the processor from the very task that is waited for.
 //!
 //! So: first a moment in which the caller leaves the section that it asks from, so as not to be met in

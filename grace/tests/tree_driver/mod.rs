@@ -3,7 +3,7 @@
 //!
 //! The schedules of `tests/engines` run the tree, too. Here are besides processors without ticks,
 //! whose softirqs nobody raises but the engine; and in the end processors stay in the kernel, so
-//! that only what a variant does about hold-outs ends a grace period.
+//! that only what a variant does about holdouts ends a grace period.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! The timeline as a picture: who held each grace period up, when, as one SVG that needs nothing else.
 //!
 //! A lane for each grace period, one below the other in the order they began. The coloured part is
-//! the time until the last hold-out was found to be quiescent, with a thin line from where that one
+//! the time until the last holdout was found to be quiescent, with a thin line from where that one
 //! had been quiescent before; the grey part is what the engine took from there to the end. The colour
-//! says what the hold-out was doing when the grace period began, which is what a grace period has to
+//! says what the holdout was doing when the grace period began, which is what a grace period has to
 //! wait for; the text to the right says so too, and what it was doing when it was found, if that is
 //! something else.
 
@@ -13,7 +13,7 @@ use simulate::timeline::{Doing, GracePeriod};
 use crate::html::{Attribute, Markup};
 
 const WIDTH: f64 = 1210.0;
-/// Room for names on the left and for the hold-outs in words on the right.
+/// Room for names on the left and for the holdouts in words on the right.
 const NAMES: f64 = 96.0;
 const WORDS: f64 = 530.0;
 const LANE: f64 = 18.0;
@@ -165,7 +165,7 @@ impl Panel {
         };
         let began = scale.x(grace_period.began);
         let ended = scale.x(grace_period.ended.unwrap_or(scale.to));
-        // The hold-out was there from the beginning, and until it was found not to be.
+        // The holdout was there from the beginning, and until it was found not to be.
         let held = grace_period.last_holdout.map(|held| {
             let until =
                 held.until.clamp(grace_period.began, grace_period.ended.unwrap_or(scale.to));
@@ -232,10 +232,10 @@ fn legend(svg: &mut Markup) {
         entry(class(doing), NAMES + 105.0 * place as f64, name(doing));
     }
     entry("rest", NAMES + 630.0, "the engine ends it");
-    svg.label(Some("soft"), 8, 42, None, "last hold-out:");
+    svg.label(Some("soft"), 8, 42, None, "last holdout:");
 }
 
-/// What the hold-out did, in words.
+/// What the holdout did, in words.
 const fn name(doing: Doing) -> &'static str {
     match doing {
         Doing::Idle => "idle",

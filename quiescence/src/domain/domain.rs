@@ -213,7 +213,7 @@ impl<K: AnyKind> Domain<K> {
     ///
     /// # Progress and cost
     /// Blocking: as long as the longest of those sections lasts. Spins for a few microseconds, then
-    /// sleeps on a futex that the last hold-out wakes; under [`Engine::Tick`] and [`Engine::Token`] it
+    /// sleeps on a futex that the last holdout wakes; under [`Engine::Tick`] and [`Engine::Token`] it
     /// sleeps a tick at a time instead. One heavy fence (one more if it sleeps on the futex) and one pass
     /// over the readers; neither if no other thread is registered. Concurrent callers share grace periods.
     ///

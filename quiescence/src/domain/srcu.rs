@@ -177,7 +177,7 @@ impl Srcu {
     ///
     /// # Progress and cost
     /// Blocking: as long as the longest of those sections lasts, and half as long again. Looks at once; while there are
-    /// hold-outs it naps, 50 us at first and 10 ms at last. Concurrent callers share grace periods.
+    /// holdouts it naps, 50 us at first and 10 ms at last. Concurrent callers share grace periods.
     ///
     /// **Never call it in a section of this domain**: see [`Srcu`].
     #[track_caller]

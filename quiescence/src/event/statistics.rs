@@ -32,7 +32,7 @@ pub struct Statistics {
     pub latency: Latency,
     /// Heavy fences executed, for grace periods and before sleeping.
     pub heavy_fences: u64,
-    /// Times that an updater went to sleep because of hold-outs.
+    /// Times that an updater went to sleep because of holdouts.
     pub sleeps: u64,
     /// Processor time that the worker has spent on this domain's grace periods, in nanoseconds;
     /// callbacks are not counted.
@@ -287,7 +287,7 @@ impl Current {
         Self { began_ns: is_timed.then(now_ns), waits_since_ns: None, expedited }
     }
 
-    /// Hold-outs were found.
+    /// Holdouts were found.
     pub(crate) fn must_wait(&mut self, urgency: Urgency) {
         self.expedited |= urgency == Urgency::Expedited;
         if self.waits_since_ns.is_none() {

@@ -103,7 +103,7 @@ pub(crate) struct State {
     pub(crate) current: Current,
     /// What has been told of it.
     pub(crate) watch: Watch,
-    /// Times that a driver has gone to sleep for its hold-outs.
+    /// Times that a driver has gone to sleep for its holdouts.
     pauses: u32,
     pub(crate) driven: bool,
     /// What the driver is at.
@@ -417,7 +417,7 @@ impl GracePeriods {
     /// The sequence as last made visible.
     pub(crate) fn sequence(&self) -> Sequence {
         // Acquire: pairs with the Release in `complete` [GP-4]; whoever sees the grace period ended
-        // may free what its hold-outs could see.
+        // may free what its holdouts could see.
         Sequence::from_bits(self.completed.load(Acquire))
     }
 

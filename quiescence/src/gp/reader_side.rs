@@ -36,12 +36,12 @@ impl ReaderSide {
         }
     }
 
-    /// A hold-out that was marked has left its section.
+    /// A holdout that was marked has left its section.
     pub(crate) fn holdout_left(&self) {
         if let Some(words) = self.foreign_words() {
             return words.wake();
         }
-        // AcqRel: the decrements form one chain, so that the last one carries what all hold-outs did
+        // AcqRel: the decrements form one chain, so that the last one carries what all holdouts did
         // to the sleeper [GP-7].
         if self.wake.0.fetch_sub(1, AcqRel) == 1 {
             futex::wake_all(&self.wake.0);

@@ -39,7 +39,7 @@ pub(crate) struct Registry {
     holdouts: Vec<*const Slot>,
     /// The number of the pass that has been scanned; none yet.
     pass: Option<Number>,
-    /// Whether the driver that sleeps, or slept last, has marked its hold-outs and looked at them a second time: each of
+    /// Whether the driver that sleeps, or slept last, has marked its holdouts and looked at them a second time: each of
     /// them that holds it up still will report.
     marked: bool,
     /// How the QSBR readers hand the number on, under the engine `token`.
@@ -108,7 +108,7 @@ impl Registry {
         slot
     }
 
-    /// Whether so many readers can be entered, and all of them be hold-outs, without any more memory.
+    /// Whether so many readers can be entered, and all of them be holdouts, without any more memory.
     #[cfg(not(loom))]
     pub(crate) fn has_room_for(&self, readers: usize) -> bool {
         self.readers.capacity() >= readers && self.holdouts.capacity() >= readers
@@ -283,7 +283,7 @@ impl Registry {
         }
     }
 
-    /// The driver has looked at the hold-outs again that it has marked.
+    /// The driver has looked at the holdouts again that it has marked.
     pub(crate) fn set_marked(&mut self) {
         self.marked = true;
     }
@@ -389,7 +389,7 @@ mod tests {
             (registry.readers.as_ptr(), registry.holdouts.as_ptr()),
             "the same memory"
         );
-        // In the midst of it: readers and hold-outs stay, and what is too small is not taken.
+        // In the midst of it: readers and holdouts stay, and what is too small is not taken.
         let mut room = Room::new(50);
         registry.take_room(&mut room);
         assert_eq!(used, (registry.readers.as_ptr(), registry.holdouts.as_ptr()));

@@ -9,7 +9,7 @@ use super::reader_side::ReaderSide;
 pub(crate) struct Watch {
     /// Its age when it was last reported.
     reported_ns: u64,
-    /// Hold-outs that the last look found.
+    /// Holdouts that the last look found.
     pub(crate) holdouts: usize,
 }
 

@@ -51,7 +51,7 @@ pub enum StackMissing {
     ThreadEnded,
     /// The section has ended, so that the stack would be that of something else.
     SectionEnded,
-    /// Stacks of other hold-outs have been taken, and these were enough.
+    /// Stacks of other holdouts have been taken, and these were enough.
     EnoughTaken,
     /// The thread did not run. It is one of a program that was compiled against liburcu and does
     /// not know of the signal, which may end the call it sleeps in with `EINTR`: such threads are
@@ -74,7 +74,7 @@ impl fmt::Display for StackMissing {
             Self::NoAnswer => f.write_str("the thread does not answer: stopped, or starved"),
             Self::ThreadEnded => f.write_str("the thread has ended, or is ending"),
             Self::SectionEnded => f.write_str("the section has ended meanwhile"),
-            Self::EnoughTaken => f.write_str("those of other hold-outs are enough"),
+            Self::EnoughTaken => f.write_str("those of other holdouts are enough"),
             Self::Asleep => f.write_str("a signal could end what it sleeps in"),
         }
     }

@@ -30,7 +30,7 @@ pub(crate) struct Look {
 pub(crate) struct InProgress {
     /// Its number: how many will have ended when it has.
     pub(crate) number: u64,
-    /// How long it has been waiting for hold-outs.
+    /// How long it has been waiting for holdouts.
     pub(crate) waits_ns: u64,
 }
 

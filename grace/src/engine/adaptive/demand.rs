@@ -12,7 +12,7 @@ pub struct Parameters {
     pub look_jiffies: u32,
     /// The same two when over budget.
     pub back_off_jiffies: u32,
-    /// Hold-outs of a grace period that nobody waits for are not forced before it is so old.
+    /// Holdouts of a grace period that nobody waits for are not forced before it is so old.
     pub force_after_jiffies: u32,
     /// How many callbacks are run at once, at least, if there are as many.
     pub callbacks_at_once_min: u64,
@@ -66,7 +66,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Whether hold-outs are forced, and nothing is put off.
+    /// Whether holdouts are forced, and nothing is put off.
     pub const fn is_pressing(&self) -> bool {
         // Whoever waits pays for it: the budget is for work in the background.
         self.is_near_limit || !matches!(self.urgency, Urgency::Background)
@@ -82,7 +82,7 @@ pub enum Begin {
     InJiffies(u32),
 }
 
-/// What is done while hold-outs are left.
+/// What is done while holdouts are left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LookAgain {
     /// Force those that have not been.
@@ -103,7 +103,7 @@ pub const fn begin(demand: &Demand, parameters: &Parameters) -> Begin {
     if jiffies == 0 { Begin::Now } else { Begin::InJiffies(jiffies) }
 }
 
-/// Whether to force the hold-outs, and when to look at them again.
+/// Whether to force the holdouts, and when to look at them again.
 pub const fn look_again(demand: &Demand, parameters: &Parameters) -> LookAgain {
     let forces = demand.is_pressing() || demand.age_jiffies >= parameters.force_after_jiffies;
     let pause_jiffies = match demand.urgency {

@@ -4,7 +4,7 @@
 ///
 /// All variants take context switches, ticks in user mode or idle, and extended quiescent states
 /// that the forcing scan finds. They differ in what `cond_resched()` does, and in what the scan
-/// does about the hold-outs of an old grace period. (J. Corbet: RCU, `cond_resched()`, and
+/// does about the holdouts of an old grace period. (J. Corbet: RCU, `cond_resched()`, and
 /// performance regressions, LWN 603252, 2014; `kernel/rcu/tree.c` for the last.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
@@ -16,13 +16,13 @@ pub enum Variant {
         /// Calls to a quiescent state. 256 as released; 0 counts as 1.
         period: u32,
     },
-    /// The first remedy: `cond_resched()` tests a flag, which the scan sets on hold-outs of a grace
+    /// The first remedy: `cond_resched()` tests a flag, which the scan sets on holdouts of a grace
     /// period that has reached this age.
     V1 {
-        /// The age from which on hold-outs are flagged.
+        /// The age from which on holdouts are flagged.
         flag_after_jiffies: u32,
     },
-    /// The remedy that was merged: `cond_resched()` tests nothing again; hold-outs of a grace
+    /// The remedy that was merged: `cond_resched()` tests nothing again; holdouts of a grace
     /// period that has reached this age, or half the stall time, are flagged and sent through the
     /// scheduler by an interrupt.
     V2 {
@@ -31,7 +31,7 @@ pub enum Variant {
     },
     /// What became of it. Older than [`Options::sched_qs_jiffies`]: `cond_resched()`, the scheduler
     /// and the tick are asked for help; older than twice that, or callbacks piling up somewhere:
-    /// the help is to be an extended quiescent state, which the next scan finds. Tickless hold-outs
+    /// the help is to be an extended quiescent state, which the next scan finds. Tickless holdouts
     /// are interrupted once in three times that; past half the stall time all are, once in that.
     Today,
 }
@@ -66,9 +66,9 @@ pub struct Options {
     pub first_fqs_jiffies: u32,
     /// From one scan to the next.
     pub next_fqs_jiffies: u32,
-    /// The age from which on [`Variant::Today`] asks hold-outs for help.
+    /// The age from which on [`Variant::Today`] asks holdouts for help.
     pub sched_qs_jiffies: u32,
-    /// The age at which the kernel complains of a stall. At half of it hold-outs are interrupted.
+    /// The age at which the kernel complains of a stall. At half of it holdouts are interrupted.
     pub stall_jiffies: u32,
     /// Callbacks to a pass of the softirq, at least.
     pub blimit: u32,
@@ -80,7 +80,7 @@ pub struct Options {
     pub qhimark: u64,
     /// So few callbacks: the limit holds again.
     pub qlowmark: u64,
-    /// So many callbacks on one processor: [`Variant::Today`] asks all hold-outs for help at once.
+    /// So many callbacks on one processor: [`Variant::Today`] asks all holdouts for help at once.
     pub qovld: u64,
 }
 

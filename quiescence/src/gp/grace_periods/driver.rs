@@ -154,7 +154,7 @@ impl GracePeriods {
     }
 
     /// Notes that a grace period begins. Only where a heavy fence follows is the clock looked at
-    /// now: else it would take longer than the grace period, if there are no hold-outs.
+    /// now: else it would take longer than the grace period, if there are no holdouts.
     fn begin(&self, state: &mut State, needed: Option<Needed>) {
         let urgency = state.protocol.urgency();
         state.watch = Watch::NEW;
@@ -192,7 +192,7 @@ impl GracePeriods {
         chaos::point(Point::Announced);
     }
 
-    /// Counts the hold-outs. The locks and the Acquire loads order their sections before what
+    /// Counts the holdouts. The locks and the Acquire loads order their sections before what
     /// follows [GP-2].
     fn scan(&self, number: Number, driver: &Driver) -> usize {
         // What a superseded driver would count is of no interest.
@@ -206,7 +206,7 @@ impl GracePeriods {
         holdouts
     }
 
-    /// Looks away for a moment, or sleeps until the last hold-out has left or the tick comes.
+    /// Looks away for a moment, or sleeps until the last holdout has left or the tick comes.
     fn pause<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -233,7 +233,7 @@ impl GracePeriods {
         }
     }
 
-    /// Marks the hold-outs and sleeps until each of them has left the section it was in.
+    /// Marks the holdouts and sleeps until each of them has left the section it was in.
     ///
     /// A reader that leaves stores its word, passes a light fence and loads its mark; the sleeper
     /// stores the mark, executes a heavy fence and loads the word. One of them sees the other's

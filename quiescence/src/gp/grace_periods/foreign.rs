@@ -3,7 +3,7 @@
 //!
 //! **Invariant [FR-1]: a foreign reader that leaves sees that the driver sleeps, or the driver sees that it has left.**
 //! The driver stores -1, executes a heavy fence and looks once more; the reader stores its word, passes its fence and
-//! looks for -1. Whoever finds -1, hold-out or not, takes it away and wakes the driver, which looks again: so a driver
+//! looks for -1. Whoever finds -1, holdout or not, takes it away and wakes the driver, which looks again: so a driver
 //! that sleeps beside busy readers is woken for nothing. It naps before it says again that it sleeps, longer from
 //! time to time, so that those readers pay for few system calls.
 //!

@@ -14,7 +14,7 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
 /// Has `hook` called with every report of a stalled grace period in this process, in place of the
 /// hook before. By default reports are printed to standard error.
 ///
-/// A grace period is reported when hold-outs have been waited for longer than
+/// A grace period is reported when holdouts have been waited for longer than
 /// [`Tuning::stall_after`](crate::Tuning::stall_after) (or
 /// [`stall_after_expedited`](crate::Tuning::stall_after_expedited)), and again each time that its
 /// age has doubled; as long as somebody waits for it, polls it, or has callbacks that wait. Nobody

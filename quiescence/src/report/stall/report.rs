@@ -11,7 +11,7 @@ use crate::os::thread::ThreadState;
 
 /// A grace period that has not ended for longer than the limit, and who holds it up.
 ///
-/// Printed ([`Display`](fmt::Display)) it is several lines, which name every hold-out, where its section
+/// Printed ([`Display`](fmt::Display)) it is several lines, which name every holdout, where its section
 /// began, and its stack. See [`set_stall_hook`](crate::set_stall_hook).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -42,7 +42,7 @@ impl StallReport {
         self.grace_period
     }
 
-    /// How long hold-outs have been waited for, when it was noticed.
+    /// How long holdouts have been waited for, when it was noticed.
     pub fn age(&self) -> Duration {
         self.age
     }
@@ -66,7 +66,7 @@ impl StallReport {
         &self.holdouts
     }
 
-    /// How many hold-outs there are besides.
+    /// How many holdouts there are besides.
     pub fn holdouts_unnamed(&self) -> usize {
         self.unnamed
     }

@@ -6,7 +6,7 @@
 //! At most [`NOTES_MAX`] notes wait; those that find no room, or no thread, are counted and said in the
 //! next report.
 //!
-//! The reporter locks a registry for a look only. What it asks the system and the hold-outs takes time,
+//! The reporter locks a registry for a look only. What it asks the system and the holdouts takes time,
 //! so it looks again afterwards whether the section it reports is still the same.
 
 use std::collections::VecDeque;
@@ -35,7 +35,7 @@ use crate::reclaim::domains;
 
 /// Notes that wait at most.
 const NOTES_MAX: usize = 64;
-/// Hold-outs that are named in one report.
+/// Holdouts that are named in one report.
 const HOLDOUTS_MAX: usize = 64;
 /// Stacks that are taken for one report: each is a signal, and may be 100 ms of waiting in vain.
 const STACKS_MAX: usize = 16;
@@ -127,7 +127,7 @@ fn work() {
     }
 }
 
-/// The stack of a hold-out, with names.
+/// The stack of a holdout, with names.
 fn stack_of(holding: &Holding) -> Result<Vec<StackFrame>, StackMissing> {
     stack::take(holding.thread, holding.alternate).map(|pointers| symbols::resolve(&pointers))
 }
@@ -298,7 +298,7 @@ mod tests {
     use grace::policy::Budget;
     use grace::{Start, Urgency};
 
-    /// The stack of a hold-out takes its time, in which the grace period may end.
+    /// The stack of a holdout takes its time, in which the grace period may end.
     #[test]
     fn a_grace_period_that_ends_while_stacks_are_taken_is_not_reported() {
         let domain = crate::Domain::new();
