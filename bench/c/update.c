@@ -69,7 +69,7 @@ uint64_t rivals_update_freed_by_defer(void)
 void rivals_update_begin(void)
 {
 	current = new_object(sizeof(struct object));
-	/* The worker starts here, where it may run on every processor. */
+	/* The worker starts here, where it may run on every CPU. */
 	get_default_call_rcu_data();
 }
 

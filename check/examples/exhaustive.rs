@@ -69,7 +69,7 @@ fn explore_limits(chosen: &[limit::Scenario], without: Option<limit::Mutant>) ->
     are_safe
 }
 
-/// On all processors; without a step, on those where its harm is to be found.
+/// On all CPUs; without a step, on those where its harm is to be found.
 fn explore_engine(subject: &Subject, without: Option<&str>) -> bool {
     let known = subject.mutants.iter().find(|known| Some(known.step) == without);
     let all = match known {

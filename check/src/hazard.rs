@@ -54,7 +54,7 @@ pub struct Scenario {
     pub reads: [u8; READERS_MAX],
     /// How often the object is replaced.
     pub updates: u8,
-    /// Whether all fences are the processor's own, as without membarrier.
+    /// Whether all fences are the CPU's own, as without membarrier.
     pub portable: bool,
 }
 

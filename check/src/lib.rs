@@ -39,14 +39,14 @@
 //! 587,773 states under TSO and 938,394 under the weak model. The relay of QSBR readers (engine
 //! `token`) is not transcribed here; loom runs it.
 //!
-//! **The engines over processors** ([`engines`]): each is safe and finishes on two processors with
+//! **The engines over CPUs** ([`engines`]): each is safe and finishes on two CPUs with
 //! two callbacks and on three with one: `poll` in up to 146,160 states with one list and 80,856
 //! with a list for each; `tick` in 182,488; `token` in 48,113 as published and some 220,000
-//! reworked; `adaptive` in some 205,000 (706,000 where processors sleep); Tree RCU in 29,136 (3.15)
-//! to 3,527,512 (today's), always awake, and on two processors that sleep. Of their steps each one
-//! is unsafe or stuck when it is left out, or saves time only. Two need something of processors
+//! reworked; `adaptive` in some 205,000 (706,000 where CPUs sleep); Tree RCU in 29,136 (3.15)
+//! to 3,527,512 (today's), always awake, and on two CPUs that sleep. Of their steps each one
+//! is unsafe or stuck when it is left out, or saves time only. Two need something of CPUs
 //! that Linux grants them, and are stuck without it: `token` reworked and `adaptive` run the
-//! callbacks of a processor that is awake on its ticks.
+//! callbacks of a CPU that is awake on its ticks.
 //!
 //! **Bounded memory** ([`limit`]): threads with allowances and two words that are touched one after the other
 //! keep within the limit and one object a thread, free nothing under a section, wait for nothing
@@ -63,8 +63,8 @@
 //!
 //! # What it does not do
 //!
-//! Calls into an engine are atomic here, and processors' memory is sequentially consistent: who
-//! runs one on real processors has to order what they read of each other.
+//! Calls into an engine are atomic here, and CPUs' memory is sequentially consistent: who
+//! runs one on real CPUs has to order what they read of each other.
 //!
 //! The transcriptions are models: loom runs the code itself. Load buffering is out of scope.
 //! Scenarios are small: a fault that needs five threads is not found.
@@ -72,8 +72,8 @@
 //! # Running it
 //!
 //! `cargo test -p quiescence-verify` explores the scenarios of [`scenarios::quick`], the engines on few
-//! processors, and all mutants. `cargo run --release -p quiescence-verify --example exhaustive` also explores
-//! those of [`scenarios::exhaustive`], and more processors; with the names of a scenario and a
+//! CPUs, and all mutants. `cargo run --release -p quiescence-verify --example exhaustive` also explores
+//! those of [`scenarios::exhaustive`], and more CPUs; with the names of a scenario and a
 //! mutant, or of an engine and a step of its, it prints the trace.
 //!
 //! ```

@@ -1,8 +1,8 @@
-//! Callbacks queued by C: `call_rcu`, the workers that run them, per thread, per processor and by default, and `rcu_barrier`.
+//! Callbacks queued by C: `call_rcu`, the workers that run them, per thread, per CPU and by default, and `rcu_barrier`.
 //!
 //! A `struct call_rcu_data` is a [`Worker`]: a [lane](quiescence::lane) and a thread that attends to it. C knows it by its address, and
 //! so does whoever queues; the list of all of them, and what is known of their threads, is in [`workers`]. Which
-//! worker a callback goes to is the calling thread's, else its processor's ([`cpus`]), else the flavour's default one.
+//! worker a callback goes to is the calling thread's, else its CPU's ([`cpus`]), else the flavour's default one.
 //!
 //! Threads of workers are joinable, and nobody here joins them: who has asked for one by `get_call_rcu_thread` may
 //! (`multipathd` does, after `call_rcu_data_free`). One that nobody has asked for detaches itself when it ends, so nothing leaks.

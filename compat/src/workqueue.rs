@@ -53,8 +53,8 @@ struct Hooks {
 struct Workqueue {
     queue: WaitFreeQueue,
     state: State,
-    /// The processor that the worker is to run on; none if it is negative.
-    processor: c_int,
+    /// The CPU that the worker is to run on; none if it is negative.
+    cpu: c_int,
     hooks: Hooks,
     worker: Mutex<Option<Worker>>,
 }
@@ -133,7 +133,7 @@ impl Workqueue {
 
     /// What the worker does until it is stopped. What is queued before that is done.
     fn work(&self) {
-        self.stay_on_processor();
+        self.stay_on_cpu();
         self.call(self.hooks.begin);
         loop {
             if self.state.pause_wanted() {
@@ -141,7 +141,7 @@ impl Workqueue {
                 self.state.pause();
                 self.call(self.hooks.after_pause);
             }
-            self.stay_on_processor();
+            self.stay_on_cpu();
             let ran = self.run_batch();
             if !ran && self.state.stop_wanted() {
                 break;
@@ -171,20 +171,18 @@ impl Workqueue {
         true
     }
 
-    /// Puts the worker where its maker wants it, if it is not there. It may have been moved away as its processor was
-    /// taken out of the system, and not all processors are there, nor allowed: then it runs where it may.
-    fn stay_on_processor(&self) {
-        let Ok(processor) = usize::try_from(self.processor) else { return };
+    /// Puts the worker where its maker wants it, if it is not there. It may have been moved away as its CPU was
+    /// taken out of the system, and not all CPUs are there, nor allowed: then it runs where it may.
+    fn stay_on_cpu(&self) {
+        let Ok(cpu) = usize::try_from(self.cpu) else { return };
         // SAFETY: nothing is asked of the caller.
-        if unsafe { libc::sched_getcpu() } == self.processor
-            || processor >= 8 * size_of::<libc::cpu_set_t>()
-        {
+        if unsafe { libc::sched_getcpu() } == self.cpu || cpu >= 8 * size_of::<libc::cpu_set_t>() {
             return;
         }
         // SAFETY: all zeroes is the empty set.
         let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
         // SAFETY: within the set, as was looked at above.
-        unsafe { libc::CPU_SET(processor, &mut set) };
+        unsafe { libc::CPU_SET(cpu, &mut set) };
         // SAFETY: a set of the size that is given, and this thread.
         unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
     }
@@ -239,7 +237,7 @@ unsafe extern "C" fn quiescence_urcu_workqueue_create(
     let workqueue = Box::into_raw(Box::new(Workqueue {
         queue: WaitFreeQueue::new(),
         state: State::new(),
-        processor: cpu_affinity,
+        cpu: cpu_affinity,
         hooks,
         worker: Mutex::new(None),
     }));

@@ -1,5 +1,5 @@
 //! `call_rcu` and its workers, driven as the thin libraries drive them: threads that end and start again, workers that are
-//! freed, processors, forks without hooks, misuse. (What programs see with Debian's library too is in `programs/call_rcu.c`.)
+//! freed, CPUs, forks without hooks, misuse. (What programs see with Debian's library too is in `programs/call_rcu.c`.)
 
 #[allow(dead_code)]
 #[path = "flavors/c.rs"]
@@ -210,8 +210,8 @@ fn a_callback_frees_its_worker() {
 }
 
 #[test]
-fn processors_have_workers() {
-    const TEST: &str = "processors_have_workers";
+fn cpus_have_workers() {
+    const TEST: &str = "cpus_have_workers";
     if !is_alone(TEST) {
         return alone(TEST, &[]);
     }

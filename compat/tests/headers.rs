@@ -15,7 +15,7 @@ mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use exceptions::{EXCEPTIONS, OTHER_PROCESSORS};
+use exceptions::{EXCEPTIONS, OTHER_CPUS};
 use offered::offered;
 use tree::{Tree, run, scratch};
 use xtask::needs;
@@ -45,8 +45,8 @@ const SWITCHES: [&[&str]; 4] = [
     &["-D_LGPL_SOURCE", "-DURCU_API_MAP", "-DDEBUG_RCU"],
 ];
 
-/// The way of processors that have no header of their own.
-const OTHER_PROCESSOR: [&str; 6] = [
+/// The way of CPUs that have no header of their own.
+const OTHER_CPU: [&str; 6] = [
     "-D_URCU_ARCH_H",
     "-D_URCU_UATOMIC_H",
     "-include",
@@ -110,7 +110,7 @@ fn every_header_of_debians_is_there() {
     }
     let ours: BTreeSet<String> = Tree::ours().headers().into_iter().collect();
     for header in Tree::debians().headers() {
-        let foreign = OTHER_PROCESSORS.iter().any(|name| header.ends_with(&format!("/{name}.h")));
+        let foreign = OTHER_CPUS.iter().any(|name| header.ends_with(&format!("/{name}.h")));
         assert_eq!(ours.contains(&header), !foreign, "{header}");
     }
 }
@@ -124,7 +124,7 @@ fn missing(tree: &Tree, which: &str) -> BTreeMap<String, String> {
         if !header.starts_with(which) {
             continue;
         }
-        // Those of other processors do not compile here.
+        // Those of other CPUs do not compile here.
         if !tree.root.join(&header).exists() || header.ends_with("aarch64.h") {
             continue;
         }
@@ -245,7 +245,7 @@ fn the_comparison_of_layouts_has_every_structure() {
     let program = include_str!("headers/layouts.c");
     let debians = Tree::debians();
     for header in debians.headers() {
-        if OTHER_PROCESSORS.iter().any(|name| header.ends_with(&format!("/{name}.h"))) {
+        if OTHER_CPUS.iter().any(|name| header.ends_with(&format!("/{name}.h"))) {
             continue;
         }
         let mut options = vec!["-E", "-P", "-D_LGPL_SOURCE"];
@@ -286,10 +286,10 @@ fn every_macro_is_used_without_a_warning() {
     }
     let compiled = ours.compile(
         "gcc -x c -c -o /dev/null -Wall -Wextra -Werror -O2 -D_LGPL_SOURCE",
-        &OTHER_PROCESSOR,
+        &OTHER_CPU,
         source,
     );
-    assert!(compiled.ok, "for another processor:\n{}", compiled.err);
+    assert!(compiled.ok, "for another CPU:\n{}", compiled.err);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn atomic_operations_answer_what_they_should() {
     {
         assert_eq!(run(&ours, "atomics.c", name, &[level]), Ok(String::new()));
     }
-    assert_eq!(run(&ours, "atomics.c", "atomics-other", &OTHER_PROCESSOR), Ok(String::new()));
+    assert_eq!(run(&ours, "atomics.c", "atomics-other", &OTHER_CPU), Ok(String::new()));
     // The program itself is right: liburcu's own headers pass it.
     if !needs::met_for("with Debian's headers", &[Liburcu]) {
         return;

@@ -18,7 +18,7 @@
 //!
 //! # Why one fence and one pass are enough
 //!
-//! Let *t* be the moment when the heavy fence takes effect on a reader's processor. What the reader
+//! Let *t* be the moment when the heavy fence takes effect on a reader's CPU. What the reader
 //! did before *t* is visible to the scan: if its section began before *t*, the scan finds its word
 //! non-zero (or already zero again: the section is over, and its unlock was a release store that the
 //! scan acquires). What the reader loads after *t* sees everything that the updater published before
@@ -50,7 +50,7 @@ use crate::word::Number;
 pub enum Action {
     /// Nothing is wanted.
     Idle,
-    /// Execute a heavy fence: a full fence here and on every processor that runs a reader. Then
+    /// Execute a heavy fence: a full fence here and on every CPU that runs a reader. Then
     /// [`Event::Fenced`]. If no other reader is registered, skip it and report [`Event::Alone`].
     Fence,
     /// Make `gp.ctr` show this number, with release ordering. Then [`Event::Announced`].

@@ -35,7 +35,7 @@ fn small(variant: Variant, qhimark: u64) -> Options {
     }
 }
 
-/// A driver over `cpus` processors, the last `tickless` of which have no ticks, right before the
+/// A driver over `cpus` CPUs, the last `tickless` of which have no ticks, right before the
 /// counter of grace periods wraps.
 fn driver<S: Steps>(options: Options, cpus: usize, tickless: usize, steps: S) -> Driver<Tree<S>> {
     let start = Sequence::after((u64::MAX >> 1) - 2);

@@ -1,4 +1,4 @@
-//! What the variants of Tree RCU do about a processor that stays in the kernel, event by event; and
+//! What the variants of Tree RCU do about a CPU that stays in the kernel, event by event; and
 //! how many callbacks run at once.
 
 use grace::engine::tree::{Options, Tree, Variant};
@@ -47,7 +47,7 @@ impl Host for Log {
 const CALLBACK: Callback = Callback { urgency: Urgency::Background, bytes: 256 };
 const HZ: u32 = 100;
 
-/// Processor 1 in the kernel, where it has noticed the grace period that processor 0 asked for; the
+/// CPU 1 in the kernel, where it has noticed the grace period that CPU 0 asked for; the
 /// latter has reported already.
 fn one_holdout(variant: Variant) -> (Tree, Log) {
     let (mut tree, mut log) = (Tree::new(Options::new(variant, HZ, 2), 2), Log::default());
@@ -63,7 +63,7 @@ fn one_holdout(variant: Variant) -> (Tree, Log) {
     (tree, log)
 }
 
-/// Jiffies of scans until processor 1 is first sent through the scheduler, or `None` within
+/// Jiffies of scans until CPU 1 is first sent through the scheduler, or `None` within
 /// `limit`.
 fn first_resched(tree: &mut Tree, log: &mut Log, limit: u32) -> Option<u32> {
     (1..=limit).find(|_| {
@@ -150,7 +150,7 @@ fn today_asks_kindly_first_and_then_for_more() {
     }
     tree.tick(1, Mode::Kernel, &mut log);
     assert_eq!(log.rescheds, [1]);
-    // Heavy: cond_resched() is seen by the scan, though its processor does not report.
+    // Heavy: cond_resched() is seen by the scan, though its CPU does not report.
     let (mut tree, mut log) = one_holdout(Variant::Today);
     for _ in 0..=2 * limit {
         tree.cond_resched(1, &mut log);
@@ -229,7 +229,7 @@ fn a_flood_asks_all_hold_outs_of_today_for_help_at_once() {
 }
 
 #[test]
-fn four_thousand_processors_take_few_locks_each() {
+fn four_thousand_cpus_take_few_locks_each() {
     let cpus = 4_096;
     let mut tree = Tree::new(Options::new(Variant::Today, HZ, cpus), cpus);
     let mut log = Log::default();

@@ -139,7 +139,7 @@ fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
         (&["--cpus", "100000"], "at most 4096"),
         (&["--duration", "0s"], "must last"),
         (&["--duration", "2h"], "ns, us, ms or s"),
-        (&["--duration", "3000s", "--cpus", "4096"], "h of processor time"),
+        (&["--duration", "3000s", "--cpus", "4096"], "h of CPU time"),
         (&["--engine", "steam"], "poll, poll-per-cpu, tick"),
         (&["--workload", "tea"], "idle, dbench"),
         (&["--set", "milk=1"], "kernel_percent"),

@@ -58,7 +58,7 @@ fn defers(themes: &str, seconds: u64, deeds: &[&str]) -> Value {
     does("best", themes, seconds, deeds)
 }
 
-/// The same, on this path per processor.
+/// The same, on this path per CPU.
 fn does(per_cpu: &str, themes: &str, seconds: u64, deeds: &[&str]) -> Value {
     let _alone = alone();
     let seconds = seconds.to_string();
@@ -144,7 +144,7 @@ fn processes_that_are_stopped_and_that_fork_are_clean() {
 }
 
 /// What has threads that are moved and interrupted.
-const MOVED: [&str; 2] = ["thread moved to other processors", "signal to a thread"];
+const MOVED: [&str; 2] = ["thread moved to other CPUs", "signal to a thread"];
 
 /// A clean run about sleepable domains: everybody reads, every way is used, grace periods end.
 fn sleeps(per_cpu: &str) {
@@ -181,7 +181,7 @@ fn sleepable_domains_are_clean_without_sequences() {
     sleeps("portable");
 }
 
-/// The same about what else counts per processor.
+/// The same about what else counts per CPU.
 fn counts(per_cpu: &str) {
     let deeds = [
         "Snapshot::load",

@@ -13,7 +13,7 @@ static IN_FLIGHT: ExactCounter = ExactCounter::new();
 static BUFFERS: LimitCounter = LimitCounter::new(1_000);
 
 fn main() {
-    // What is no number: a T for each processor.
+    // What is no number: a T for each CPU.
     let longest = PerCpu::new(|_| Mutex::new(0));
 
     thread::scope(|scope| {

@@ -12,7 +12,7 @@ fn main() {
     }
     assert_eq!(cache.load(&background.read())[0], 46);
 
-    // The default engine with a tighter budget: the worker gets 0.1 % of a processor for grace periods.
+    // The default engine with a tighter budget: the worker gets 0.1 % of a CPU for grace periods.
     let frugal = Domain::builder().worker_budget_ppm(1_000).build();
     frugal.retire(Box::new("freed all the same")).unwrap();
 

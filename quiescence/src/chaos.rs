@@ -43,7 +43,7 @@ pub enum Point {
     BankChosen,
     /// The unlock counts of a bank have been summed, the lock counts not yet.
     Summed,
-    /// The words of the processors have been emptied, and what was in them is not yet in the one word.
+    /// The words of the CPUs have been emptied, and what was in them is not yet in the one word.
     Gathered,
     /// A thread is about to unregister.
     BeforeUnregister,
@@ -162,11 +162,11 @@ pub enum Mutant {
     NoRestart,
     /// The barrier of restartable reads is a fence that has nobody begin anew.
     PlainBarrier,
-    /// Who folds the words of the processors does not set the flag.
+    /// Who folds the words of the CPUs does not set the flag.
     NoStallFlag,
-    /// Who folds the words of the processors does not wait until they stand still.
+    /// Who folds the words of the CPUs does not wait until they stand still.
     NoStallBarrier,
-    /// The count of a big reference is taken for whole before the words of the processors are in it.
+    /// The count of a big reference is taken for whole before the words of the CPUs are in it.
     EarlyRelease,
     /// The last reader of a local-global lock does not wake the writer.
     NoWriterWakeUp,
@@ -180,7 +180,7 @@ pub enum Mutant {
     LocksFirst,
     /// Sleepable domains: a section ends in the bank that is current then.
     WrongBank,
-    /// Sums leave out the words of the processors.
+    /// Sums leave out the words of the CPUs.
     SharedOnly,
     /// Hash tables: a bucket is begun at before it stands in the list.
     UnlinkedStart,

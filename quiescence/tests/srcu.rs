@@ -26,7 +26,7 @@ fn a_grace_period_waits_for_sections_that_had_begun() {
 }
 
 /// The counts of one bank are summed in two parts with a heavy fence between, twice a grace period: a fence of the
-/// updater's alone leaves the readers' increments unordered, which a processor shows seldom.
+/// updater's alone leaves the readers' increments unordered, which a CPU shows seldom.
 #[test]
 fn each_look_at_the_counts_has_a_heavy_fence() {
     let domain = Srcu::new();

@@ -1,7 +1,7 @@
-//! `quiescence::sync`: counters and references that keep a word for each processor, and all of the tools together; the lock
+//! `quiescence::sync`: counters and references that keep a word for each CPU, and all of the tools together; the lock
 //! alone is in `local_global.rs`.
 //!
-//! Threads are moved from processor to processor all the time. The whole file is run again in processes that count
+//! Threads are moved from CPU to CPU all the time. The whole file is run again in processes that count
 //! portably; and with the feature `chaos`, in processes where a step is missing, in each of which the named test
 //! must fail.
 #![cfg(target_os = "linux")]
@@ -21,7 +21,7 @@ use quiescence::{ArcCell, ArcCellOption};
 #[path = "common/shuffle.rs"]
 mod shuffle;
 
-use shuffle::{processors, random, shuffled};
+use shuffle::{cpus, random, shuffled};
 
 const THREADS: usize = 6;
 
@@ -299,7 +299,7 @@ fn a_large_limit_is_kept() {
 
 #[test]
 fn room_that_one_thread_gives_back_is_for_all() {
-    // One adds, another subtracts: the allowances are on the wrong processors again and again.
+    // One adds, another subtracts: the allowances are on the wrong CPUs again and again.
     let counter = LimitCounter::new(10_000);
     let (sender, receiver) = mpsc::sync_channel::<u64>(64);
     thread::scope(|scope| {
@@ -335,7 +335,7 @@ fn references(rounds: usize) {
     for round in 0..rounds {
         let big = BigRef::new(Value { is_released: AtomicBool::new(false), releases: &releases });
         for _ in 0..round % 3 * 64 {
-            drop(big.get()); // with words for each processor, or without
+            drop(big.get()); // with words for each CPU, or without
         }
         let begin = Barrier::new(4);
         thread::scope(|scope| {
@@ -425,9 +425,9 @@ fn a_release_that_panics_leaves_nothing_behind() {
 }
 
 #[test]
-fn there_is_one_for_each_processor() {
+fn there_is_one_for_each_cpu() {
     let mut numbers = PerCpu::new(|slot| AtomicUsize::new(slot * 1_000_000));
-    assert!(numbers.len() >= processors().len());
+    assert!(numbers.len() >= cpus().len());
     assert_eq!(numbers.iter().len(), numbers.len());
     shuffled(THREADS, MANY, |_, _| {
         numbers.here().fetch_add(1, Relaxed);
@@ -443,16 +443,16 @@ fn there_is_one_for_each_processor() {
 }
 
 #[test]
-fn each_processor_has_its_own_by_number() {
-    let numbers = PerCpu::new(|processor| processor * 3);
+fn each_cpu_has_its_own_by_number() {
+    let numbers = PerCpu::new(|cpu| cpu * 3);
     let len = numbers.len();
-    for processor in processors() {
-        shuffle::move_to(&[processor], 0);
-        assert_eq!(numbers.get(processor), Some(numbers.here()));
-        assert_eq!(*numbers.here(), processor * 3);
+    for cpu in cpus() {
+        shuffle::move_to(&[cpu], 0);
+        assert_eq!(numbers.get(cpu), Some(numbers.here()));
+        assert_eq!(*numbers.here(), cpu * 3);
     }
     assert_eq!((numbers.get(len), numbers.get(usize::MAX)), (None, None));
-    assert!(numbers.iter().rev().copied().eq((0..len).rev().map(|processor| processor * 3)));
+    assert!(numbers.iter().rev().copied().eq((0..len).rev().map(|cpu| cpu * 3)));
     let mut rest: PerCpuIntoIter<usize> = numbers.into_iter();
     assert_eq!((rest.len(), rest.next_back()), (len, Some((len - 1) * 3)));
     assert_eq!(rest.len(), len - 1);

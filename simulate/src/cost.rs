@@ -14,9 +14,9 @@ pub const PICOS: Picos = 1_000;
 pub struct Costs {
     /// A simple instruction.
     pub instruction: Picos,
-    /// A load or store that finds its line in the processor's own cache.
+    /// A load or store that finds its line in the CPU's own cache.
     pub hit: Picos,
-    /// A load of a line that another processor has written.
+    /// A load of a line that another CPU has written.
     pub read_transfer: Picos,
     /// A store to a line that others have: it goes through the store buffer, so less than a load.
     pub write_transfer: Picos,
@@ -26,13 +26,13 @@ pub struct Costs {
     pub atomic_transfer: Picos,
     /// Taking and releasing a lock in the own cache.
     pub lock: Picos,
-    /// The same, of a lock that another processor held last.
+    /// The same, of a lock that another CPU held last.
     pub lock_transfer: Picos,
     /// Entry and exit of an interrupt.
     pub interrupt: Picos,
     /// What a tick does besides what the engine does in it.
     pub tick: Picos,
-    /// Sending an inter-processor interrupt.
+    /// Sending an inter-CPU interrupt.
     pub ipi_send: Picos,
     /// From sending it to its arrival.
     pub ipi_latency: Picos,
@@ -48,7 +48,7 @@ pub struct Costs {
     pub engine: Picos,
     /// Running one callback whose data is in the own cache, and freeing the memory.
     pub callback: Picos,
-    /// What it costs more if the data is in another processor's cache.
+    /// What it costs more if the data is in another CPU's cache.
     pub callback_transfer: Picos,
 }
 
@@ -65,7 +65,7 @@ impl Costs {
         }
     }
 
-    /// A 4- or 8-processor 700 MHz Pentium III Xeon.
+    /// A 4- or 8-CPU 700 MHz Pentium III Xeon.
     ///
     /// Memory and locks after McKenney (Linux Kernel Scalability: Using the Right Tool for the Job,
     /// linux.conf.au 2005): a modified line comes over the memory's bus, so a load of one costs what

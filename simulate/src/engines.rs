@@ -228,7 +228,7 @@ impl EngineKind {
         get(&self.parameters, name)
     }
 
-    /// Tree RCU; on a tickless machine every processor is one of `nohz_full`.
+    /// Tree RCU; on a tickless machine every CPU is one of `nohz_full`.
     fn tree(&self, variant: Variant, setup: &Setup) -> Box<dyn Engine> {
         let mut options = Options::new(variant, setup.hz, setup.cpus);
         let or = |name, usual| match self.number(name) as u32 {

@@ -1,6 +1,6 @@
 //! What happens next: a queue of events in virtual time.
 //!
-//! Thousands of processors have one or two events each, nearly all of them within some milliseconds: a
+//! Thousands of CPUs have one or two events each, nearly all of them within some milliseconds: a
 //! heap of them all does not fit into the cache that its sifting wants. So time is cut into short
 //! spans; what is due in one of the next of these is thrown into the span's own list, unsorted, and
 //! only the span that time has come to is a heap. What is due later waits in a heap of its own. (A

@@ -1,4 +1,4 @@
-//! Grace periods on thousands of virtual processors.
+//! Grace periods on thousands of virtual CPUs.
 //!
 //! Discrete events in integer virtual time: the same seed and options give the same bytes on any
 //! machine. The engines are those of `grace`, the very same code that the library runs and the

@@ -1,4 +1,4 @@
-//! What the task of each processor does next: the workloads as streams of stretches.
+//! What the task of each CPU does next: the workloads as streams of stretches.
 
 use grace::Urgency;
 
@@ -9,7 +9,7 @@ use crate::random::Random;
 use crate::setup::MICROSECOND;
 use crate::workload::{Kind, Workload};
 
-/// The task of one processor.
+/// The task of one CPU.
 #[derive(Clone, Debug)]
 pub(crate) enum Program {
     /// Sleeps, but for a short piece of work now and then.
@@ -188,7 +188,7 @@ impl Program {
                 let calls = done.checked_div(*calls_every).unwrap_or(0);
                 *since_call = done.checked_rem(*calls_every).unwrap_or(0);
                 let mean = *operation * Time::from(*chunk);
-                // Half fixed, half drawn, so that processors do not keep step.
+                // Half fixed, half drawn, so that CPUs do not keep step.
                 let length = 1 + mean / 2 + random.below(mean);
                 Stretch {
                     operations: *chunk,

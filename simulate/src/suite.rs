@@ -1,14 +1,14 @@
 //! The suite: what the default engine is held against.
 //!
-//! Workloads from idle to flood, on few processors and on thousands. On each of them every engine runs,
+//! Workloads from idle to flood, on few CPUs and on thousands. On each of them every engine runs,
 //! on the same machine with the same draws, and `adaptive` with its default numbers is compared:
 //!
 //! | aim | against | limit |
 //! |---|---|---|
 //! | operations | the best of the fixed engines | at least 0.97 of it |
 //! | latency of a task that waits: median, mean, 99 of 100 | `poll` | at most 1.5 times |
-//! | processor time, where nobody waits | `tick` | at most 1.1 times |
-//! | processor time while nobody waits, unless memory is near its limit | the budget | all of it |
+//! | CPU time, where nobody waits | `tick` | at most 1.1 times |
+//! | CPU time while nobody waits, unless memory is near its limit | the budget | all of it |
 //!
 //! Two figures need care. Operations: an engine that lets callbacks pile up has not paid for them yet, so
 //! the operations that it would do less if it had are taken off ([`OPERATIONS_MIN`] is the fewest that
@@ -32,11 +32,11 @@ use crate::world::BUDGET_SPAN;
 pub const JUDGED: &str = "adaptive";
 /// Whose latency it is held against.
 const QUICK_ENGINE: &str = "poll";
-/// Whose processor time it is held against.
+/// Whose CPU time it is held against.
 const CHEAP_ENGINE: &str = "tick";
 
-/// Engines whose work grows with the square of the processors run on so many at most: each of 4,096
-/// processors that forces 4,096 takes hours to simulate, and nobody would want it.
+/// Engines whose work grows with the square of the CPUs run on so many at most: each of 4,096
+/// CPUs that forces 4,096 takes hours to simulate, and nobody would want it.
 const SQUARE_CPUS_MAX: usize = 256;
 const SQUARE_ENGINE: &str = "poll-per-cpu";
 
@@ -79,8 +79,8 @@ pub enum Aim {
     LatencyMean,
     /// 99 of 100.
     LatencyP99,
-    /// The engine's processor time.
-    Processor,
+    /// The engine's CPU time.
+    Cpu,
     /// The same, against its budget.
     Budget,
 }
@@ -106,7 +106,7 @@ impl Aim {
         match self {
             Self::Throughput => 970,
             Self::LatencyP50 | Self::LatencyMean | Self::LatencyP99 => 1_500,
-            Self::Processor => 1_100,
+            Self::Cpu => 1_100,
             Self::Budget => 1_000,
         }
     }
@@ -122,7 +122,7 @@ impl Aim {
 /// The cases; `quick` has smaller machines and shorter runs.
 pub fn cases(quick: bool) -> Vec<Case> {
     use Waits::{Expedited, Nobody, Normal};
-    // Workload, processors, milliseconds, who waits. Large machines need less time for as many events.
+    // Workload, CPUs, milliseconds, who waits. Large machines need less time for as many events.
     let table: [(&str, usize, u64, Waits); 19] = [
         ("idle", 4, 2_000, Nobody),
         ("idle", 4_096, 500, Nobody),
@@ -210,7 +210,7 @@ pub fn judge(case: &Case, reports: &[Report]) -> Vec<Target> {
     held(Aim::LatencyP50, quick, &|report| report.waiter_latency_ns.p50);
     held(Aim::LatencyMean, quick, &|report| report.waiter_latency_ns.mean);
     held(Aim::LatencyP99, quick, &|report| report.waiter_latency_ns.p99);
-    held(Aim::Processor, cheap, &|report| report.time.engine_ns);
+    held(Aim::Cpu, cheap, &|report| report.time.engine_ns);
     targets.extend(budget(case, own));
     targets
 }
@@ -323,7 +323,7 @@ mod tests {
             report.time.engine_ns = report.time.user_ns;
             report.time.background_ns = report.time.user_ns;
         });
-        assert_eq!(reached(&dear, Aim::Processor), Some(false));
+        assert_eq!(reached(&dear, Aim::Cpu), Some(false));
         assert_eq!(reached(&dear, Aim::Budget), Some(false));
         assert_eq!(reached(&dear, Aim::LatencyP50), None, "nobody waits");
         let hurried = with(|report| {
@@ -359,7 +359,7 @@ mod tests {
         let targets = judge(&case, &reports);
         assert_eq!(reached(&targets, Aim::LatencyP99), Some(false));
         assert_eq!(reached(&targets, Aim::LatencyP50), Some(true));
-        assert_eq!(reached(&targets, Aim::Processor), None, "somebody waits");
+        assert_eq!(reached(&targets, Aim::Cpu), None, "somebody waits");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cpu::{Activity, Cpu};
 use crate::events::Time;
 
-/// What a processor was doing that a grace period waited for.
+/// What a CPU was doing that a grace period waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Doing {
@@ -25,7 +25,7 @@ pub enum Doing {
     Softirq,
 }
 
-/// The processor that a grace period waited for last.
+/// The CPU that a grace period waited for last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Holdout {
     /// Which one.
@@ -43,7 +43,7 @@ pub struct Holdout {
 /// One grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct GracePeriod {
-    /// Whose it was, where processors have grace periods of their own; otherwise 0.
+    /// Whose it was, where CPUs have grace periods of their own; otherwise 0.
     pub of: usize,
     /// When it began, in nanoseconds.
     pub began: Time,
@@ -56,7 +56,7 @@ pub struct GracePeriod {
 /// Whom the engine may have found to be quiescent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// The processor that it was called on.
+    /// The CPU that it was called on.
     Own,
     /// Any.
     All,
@@ -87,7 +87,7 @@ struct Open {
 }
 
 impl Timeline {
-    /// Up to so many processors each look of the engine at others is followed; beyond, only one in
+    /// Up to so many CPUs each look of the engine at others is followed; beyond, only one in
     /// each [`Timeline::PAUSE`], and the last.
     const SMALL: usize = 64;
     /// In nanoseconds.
@@ -134,7 +134,7 @@ impl Timeline {
 
     /// The engine has been called on `cpu`.
     ///
-    /// With many processors all are asked after not so often: see [`Timeline::SMALL`].
+    /// With many CPUs all are asked after not so often: see [`Timeline::SMALL`].
     pub(crate) fn look(
         &mut self,
         engine: &dyn Engine,
@@ -177,7 +177,7 @@ impl Timeline {
 }
 
 impl Open {
-    /// The one of these processors that was quiescent latest.
+    /// The one of these CPUs that was quiescent latest.
     fn latest(
         &self,
         passed: impl Iterator<Item = usize>,

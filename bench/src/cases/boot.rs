@@ -2,7 +2,7 @@
 //! thousands of times and waits for an expedited grace period each time.
 //!
 //! In 2022 a grace period that slept made a virtual machine's boot twenty times as long, and one that
-//! spun kept a processor from the readers it waited for ("Commit 282d8998e997 cause qemu boot slow",
+//! spun kept a CPU from the readers it waited for ("Commit 282d8998e997 cause qemu boot slow",
 //! linux-kernel, June 2022). A reader stays for about a microsecond, and is away for about as long.
 //!
 //! Slotss that were replaced are freed after the boot: what is measured is the waiting.
@@ -34,7 +34,7 @@ const AWAY_STEPS: u32 = 256;
 pub struct Boot {
     /// Nanoseconds for an update with its grace period.
     pub ns: f64,
-    /// Nanoseconds of processor time for an update, of all threads but the readers.
+    /// Nanoseconds of CPU time for an update, of all threads but the readers.
     pub cpu_ns: f64,
     /// Look-ups of all readers by the second, meanwhile.
     pub look_ups_per_second: f64,

@@ -1,10 +1,10 @@
 //! The engines of a domain side by side, on a path-lookup cache: what dcachebench was to rcu_ltimer,
 //! rcu_poll and rcu_sched (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003, table 3).
 //!
-//! As many QSBR readers as processors look up paths of a real directory tree in a
+//! As many QSBR readers as CPUs look up paths of a real directory tree in a
 //! [`PathCache`]; now and then one renames, unlinks or links again a file
 //! of its own. An *iteration* is a fixed number of look-ups, followed by a pause offline: benchmarks
-//! whose processors have nothing to do at times show what an engine does with idle ones. In the
+//! whose CPUs have nothing to do at times show what an engine does with idle ones. In the
 //! background a callback at a time is queued, and beside the readers one thread waits for grace
 //! periods, both to see how long they take.
 
@@ -26,7 +26,7 @@ const LOOK_UPS_PER_CHANGE: usize = 50;
 /// Look-ups between two quiescent states.
 const LOOK_UPS_PER_QUIESCENT_STATE: usize = 16;
 /// The part of an iteration's time that its thread then has nothing to do: dcachebench left a fifth of
-/// its processors idle.
+/// its CPUs idle.
 const PAUSE_DIVISOR: u32 = 4;
 /// Between two grace periods that somebody waits for.
 const WAITER_PAUSE: Duration = Duration::from_millis(5);
@@ -36,7 +36,7 @@ const WAITER_PAUSE: Duration = Duration::from_millis(5);
 pub struct Engines {
     /// Nanoseconds for an iteration, its pause not included; the mean of all threads.
     pub ns_per_iteration: f64,
-    /// Processor time of the whole process, in per cent of all processors.
+    /// CPU time of the whole process, in per cent of all CPUs.
     pub cpu_percent: f64,
     /// Nanoseconds from `call` to the call, the median; none if none has run.
     pub callback_ns: f64,
@@ -80,7 +80,7 @@ pub fn measure(engine: Engine, tree: &Tree, threads: usize, duration: Duration) 
     let callbacks = bench.callback_ns.lock().unwrap_or_else(PoisonError::into_inner).clone();
     Engines {
         ns_per_iteration: iterations.iter().sum::<f64>() / threads as f64,
-        cpu_percent: 100.0 * cpu.as_secs_f64() / (elapsed.as_secs_f64() * processors(threads)),
+        cpu_percent: 100.0 * cpu.as_secs_f64() / (elapsed.as_secs_f64() * cpus(threads)),
         callback_ns: median(callbacks),
         waiter_ns: median(waits),
         grace_periods_per_second: grace_periods as f64 / elapsed.as_secs_f64(),
@@ -266,8 +266,8 @@ fn process_cpu() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// How many processors the threads can keep busy.
-fn processors(threads: usize) -> f64 {
+/// How many CPUs the threads can keep busy.
+fn cpus(threads: usize) -> f64 {
     let all = thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     all.min(threads) as f64
 }

@@ -44,7 +44,7 @@ pub fn rivals() -> Vec<&'static Rival> {
 pub struct Speed {
     /// Operations of all threads in a second, without what neighbours took.
     pub operations_per_second: f64,
-    /// Processor time for an operation, that of workers and of what is freed afterwards included.
+    /// CPU time for an operation, that of workers and of what is freed afterwards included.
     pub cpu_ns: f64,
 }
 
@@ -69,7 +69,7 @@ pub fn measure(
         let measured = scope.spawn(|| {
             let table = (rival.hash.expect("only rivals with a table are asked"))(&keys);
             let crew = Crew::new(threads);
-            // Helper threads start here, where they may run on every processor.
+            // Helper threads start here, where they may run on every CPU.
             let warm_up = draw(&keys, searches_percent, seed);
             thread::scope(|scope| {
                 scope.spawn(|| table.run(&warm_up, 1)).join().expect("a warm-up does not panic");

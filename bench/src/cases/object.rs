@@ -22,7 +22,7 @@ const SEATS: usize = 8;
 /// The line of all other threads.
 const STANDING: usize = SEATS;
 
-/// Two cache lines, since processors fetch them in pairs.
+/// Two cache lines, since CPUs fetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Line(AtomicU64);

@@ -199,7 +199,7 @@ impl<S: Replace> Reader for Worker<'_, S> {
 }
 
 /// Replaces a few objects in a thread of its own, and has them freed. So a library's helper threads
-/// start here, where they may run on every processor, and not in a measurement that ties its threads
+/// start here, where they may run on every CPU, and not in a measurement that ties its threads
 /// to one.
 pub(crate) fn warm_up(site: &dyn Site) {
     const OBJECTS: u64 = 2048;

@@ -22,11 +22,11 @@ pub(crate) struct Shift<R> {
     pub(crate) elapsed: Duration,
     /// How long of that it was kept waiting for a CPU.
     waited: Duration,
-    /// Its processor time.
+    /// Its CPU time.
     pub(crate) cpu: Duration,
     /// All that its thread had used in the end, earlier work included.
     thread_cpu: Duration,
-    /// The processor time of all threads of the process: before the work, and after it.
+    /// The CPU time of all threads of the process: before the work, and after it.
     process_cpu: (Duration, Duration),
 }
 
@@ -48,19 +48,19 @@ impl<R> Shift<R> {
         }
     }
 
-    /// The processor time of the process's other threads meanwhile.
+    /// The CPU time of the process's other threads meanwhile.
     pub(crate) fn others_cpu(&self) -> Duration {
         let (before, after) = self.process_cpu;
         after.saturating_sub(before).saturating_sub(self.cpu)
     }
 
-    /// The processor time of the whole process when the work began.
+    /// The CPU time of the whole process when the work began.
     pub(crate) fn process_cpu_before(&self) -> Duration {
         self.process_cpu.0
     }
 
     /// `elapsed` without the part that neighbours are to blame for, when the other threads of this
-    /// process used `others_cpu` meanwhile. Never less than the work took of the processor.
+    /// process used `others_cpu` meanwhile. Never less than the work took of the CPU.
     pub(crate) fn own_time(&self, others_cpu: Duration) -> Duration {
         (self.elapsed - self.waited.saturating_sub(others_cpu)).max(self.cpu.min(self.elapsed))
     }
@@ -71,7 +71,7 @@ impl<R> Shift<R> {
 pub(crate) struct Together<F, B> {
     pub(crate) front: Shift<F>,
     pub(crate) backs: Vec<Shift<B>>,
-    /// Processor time of the process's other threads while the front worked.
+    /// CPU time of the process's other threads while the front worked.
     pub(crate) others_cpu: Duration,
     /// What the backs had used when the front began.
     backs_cpu_before: Duration,
@@ -91,7 +91,7 @@ impl<F, B> Together<F, B> {
         self.backs.iter().map(share).fold(1.0, f64::min)
     }
 
-    /// Processor time of all threads of the process since the front began, but for the backs'.
+    /// CPU time of all threads of the process since the front began, but for the backs'.
     pub(crate) fn cpu_since_front_began(&self) -> Duration {
         let all: Duration = self.backs.iter().map(|back| back.thread_cpu).sum();
         let backs = all.saturating_sub(self.backs_cpu_before);
@@ -107,7 +107,7 @@ pub(crate) struct Gate<'a> {
     backs: &'a Clocks,
 }
 
-/// The processor clocks of the backs, and what they showed when the front began and ended.
+/// The CPU clocks of the backs, and what they showed when the front began and ended.
 #[derive(Debug, Default)]
 struct Clocks {
     all: Mutex<Vec<ThreadClock>>,
@@ -184,13 +184,13 @@ pub(crate) fn together<F: Send, B: Send>(
     Together { front, backs, others_cpu, backs_cpu_before: before }
 }
 
-/// The processor time of the calling thread.
+/// The CPU time of the calling thread.
 fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The processor clock of a thread, for others to read until it ends.
+/// The CPU clock of a thread, for others to read until it ends.
 #[derive(Debug)]
 struct ThreadClock(libc::clockid_t);
 
@@ -201,7 +201,7 @@ impl ThreadClock {
         let thread = unsafe { libc::pthread_self() };
         // SAFETY: the thread is the calling one, and there is room for the answer.
         let error = unsafe { libc::pthread_getcpuclockid(thread, &raw mut clock) };
-        assert_eq!(error, 0, "every thread has a processor clock");
+        assert_eq!(error, 0, "every thread has a CPU clock");
         Self(clock)
     }
 

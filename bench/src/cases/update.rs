@@ -2,7 +2,7 @@
 //!
 //! Without a reader and beside one that reads without pause. How many there are in a second, and what
 //! waits meanwhile, is seen in a loop without a clock in it; how long single ones take, in a second
-//! loop, with the cheapest clock there is. The processor time is of the whole process, workers
+//! loop, with the cheapest clock there is. The CPU time is of the whole process, workers
 //! included, until everything is freed that can be; but not the reader's, who reads all the time. (What
 //! readers free is not seen in it, but in their tail: [`super::tail`].)
 
@@ -23,7 +23,7 @@ pub struct Updates {
     /// Nanoseconds for each update, as its thread pays them; without waiting for a CPU that a
     /// neighbour had.
     pub ns: f64,
-    /// Processor time for each update, of all threads that have to do with it.
+    /// CPU time for each update, of all threads that have to do with it.
     pub cpu_ns: f64,
     /// Exceeded by one update in a thousand, in nanoseconds.
     pub p99_9_ns: f64,

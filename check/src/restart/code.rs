@@ -16,7 +16,7 @@ pub(super) enum Reg {
     Object,
     /// A bank, 0 or 1.
     Bank,
-    /// The number of a processor.
+    /// The number of a CPU.
     Cpu,
     /// A sum, or a value that is about to be stored.
     Sum,
@@ -35,14 +35,14 @@ pub(super) const REGS: usize = 8;
 /// All registers of a thread.
 pub(super) type Regs = [u64; REGS];
 
-/// A place in memory: always the same, or chosen by the registers and the processor.
+/// A place in memory: always the same, or chosen by the registers and the CPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum At {
     /// This one.
     Is(Location),
     /// One of those.
     Of {
-        /// Which, given the registers and the processor that executes the instruction.
+        /// Which, given the registers and the CPU that executes the instruction.
         pick: fn(&Regs, u8) -> Location,
         /// All that it may be.
         among: &'static [Location],
@@ -73,7 +73,7 @@ pub(super) enum How {
     Subtract,
 }
 
-/// What a heavy fence does to the processors that it interrupts.
+/// What a heavy fence does to the CPUs that it interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Barrier {
     /// `membarrier(PRIVATE_EXPEDITED_RSEQ)`: a full fence, and the section there is aborted.
@@ -103,7 +103,7 @@ pub(super) enum Op {
         /// Where the kernel goes on after an abort.
         abort: Label,
     },
-    /// The processor's number, as the kernel keeps it in the thread's rseq area.
+    /// The CPU's number, as the kernel keeps it in the thread's rseq area.
     CpuNumber,
     Load {
         to: Reg,
@@ -116,7 +116,7 @@ pub(super) enum Op {
         value: Value,
         order: Ordering,
     },
-    /// An addition in one instruction, not locked: whole for its own processor only.
+    /// An addition in one instruction, not locked: whole for its own CPU only.
     Add {
         at: At,
         by: u64,

@@ -1,4 +1,4 @@
-//! Restartable increments: each processor's word is added to by an instruction that is not locked.
+//! Restartable increments: each CPU's word is added to by an instruction that is not locked.
 //!
 //! ```text
 //! again:   rseq_cs = section {start, end, abort: again}
@@ -16,7 +16,7 @@
 //!          shared += 1 (locked)
 //! ```
 //!
-//! A signal's handler adds 1 to the word of its processor.
+//! A signal's handler adds 1 to the word of its CPU.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -32,7 +32,7 @@ const WORDS: [Location; CPUS] = [Location::Word(0), Location::Word(1)];
 /// Of threads without rseq.
 const SHARED: Location = Location::Wake;
 
-/// The word of the processor whose number was loaded.
+/// The word of the CPU whose number was loaded.
 const WORD: At = At::Of { pick: |regs, _| WORDS[regs[Reg::Cpu as usize] as usize], among: &WORDS };
 
 pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {

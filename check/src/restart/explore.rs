@@ -14,28 +14,28 @@ use crate::system::{Outcome, System};
 
 /// Explores every state of a scenario, at most `limit` of them.
 pub fn explore(scenario: &Scenario, model: Model, mutant: Option<Mutant>, limit: usize) -> Verdict {
-    // Views count what each processor has touched, so there are as many states as disturbances.
+    // Views count what each CPU has touched, so there are as many states as disturbances.
     let disturbances_max = (model == Model::Weak).then_some(scenario.aborts_max);
     let plan = Plan { disturbances_max, ..scenario.plan(mutant) };
     match model {
-        Model::Tso => explore::run(&Processors::<Tso>::new(plan), limit),
-        Model::Weak => explore::run(&Processors::<Weak>::new(plan), limit),
+        Model::Tso => explore::run(&Cpus::<Tso>::new(plan), limit),
+        Model::Weak => explore::run(&Cpus::<Weak>::new(plan), limit),
     }
 }
 
-struct Processors<M> {
+struct Cpus<M> {
     plan: Plan,
     moves: Vec<Move>,
     memory: PhantomData<M>,
 }
 
-impl<M: Memory> Processors<M> {
+impl<M: Memory> Cpus<M> {
     fn new(plan: Plan) -> Self {
         Self { moves: Move::all(&plan), plan, memory: PhantomData }
     }
 }
 
-impl<M: Memory> System for Processors<M> {
+impl<M: Memory> System for Cpus<M> {
     type State = World<M>;
 
     fn first(&self) -> World<M> {

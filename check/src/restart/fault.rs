@@ -81,19 +81,19 @@ mutants! {
     RelaxedUnlock,
     /// Unlocks are summed by relaxed loads.
     RelaxedScan,
-    /// The processor's number is loaded before the section.
+    /// The CPU's number is loaded before the section.
     CpuBeforeSection,
-    /// A thread without rseq adds to a processor's word by a locked instruction.
+    /// A thread without rseq adds to a CPU's word by a locked instruction.
     LockedAddFromElsewhere,
-    /// The pointer to the words of processors is loaded once, before the fence between the sums.
+    /// The pointer to the words of CPUs is loaded once, before the fence between the sums.
     CellsOnce,
-    /// The shared words are not summed any more once there are words of processors.
+    /// The shared words are not summed any more once there are words of CPUs.
     SharedForgotten,
     /// The shared words are added to by an instruction that is not locked.
     PlainSharedAdd,
-    /// Readers load the pointer to the words of processors relaxed.
+    /// Readers load the pointer to the words of CPUs relaxed.
     RelaxedCells,
-    /// The words of processors are installed relaxed.
+    /// The words of CPUs are installed relaxed.
     RelaxedGrowth,
     /// The flag is looked at before the section.
     FlagBeforeSection,
@@ -179,10 +179,10 @@ macro_rules! faults {
 }
 
 faults! {
-    NoAbortAtPreemption Unsafe Both ["snapshot-one-processor" "arc-cell-one-processor" "counts"
+    NoAbortAtPreemption Unsafe Both ["snapshot-one-cpu" "arc-cell-one-cpu" "counts"
         "counts-in-two-steps" "snapshot" "local-global" "exact" "big-ref"]
         "a section goes on after the barrier, which does not interrupt who does not run; or on another \
-         processor than the one whose number it has";
+         CPU than the one whose number it has";
     NoAbortBySignal Unsafe Both ["counts-in-two-steps"]
         "what the handler adds between the load and the store is lost";
     NoAbortBySignal Harmless Neither ["counts" "snapshot"]
@@ -252,7 +252,7 @@ faults! {
     RelaxedScan Unsafe WeakOnly ["local-global"]
         "no fence follows: the writer does not see that the reads are over";
     CpuBeforeSection Unsafe Both ["counts" "counts-in-two-steps"]
-        "the word is of another processor by then";
+        "the word is of another CPU by then";
     LockedAddFromElsewhere Unsafe Both ["counts-strangers"]
         "the owner's instruction is not locked: it loads, and stores later";
     CellsOnce Unsafe Both ["growing-straggler"]
@@ -260,7 +260,7 @@ faults! {
     SharedForgotten Unsafe Both ["growing-small"]
         "a reader that counted itself in on the shared words is overlooked";
     PlainSharedAdd Unsafe Both ["counts-strangers"]
-        "two processors add at once";
+        "two CPUs add at once";
     RelaxedCells Unsafe WeakOnly ["growing-small"]
         "the words are touched before they are there";
     RelaxedGrowth Unsafe WeakOnly ["growing-small"]

@@ -1,4 +1,4 @@
-//! Folding: the words of processors are taken out of their place and moved into one word; on it stand
+//! Folding: the words of CPUs are taken out of their place and moved into one word; on it stand
 //! `ExactCounter` and `LocalGlobalLock` as the library has them.
 //!
 //! ```text
@@ -93,7 +93,7 @@ fn nobody_reads(end: &End<'_>) -> Option<String> {
     (sum != NOBODY).then(|| "a reader that has left is still counted".into())
 }
 
-/// Adds to a word of this processor, without sections.
+/// Adds to a word of this CPU, without sections.
 fn add_portably(code: &mut Code, (at, by): (At, u64), mutant: Option<Mutant>, no: Label) {
     code.load(Reg::Flag, At::Is(PLACE), Acquire);
     code.op(Op::IfIs(Reg::Flag, 0, no));
@@ -104,7 +104,7 @@ fn add_portably(code: &mut Code, (at, by): (At, u64), mutant: Option<Mutant>, no
     code.op(Op::Set(Reg::Flag, Value::Is(0)));
 }
 
-/// Adds to a word of this processor; goes on at `no` if there are none.
+/// Adds to a word of this CPU; goes on at `no` if there are none.
 fn add(
     code: &mut Code,
     scenario: &Scenario,

@@ -1,4 +1,4 @@
-//! Counts that are small until used: shared words first, and then words of each processor as well.
+//! Counts that are small until used: shared words first, and then words of each CPU as well.
 //!
 //! ```text
 //! add 1 to a count of bank b:
@@ -10,7 +10,7 @@
 //!          p = ptr (Acquire); touch p
 //!          light fence; add to unlock of b (Release)
 //!
-//! grow:    make the words of each processor; cells = 1 (compare-and-swap, AcqRel)
+//! grow:    make the words of each cpu; cells = 1 (compare-and-swap, AcqRel)
 //!
 //! check b: c = cells (Acquire); u = shared unlock[b] (Acquire), and percpu unlock[b] if c (Acquire)
 //!          heavy fence
@@ -32,7 +32,7 @@ use crate::memory::{Location, OBJECTS};
 
 const INDEX: Location = Location::GpCtr;
 const CELLS: Location = Location::Completed;
-/// The words of each processor, as an object: they must not be touched before they are there.
+/// The words of each CPU, as an object: they must not be touched before they are there.
 const WORDS: u64 = OBJECTS as u64 - 1;
 const SHARED_LOCKS: [Location; 2] = [Location::Variable(0), Location::Variable(1)];
 const SHARED_UNLOCKS: [Location; 2] = [Location::Variable(2), Location::Variable(3)];
@@ -138,7 +138,7 @@ fn store(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
     code
 }
 
-/// The shared word, and those of each processor if there are any.
+/// The shared word, and those of each CPU if there are any.
 fn sums(
     code: &mut Code,
     how: How,

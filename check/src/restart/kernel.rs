@@ -149,7 +149,7 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
-    /// The heavy fence of `thread` goes on: its beginning, or one more processor answers. Whether it is
+    /// The heavy fence of `thread` goes on: its beginning, or one more CPU answers. Whether it is
     /// over.
     pub(super) fn barrier(
         &mut self,

@@ -1,4 +1,4 @@
-//! `LocalGlobalLock`: a reader marks its processor, a writer stops the readers and waits for the marks.
+//! `LocalGlobalLock`: a reader marks its CPU, a writer stops the readers and waits for the marks.
 //!
 //! ```text
 //! read:    again: rseq_cs = section {start, end, abort: again}
@@ -62,9 +62,9 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
 /// How a reader marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Its processor's word, in a section.
+    /// Its CPU's word, in a section.
     Restartable,
-    /// Its processor's word, by a locked instruction, as all others do.
+    /// Its CPU's word, by a locked instruction, as all others do.
     Portable,
     /// A shared word, by a locked instruction, while others mark in sections.
     Stranger,

@@ -1,7 +1,7 @@
 //! Restartable sequences, explored: reads that a barrier sends back to their beginning, and what
 //! is built on sections that look at a flag and count.
 //!
-//! Threads run on processors, are preempted at any instruction, go on on another processor, and get
+//! Threads run on CPUs, are preempted at any instruction, go on on another CPU, and get
 //! signals; a *section* of a thread that is preempted, gets a signal, or is interrupted by
 //! `membarrier(PRIVATE_EXPEDITED_RSEQ)` is aborted (`world` says how exactly). The subjects:
 //!
@@ -33,14 +33,14 @@
 //! `rseq_cs` ([`Mutant::PointerBeforeStart`]: before that the kernel only clears `rseq_cs`), and an
 //! abort goes back to before that store ([`Mutant::AbortToStart`]: the kernel has cleared it).
 //! The barrier stops those who run, and preemption has stopped the others; both are needed, also
-//! where reader and writer share a processor. That signals abort is needed only for
+//! where reader and writer share a CPU. That signals abort is needed only for
 //! sections that write in more than one instruction ([`Mutant::NoAbortBySignal`]).
 //!
 //! **One barrier and one look are enough for guards**: unlocks are summed, then the barrier, then locks.
 //! Unlocks may be summed after the barrier as well, but never after locks, and locks never before it.
 //! The barrier orders the reads of a guard that has ended, so its unlock need not be a release.
 //!
-//! **The pointer to words of processors is loaded for each of the two sums**
+//! **The pointer to words of CPUs is loaded for each of the two sums**
 //! ([`Mutant::CellsOnce`]); if the
 //! publication before is a locked instruction, x86 would get by with one load.
 //!
@@ -49,7 +49,7 @@
 //! mark back, unmarks come first. No fence follows the sums, so here unmarks are releases, and their
 //! sum acquires.
 //!
-//! **A thread without rseq** adds to shared words, never to those of a processor, not even by a locked
+//! **A thread without rseq** adds to shared words, never to those of a CPU, not even by a locked
 //! instruction ([`Mutant::LockedAddFromElsewhere`]); and it counts the references of a `BigRef` on
 //! the atomic word at all times.
 //!

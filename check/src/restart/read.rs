@@ -44,7 +44,7 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     Plan { initial, end: all_but_the_last_are_freed, ..Plan::new(programs, name) }
 }
 
-/// Readers that move about, and writers on processors of their own, each so many times.
+/// Readers that move about, and writers on CPUs of their own, each so many times.
 pub(super) fn programs(
     scenario: &Scenario,
     reader: (&'static str, Code),
@@ -62,7 +62,7 @@ pub(super) fn programs(
     readers.chain(writers).collect()
 }
 
-/// Threads without rseq, each on a processor of its own.
+/// Threads without rseq, each on a CPU of its own.
 pub(super) fn strangers(scenario: &Scenario, code: &Code) -> Vec<Program> {
     let first = scenario.cpus + scenario.writers;
     let stranger =

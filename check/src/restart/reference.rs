@@ -1,4 +1,4 @@
-//! `BigRef`: counts on each processor, until it is killed; then one atomic word.
+//! `BigRef`: counts on each CPU, until it is killed; then one atomic word.
 //!
 //! ```text
 //! get:     again: rseq_cs = section {start, end, abort: again}

@@ -16,7 +16,7 @@ pub enum Subject {
     Counts,
     /// The same with a load and a store.
     TwoStepCounts,
-    /// Counts that begin as shared words and become words of each processor, under a two-bank scan.
+    /// Counts that begin as shared words and become words of each CPU, under a two-bank scan.
     Growing,
     /// `LocalGlobalLock`.
     LocalGlobal,
@@ -43,19 +43,19 @@ pub struct Scenario {
     pub readers: u8,
     /// What each of them does, so many times.
     pub rounds: u8,
-    /// The processors on which they do it: one or two.
+    /// The CPUs on which they do it: one or two.
     pub cpus: u8,
-    /// Threads that publish, grow, stop others or kill, each on a processor of its own: two at most.
+    /// Threads that publish, grow, stop others or kill, each on a CPU of its own: two at most.
     pub writers: u8,
     /// How many times each of them does it.
     pub updates: u8,
-    /// Threads that do what readers do, but have no rseq, each on a processor of its own.
+    /// Threads that do what readers do, but have no rseq, each on a CPU of its own.
     pub strangers: u8,
     /// Page faults in touches of objects, at most.
     pub faults: u8,
-    /// Whether readers stay where they are, each on a processor of its own, and are not preempted.
+    /// Whether readers stay where they are, each on a CPU of its own, and are not preempted.
     pub readers_stay: bool,
-    /// Whether the one writer there is shares the processors with the one reader.
+    /// Whether the one writer there is shares the CPUs with the one reader.
     pub writer_moves: bool,
     /// Whether the first reader has looked up its bank before a grace period that has ended.
     pub straggles: bool,
@@ -81,7 +81,7 @@ impl Scenario {
     }
 }
 
-/// One reader against one update, on two processors and a third.
+/// One reader against one update, on two CPUs and a third.
 const BASE: Scenario = Scenario {
     name: "",
     about: "",
@@ -122,15 +122,15 @@ fn reads() -> Vec<Scenario> {
             ..snapshot.clone()
         },
         Scenario {
-            name: "snapshot-one-processor",
-            about: "reader and writer share a processor: the barrier interrupts nobody",
+            name: "snapshot-one-cpu",
+            about: "reader and writer share a CPU: the barrier interrupts nobody",
             cpus: 1,
             writer_moves: true,
             ..snapshot.clone()
         },
         Scenario {
             name: "snapshot-crowded",
-            about: "two readers on one processor",
+            about: "two readers on one CPU",
             readers: 2,
             cpus: 1,
             ..snapshot.clone()
@@ -162,8 +162,8 @@ fn reads() -> Vec<Scenario> {
             ..arc.clone()
         },
         Scenario {
-            name: "arc-cell-one-processor",
-            about: "reader and writer share a processor",
+            name: "arc-cell-one-cpu",
+            about: "reader and writer share a CPU",
             cpus: 1,
             writer_moves: true,
             ..arc.clone()
@@ -204,7 +204,7 @@ fn guards() -> Vec<Scenario> {
         },
         Scenario {
             name: "guard-two-readers",
-            about: "two readers, on one processor",
+            about: "two readers, on one CPU",
             readers: 2,
             cpus: 1,
             ..guard.clone()
@@ -218,7 +218,7 @@ fn guards() -> Vec<Scenario> {
         },
         Scenario {
             name: "guard-portable-two-readers",
-            about: "the same with two readers, on one processor",
+            about: "the same with two readers, on one CPU",
             readers: 2,
             cpus: 1,
             is_portable: true,
@@ -232,7 +232,7 @@ fn counts() -> Vec<Scenario> {
         readers: 2,
         rounds: 2,
         writers: 0,
-        ..named_as("counts", Subject::Counts, "two threads, two processors, four increments")
+        ..named_as("counts", Subject::Counts, "two threads, two CPUs, four increments")
     };
     let growing = named_as("growing", Subject::Growing, "a section, while the words are installed");
     vec![
@@ -254,7 +254,7 @@ fn counts() -> Vec<Scenario> {
         growing.clone(),
         Scenario {
             name: "growing-small",
-            about: "a section on one processor, while the words are installed",
+            about: "a section on one CPU, while the words are installed",
             cpus: 1,
             ..growing.clone()
         },
@@ -274,7 +274,7 @@ fn counts() -> Vec<Scenario> {
         },
         Scenario {
             name: "growing-two-readers",
-            about: "two readers, each on its processor",
+            about: "two readers, each on its CPU",
             readers: 2,
             readers_stay: true,
             ..growing.clone()
@@ -300,7 +300,7 @@ fn locks() -> Vec<Scenario> {
         },
         Scenario {
             name: "local-global-two-readers",
-            about: "two readers on one processor",
+            about: "two readers on one CPU",
             readers: 2,
             cpus: 1,
             ..lock.clone()
@@ -313,8 +313,8 @@ fn locks() -> Vec<Scenario> {
             ..lock.clone()
         },
         Scenario {
-            name: "local-global-one-processor",
-            about: "reader and writer share a processor",
+            name: "local-global-one-cpu",
+            about: "reader and writer share a CPU",
             cpus: 1,
             writer_moves: true,
             updates: 2,
@@ -356,14 +356,14 @@ fn tools() -> Vec<Scenario> {
         exact.clone(),
         Scenario {
             name: "exact-two-threads",
-            about: "two threads on two processors",
+            about: "two threads on two CPUs",
             readers: 2,
             rounds: 1,
             ..exact.clone()
         },
         Scenario {
-            name: "exact-one-processor",
-            about: "who counts and who reads out share a processor",
+            name: "exact-one-cpu",
+            about: "who counts and who reads out share a CPU",
             cpus: 1,
             writer_moves: true,
             updates: 2,
@@ -393,14 +393,14 @@ fn tools() -> Vec<Scenario> {
         },
         Scenario {
             name: "big-ref-two-who-stay",
-            about: "two holders, each on its processor",
+            about: "two holders, each on its CPU",
             readers: 2,
             readers_stay: true,
             ..big.clone()
         },
         Scenario {
-            name: "big-ref-one-processor",
-            about: "holder and killer share a processor",
+            name: "big-ref-one-cpu",
+            about: "holder and killer share a CPU",
             cpus: 1,
             writer_moves: true,
             rounds: 2,
@@ -426,7 +426,7 @@ fn folding() -> Vec<Scenario> {
         },
         Scenario {
             name: "fold-two-threads",
-            about: "two threads on two processors",
+            about: "two threads on two CPUs",
             readers: 2,
             rounds: 1,
             ..count.clone()
@@ -457,14 +457,14 @@ fn folding() -> Vec<Scenario> {
         },
         Scenario {
             name: "fold-lock-two-readers",
-            about: "two readers, on one processor",
+            about: "two readers, on one CPU",
             readers: 2,
             cpus: 1,
             ..lock.clone()
         },
         Scenario {
-            name: "fold-lock-one-processor",
-            about: "reader and writer share a processor",
+            name: "fold-lock-one-cpu",
+            about: "reader and writer share a CPU",
             cpus: 1,
             writer_moves: true,
             updates: 2,

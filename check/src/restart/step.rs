@@ -127,7 +127,7 @@ impl<M: Memory> World<M> {
         }
     }
 
-    /// An addition that is whole for its own processor only.
+    /// An addition that is whole for its own CPU only.
     pub(super) fn add(
         &mut self,
         cpu: u8,

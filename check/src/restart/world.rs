@@ -1,15 +1,15 @@
-//! The whole state: memory, processors, threads on them; and what the kernel does to threads.
+//! The whole state: memory, CPUs, threads on them; and what the kernel does to threads.
 //!
-//! The memory's actors are processors. A thread runs on one, or is off; it may be preempted at any
-//! instruction and go on on another processor, as often as it likes. A context switch is a full
+//! The memory's actors are CPUs. A thread runs on one, or is off; it may be preempted at any
+//! instruction and go on on another CPU, as often as it likes. A context switch is a full
 //! barrier, and hands on what the thread has seen. What the kernel does to sections, as in
 //! `kernel/rseq.c`: when a thread is preempted, has a signal delivered, or is interrupted by
 //! `membarrier(PRIVATE_EXPEDITED_RSEQ)`, and its `rseq_cs` is set, then `rseq_cs` is cleared; and if
 //! its program counter is in the section, it goes on at the abort's place. So nothing protects code
 //! between the store to `rseq_cs` and the section's first instruction.
 //!
-//! `membarrier` is a full fence of the caller, an interrupt of every other processor, in any order
-//! and each at a moment of its own, and a full fence. A processor that runs no thread is passed over
+//! `membarrier` is a full fence of the caller, an interrupt of every other CPU, in any order
+//! and each at a moment of its own, and a full fence. A CPU that runs no thread is passed over
 //! by the kernel, which is the same as interrupting it: a thread that comes later executes the full
 //! barrier of a context switch, and one that has gone has executed it. Memory barriers of several
 //! callers come one after the other (the kernel's `membarrier_ipi_mutex`).
@@ -31,7 +31,7 @@ use crate::choice::Choice;
 use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS, THREADS};
 use crate::system::Outcome;
 
-/// Processors on which threads move about; those who never move have their own, after these.
+/// CPUs on which threads move about; those who never move have their own, after these.
 pub(super) const CPUS: usize = 2;
 
 /// A thread of a plan.
@@ -41,7 +41,7 @@ pub(super) struct Program {
     pub(super) code: Code,
     /// Its registers at the start.
     pub(super) regs: Regs,
-    /// The processor at the start.
+    /// The CPU at the start.
     pub(super) cpu: u8,
     /// Whether it is preempted and migrates.
     pub(super) moves: bool,
@@ -68,7 +68,7 @@ impl End<'_> {
 }
 
 impl Program {
-    /// A thread that stays on a processor of its own and does something so many times.
+    /// A thread that stays on a CPU of its own and does something so many times.
     pub(super) fn staying(name: &'static str, code: Code, rounds: u8, cpu: u8) -> Self {
         let mut regs = [0; REGS];
         regs[Reg::Left as usize] = u64::from(rounds);
@@ -84,12 +84,12 @@ pub(super) type EndCheck = fn(&End<'_>) -> Option<String>;
 pub(super) struct Plan {
     /// Those who move come first, and are two at most: each has a lock that hands on its view.
     pub(super) programs: Vec<Program>,
-    /// How many processors the movers share.
+    /// How many CPUs the movers share.
     pub(super) shared_cpus: usize,
     pub(super) initial: Vec<(Location, u64)>,
     /// Objects that there are from the start.
     pub(super) objects: u8,
-    /// Signals whose handler adds 1 to this word of its processor; others only abort.
+    /// Signals whose handler adds 1 to this word of its CPU; others only abort.
     pub(super) handler: Option<(u8, [Location; CPUS])>,
     /// Page faults, at most, in touches of objects.
     pub(super) faults: u8,
@@ -120,7 +120,7 @@ impl Plan {
         }
     }
 
-    /// How many processors there are.
+    /// How many CPUs there are.
     pub(super) fn cpus(&self) -> usize {
         let last = self.programs.iter().map(|program| usize::from(program.cpu) + 1).max();
         last.unwrap_or(0).max(self.shared_cpus)
@@ -200,7 +200,7 @@ impl Steps for Whole {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Heavy {
     pub(super) thread: u8,
-    /// The processors that have not answered, as a set of bits.
+    /// The CPUs that have not answered, as a set of bits.
     pub(super) waits_for: u8,
 }
 
@@ -367,7 +367,7 @@ impl<M: Memory> World<M> {
         outcome
     }
 
-    /// The processors on which somebody may still run.
+    /// The CPUs on which somebody may still run.
     fn active(&self, plan: &Plan) -> u8 {
         let busy = |cpu: &usize| {
             let mut threads = 0..self.threads.len();

@@ -27,7 +27,7 @@ pub fn explore_alone(asked: &Asked, limit: usize) -> Verdict {
     explore::run(&ByItself(asked), limit)
 }
 
-/// The machine with its banks, processors and readers.
+/// The machine with its banks, CPUs and readers.
 struct Banks<M> {
     setup: Setup,
     moves: Vec<Move>,

@@ -23,9 +23,9 @@ pub enum Mutant {
     NoFenceOfWorker,
     /// Locks are summed before unlocks.
     LocksFirst,
-    /// One processor's counts are looked at.
+    /// One CPU's counts are looked at.
     FirstCpuOnly,
-    /// Each processor's counts must be equal, not only their sums.
+    /// Each CPU's counts must be equal, not only their sums.
     EachCpuByItself,
     /// A reader counts itself out of the bank that it did not count itself into.
     UnlockOtherBank,
@@ -124,7 +124,7 @@ pub const FAULTS: &[Fault] = &[
         kind: Kind::Harmless,
         scenario: "counting",
         models: Models::Neither,
-        reason: "any number of runs in a jiffy: it costs processor time, that is all",
+        reason: "any number of runs in a jiffy: it costs CPU time, that is all",
     },
     Fault {
         mutant: Mutant::Omitted("extra-check"),
@@ -195,14 +195,14 @@ pub const FAULTS: &[Fault] = &[
         kind: Kind::Unsafe,
         scenario: "two-readers",
         models: Models::Both,
-        reason: "the reader on the other processor is overlooked",
+        reason: "the reader on the other CPU is overlooked",
     },
     Fault {
         mutant: Mutant::EachCpuByItself,
         kind: Kind::Stuck,
         scenario: "migrating",
         models: Models::Both,
-        reason: "the counts of a reader that migrated never match on either processor",
+        reason: "the counts of a reader that migrated never match on either CPU",
     },
     Fault {
         mutant: Mutant::UnlockOtherBank,

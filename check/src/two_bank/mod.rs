@@ -1,11 +1,11 @@
 //! SRCU, explored: the real [`grace::two_bank::Machine`] against readers that count themselves in and
-//! out of two banks on whatever processor they are on.
+//! out of two banks on whatever CPU they are on.
 //!
-//! As the rest of this crate, but its readers belong to no slot: the memory's actors are *processors*,
+//! As the rest of this crate, but its readers belong to no slot: the memory's actors are *CPUs*,
 //! each with its store buffer or its view, and readers are tasks that run on them and may migrate
 //! between any two steps (a context switch is a full barrier there, and hands on what was seen). The
 //! race that SRCU is made for is in the model: a reader looks up the bank, stalls for as long as it
-//! likes, and counts itself in only then. The counts are sums over processors, read one by one.
+//! likes, and counts itself in only then. The counts are sums over CPUs, read one by one.
 //!
 //! [`FAULTS`] lists every step of the machine and every fence of SRCU with what comes of leaving it out.
 //!

@@ -3,7 +3,7 @@
 //! ```text
 //! lock:    b = srcu_idx & 1 (Relaxed)
 //!          (may stall, or migrate, for as long as it likes)
-//!          lock[b][this cpu] += 1 (Relaxed, own processor's)
+//!          lock[b][this cpu] += 1 (Relaxed, own cpu's)
 //!          fence B
 //! read:    p = ptr (Acquire); the object p must be initialised and not freed
 //! unlock:  fence C
@@ -52,7 +52,7 @@ impl Reader {
 
 impl<M: Memory> World<M> {
     fn increment(&mut self, cpu: u8, at: Location, turn: &mut Turn<'_>) {
-        // Atomic against interrupts of its own processor, but no locked instruction.
+        // Atomic against interrupts of its own CPU, but no locked instruction.
         let me = usize::from(cpu);
         let value = self.memory.load(me, at, Relaxed, turn.choice);
         self.memory.store(me, at, value + 1, Relaxed);

@@ -9,7 +9,7 @@ pub struct Task {
     pub sections: u8,
     /// How often it may migrate.
     pub migrations: u8,
-    /// The processor it begins on: 0 or 1.
+    /// The CPU it begins on: 0 or 1.
     pub cpu: u8,
 }
 
@@ -30,9 +30,9 @@ pub struct Scenario {
     pub about: &'static str,
     /// The readers, at most three.
     pub readers: Vec<Task>,
-    /// Updates that the worker's processor makes: publish, a grace period, free.
+    /// Updates that the worker's CPU makes: publish, a grace period, free.
     pub updates: u8,
-    /// Whether another processor makes one more, at any time.
+    /// Whether another CPU makes one more, at any time.
     pub other_updater: bool,
     /// The delay function.
     pub delay: AnyDelay,
@@ -67,7 +67,7 @@ pub fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             name: "migrating",
-            about: "a section that begins on one processor and may end on the other",
+            about: "a section that begins on one CPU and may end on the other",
             readers: vec![MIGRATES],
             updates: 2,
             ..base.clone()
@@ -81,7 +81,7 @@ pub fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             name: "two-readers",
-            about: "two sections on two processors",
+            about: "two sections on two CPUs",
             readers: vec![STAYS, Task { cpu: 1, ..STAYS }],
             ..base.clone()
         },

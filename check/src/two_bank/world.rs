@@ -26,7 +26,7 @@ use crate::choice::Choice;
 use crate::memory::{LOCATIONS, Layout, Location, Lock, Memory, OBJECTS};
 use crate::system::Outcome;
 
-/// Processors that run readers; the worker's and the other updater's come after them.
+/// CPUs that run readers; the worker's and the other updater's come after them.
 pub(super) const CPUS: usize = 2;
 const WORKER: usize = CPUS;
 const OTHER: usize = CPUS + 1;
@@ -85,7 +85,7 @@ pub(super) enum Move {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum WorkerAt {
     Next,
-    /// Summing: which sum (0 or 1), of which processor next, and the differences so far.
+    /// Summing: which sum (0 or 1), of which CPU next, and the differences so far.
     Sum {
         second: bool,
         cpu: u8,

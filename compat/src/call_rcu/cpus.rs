@@ -1,6 +1,6 @@
-//! Workers of processors.
+//! Workers of CPUs.
 //!
-//! Who queues loads its processor's worker and pushes in a section of the global domain; who frees a worker waits for
+//! Who queues loads its CPU's worker and pushes in a section of the global domain; who frees a worker waits for
 //! those sections first.
 
 use std::ffi::{c_int, c_ulong};
@@ -24,7 +24,7 @@ type Table = Box<[AtomicPtr<Worker>]>;
 /// done in the child.
 static TABLES: [AtomicPtr<Table>; FLAVORS] = [const { AtomicPtr::new(ptr::null_mut()) }; FLAVORS];
 
-/// How many processors the machine may have.
+/// How many CPUs the machine may have.
 fn count() -> usize {
     // SAFETY: asks for a number.
     let configured = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
@@ -63,18 +63,18 @@ fn table(flavor: Flavor) -> Result<&'static Table, c_int> {
     }
 }
 
-/// The place of a processor's worker, if there are any workers of processors.
+/// The place of a CPU's worker, if there are any workers of CPUs.
 fn place(flavor: Flavor, cpu: c_int) -> Option<&'static AtomicPtr<Worker>> {
     existing(flavor)?.get(usize::try_from(cpu).ok()?)
 }
 
-/// The processor's worker, or null.
+/// The CPU's worker, or null.
 pub(super) fn get(flavor: Flavor, cpu: c_int) -> *const Worker {
     // Acquire: pairs with the exchange in `set`.
     place(flavor, cpu).map_or(ptr::null(), |place| place.load(Acquire).cast_const())
 }
 
-/// The worker of the processor that the calling thread is on, or null.
+/// The worker of the CPU that the calling thread is on, or null.
 pub(super) fn here(flavor: Flavor) -> *const Worker {
     if existing(flavor).is_none() {
         return ptr::null();
@@ -83,7 +83,7 @@ pub(super) fn here(flavor: Flavor) -> *const Worker {
     get(flavor, unsafe { libc::sched_getcpu() })
 }
 
-/// Queues a callback with the processor's worker, if it has one. Answers whether the domain is at its limit.
+/// Queues a callback with the CPU's worker, if it has one. Answers whether the domain is at its limit.
 ///
 /// # Safety
 /// As [`quiescence::lane::Lane::push`].

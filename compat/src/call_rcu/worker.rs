@@ -13,7 +13,7 @@ use crate::flavor::Flavor;
 /// `URCU_CALL_RCU_RT`: who queues makes no system call; the worker looks by itself.
 const RT: c_ulong = 1;
 
-/// Batches between two looks whether the worker is still on its processor: one that was taken away has taken the
+/// Batches between two looks whether the worker is still on its CPU: one that was taken away has taken the
 /// worker's affinity along.
 const LOOK_EVERY: u32 = 256;
 
@@ -22,7 +22,7 @@ const LOOK_EVERY: u32 = 256;
 pub(crate) struct Worker {
     pub(super) lane: Lane,
     pub(super) flavor: Flavor,
-    /// The processor that its thread is to run on; none if it is negative.
+    /// The CPU that its thread is to run on; none if it is negative.
     cpu: c_int,
 }
 
@@ -96,7 +96,7 @@ impl Worker {
         }
     }
 
-    /// Has the calling thread run on the worker's processor. If that is not there now, later.
+    /// Has the calling thread run on the worker's CPU. If that is not there now, later.
     fn bind(&self) {
         let Ok(cpu) = usize::try_from(self.cpu) else { return };
         if cpu >= libc::CPU_SETSIZE as usize {

@@ -204,7 +204,7 @@ pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker) {
         entry.start();
     }
     drop(entries);
-    // Who queues by way of a processor may be looking at it.
+    // Who queues by way of a CPU may be looking at it.
     quiescence::synchronize();
     // SAFETY: C's own, by `create`.
     drop(unsafe { Arc::from_raw(crdp) });

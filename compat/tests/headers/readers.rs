@@ -101,7 +101,7 @@ fn faults_of_fences_are_found() {
     assert_eq!(unfenced(&never), ["mb_lock", "mb_unlock", "mb_pair"]);
 }
 
-/// A locked instruction for each operation that changes something, whatever the processor would need besides.
+/// A locked instruction for each operation that changes something, whatever the CPU would need besides.
 #[test]
 fn atomic_operations_are_locked() {
     if !needs::met(&[]) {

@@ -1,7 +1,7 @@
 //! The default engine: as quick as rcu_poll when somebody waits, as cheap as rcu_ltimer when nobody does.
 //!
-//! **Detector.** Each processor counts its quiescent states in a line that it alone writes. One
-//! processor, the *attendant*, compares the counters; the others have nothing to do for a grace
+//! **Detector.** Each CPU counts its quiescent states in a line that it alone writes. One
+//! CPU, the *attendant*, compares the counters; the others have nothing to do for a grace
 //! period: no softirq on their ticks, no lock, no mask. The attendant looks again on its tick; where
 //! none comes, the engine's one timer does.
 //!
@@ -16,7 +16,7 @@
 //! The budget is for what is done in the background: whoever waits pays for the grace period, as in the
 //! library, where the thread that waits does the work.
 //!
-//! **Backlog.** No count is shared by all who queue: each processor tells how much it holds when that
+//! **Backlog.** No count is shared by all who queue: each CPU tells how much it holds when that
 //! has changed by its share of a quarter of the limit. All they have not told is a quarter at most, so
 //! that three quarters are seen when the limit itself is reached, at the latest.
 
@@ -67,7 +67,7 @@ const BACKLOG: Line = Line::Global(1);
 /// Who is in an extended quiescent state and has callbacks there.
 const SLEEPERS: Line = Line::Global(2);
 
-/// What a processor has last told of its backlog; and the sum of that.
+/// What a CPU has last told of its backlog; and the sum of that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Backlog {
     objects: u64,
@@ -76,9 +76,9 @@ struct Backlog {
 
 /// The engine.
 ///
-/// A quiescent state costs a write to the processor's own line and a look into its mailbox; a
+/// A quiescent state costs a write to the CPU's own line and a look into its mailbox; a
 /// callback a read of the shared line, which changes twice a grace period. The start and the looks are
-/// linear in the processors. Callbacks run where they were queued, a few at a time.
+/// linear in the CPUs. Callbacks run where they were queued, a few at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Adaptive<S: Steps = Intact> {
     steps: S,
@@ -117,7 +117,7 @@ pub struct Adaptive<S: Steps = Intact> {
 }
 
 impl Adaptive {
-    /// The engine of so many processors.
+    /// The engine of so many CPUs.
     pub fn new(cpus: usize) -> Self {
         Self::with(cpus, Parameters::DEFAULT, Start::default(), Intact)
     }
@@ -467,7 +467,7 @@ impl<S: Steps> Engine for Adaptive<S> {
         self.assign(cpu, Urgency::Background, host);
     }
 
-    /// Linear in the processors if it looks after the grace period.
+    /// Linear in the CPUs if it looks after the grace period.
     fn softirq(&mut self, cpu: usize, host: &mut dyn Host) {
         if cpu >= self.counters.cpus() {
             return;
@@ -479,7 +479,7 @@ impl<S: Steps> Engine for Adaptive<S> {
         self.run(cpu, host);
     }
 
-    /// Linear in the processors.
+    /// Linear in the CPUs.
     fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
         if self.steps.omits("look-by-timer") {
             return;

@@ -1,8 +1,8 @@
-//! Who looks again, and when: a processor on its tick, or the timer where there are none.
+//! Who looks again, and when: a CPU on its tick, or the timer where there are none.
 //!
-//! A tick comes anyway, so a look on it costs little; the timer wakes a thread. So the processor
+//! A tick comes anyway, so a look on it costs little; the timer wakes a thread. So the CPU
 //! that looked keeps the alarm. The timer is set a little later all the same, and put off each
-//! time that the tick came first: a processor may be in the kernel without ticks (`nohz_full`).
+//! time that the tick came first: a CPU may be in the kernel without ticks (`nohz_full`).
 
 use super::{Access, Host, Line};
 
@@ -13,7 +13,7 @@ const LATER_JIFFIES: u32 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Alarm {
     Off,
-    /// After so many more ticks of this processor, or of the timer's jiffies.
+    /// After so many more ticks of this CPU, or of the timer's jiffies.
     Tick {
         cpu: usize,
         jiffies: u32,

@@ -1,9 +1,9 @@
-//! A processor's callbacks, in the order they were queued, by the grace period they need.
+//! A CPU's callbacks, in the order they were queued, by the grace period they need.
 //!
 //! Four lists, after the kernel's segmented ones: ready to run, waiting for one grace period, waiting
-//! for the one after that, and queued since the processor last looked which number is due. More
+//! for the one after that, and queued since the CPU last looked which number is due. More
 //! cannot be: what is queued while one is in progress needs the next, and what needed the one
-//! before is ready. Queueing touches nothing but the processor's own line.
+//! before is ready. Queueing touches nothing but the CPU's own line.
 
 use super::Callback;
 use super::counters::is_after;
@@ -30,7 +30,7 @@ impl List {
     }
 }
 
-/// The lists of one processor.
+/// The lists of one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Callbacks {
     ready: List,
@@ -44,7 +44,7 @@ impl Callbacks {
     pub(super) const EMPTY: Self =
         Self { ready: List::EMPTY, current: List::EMPTY, next: List::EMPTY, queued: List::EMPTY };
 
-    /// How many may be queued before the processor looks which number is due, should no tick come: so
+    /// How many may be queued before the CPU looks which number is due, should no tick come: so
     /// many that the look costs nothing beside them.
     const QUEUED_MAX: u64 = 64;
 

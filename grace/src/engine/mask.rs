@@ -1,9 +1,9 @@
-//! Sets of processors.
+//! Sets of CPUs.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A set of processors, of those numbered 0 to a fixed count.
+/// A set of CPUs, of those numbered 0 to a fixed count.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mask {
     words: Vec<u64>,
@@ -13,12 +13,12 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// The empty set, of `cpus` processors.
+    /// The empty set, of `cpus` CPUs.
     pub fn new(cpus: usize) -> Self {
         Self { words: vec![0; cpus.div_ceil(64)], cpus, len: 0 }
     }
 
-    /// How many processors there can be.
+    /// How many CPUs there can be.
     pub const fn cpus(&self) -> usize {
         self.cpus
     }
@@ -48,14 +48,14 @@ impl Mask {
         member
     }
 
-    /// Adds every processor.
+    /// Adds every CPU.
     pub fn fill(&mut self) {
         for cpu in 0..self.cpus {
             self.insert(cpu);
         }
     }
 
-    /// Takes every processor out.
+    /// Takes every CPU out.
     pub fn clear(&mut self) {
         self.words.fill(0);
         self.len = 0;

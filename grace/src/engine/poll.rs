@@ -1,11 +1,11 @@
-//! rcu_poll: start at once, force every processor through its scheduler, look until all have been.
+//! rcu_poll: start at once, force every CPU through its scheduler, look until all have been.
 //!
 //! Both forms of the paper (Arcangeli, Cao, McKenney, Sarma: Using Read-Copy-Update Techniques for
-//! System V IPC in the Linux 2.5 Kernel, FREENIX 2003): one list for all processors, and a list and
+//! System V IPC in the Linux 2.5 Kernel, FREENIX 2003): one list for all CPUs, and a list and
 //! grace periods of its own for each. The shortest latency there is, paid with interrupts, forced
 //! switches and looks at everybody's counters.
 //!
-//! Unlike the original's, the grace period also waits for the processor that polls: it may have been
+//! Unlike the original's, the grace period also waits for the CPU that polls: it may have been
 //! interrupted within a section. While it waits for nobody else it does not spin, which would keep
 //! the section from ending; its own report makes it look again.
 
@@ -35,9 +35,9 @@ pub const STEPS_FOR_SPEED: &[&str] = &["force", "pass-over-eqs"];
 /// The lock, the lists, the mask and the snapshots of [`Global`].
 const SHARED: Line = Line::Global(0);
 
-/// One list for all processors, under one lock; whoever queues first polls for all.
+/// One list for all CPUs, under one lock; whoever queues first polls for all.
 ///
-/// A look is linear in the processors that are waited for, the start of a grace period in all.
+/// A look is linear in the CPUs that are waited for, the start of a grace period in all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Global<S: Steps = Intact> {
     steps: S,
@@ -51,13 +51,13 @@ pub struct Global<S: Steps = Intact> {
     /// Who has any in `next`, and in `current`.
     next_owners: Mask,
     current_owners: Mask,
-    /// The processor whose softirq polls; none if nothing is queued.
+    /// The CPU whose softirq polls; none if nothing is queued.
     poller: Option<usize>,
     in_progress: bool,
 }
 
 impl Global {
-    /// The engine of so many processors.
+    /// The engine of so many CPUs.
     pub fn new(cpus: usize) -> Self {
         Self::with(cpus, Start::default(), Intact)
     }
@@ -185,7 +185,7 @@ impl<S: Steps> Engine for Global<S> {
         }
     }
 
-    /// Linear in the processors.
+    /// Linear in the CPUs.
     fn softirq(&mut self, cpu: usize, host: &mut dyn Host) {
         if self.poller != Some(cpu) {
             return;
@@ -228,22 +228,22 @@ impl<S: Steps> Engine for Global<S> {
     }
 }
 
-/// What a processor of [`PerCpu`] has to itself.
+/// What a CPU of [`PerCpu`] has to itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Own {
     next: u64,
     current: u64,
     in_progress: bool,
-    /// The first processor that has not been seen to pass.
+    /// The first CPU that has not been seen to pass.
     position: usize,
     snapshots: Vec<u32>,
 }
 
-/// Lists and grace periods of its own for each processor.
+/// Lists and grace periods of its own for each CPU.
 ///
 /// No lock and no list is shared, and callbacks run where they were queued; but each of up to N
-/// grace periods at a time forces all N processors. Memory is quadratic in their number: 64 MiB for
-/// 4,096. A start is linear in the processors, a look in those that have passed since the last one.
+/// grace periods at a time forces all N CPUs. Memory is quadratic in their number: 64 MiB for
+/// 4,096. A start is linear in the CPUs, a look in those that have passed since the last one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PerCpu<S: Steps = Intact> {
     steps: S,
@@ -252,7 +252,7 @@ pub struct PerCpu<S: Steps = Intact> {
 }
 
 impl PerCpu {
-    /// The engine of so many processors.
+    /// The engine of so many CPUs.
     pub fn new(cpus: usize) -> Self {
         Self::with(cpus, Start::default(), Intact)
     }
@@ -287,7 +287,7 @@ impl<S: Steps> PerCpu<S> {
         }
     }
 
-    /// Goes on to the first processor that has not passed; answers whether there is none.
+    /// Goes on to the first CPU that has not passed; answers whether there is none.
     fn look(&mut self, cpu: usize, host: &mut dyn Host) -> bool {
         let own = &mut self.own[cpu];
         while let Some(&snapshot) = own.snapshots.get(own.position) {
@@ -339,7 +339,7 @@ impl<S: Steps> Engine for PerCpu<S> {
         }
     }
 
-    /// Linear in the processors.
+    /// Linear in the CPUs.
     fn softirq(&mut self, cpu: usize, host: &mut dyn Host) {
         if cpu >= self.own.len() {
             return;

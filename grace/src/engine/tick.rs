@@ -1,4 +1,4 @@
-//! rcu_ltimer: each processor looks after itself on its tick, and nobody is ever forced.
+//! rcu_ltimer: each CPU looks after itself on its tick, and nobody is ever forced.
 //!
 //! After the engine that was merged into Linux 2.5 (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003;
 //! Sarma and McKenney, Ottawa Linux Symposium 2002). Grace periods ("batches") have numbers. Whoever
@@ -6,8 +6,8 @@
 //! nothing was in progress that takes two rounds, because the number does not say whether the
 //! batch `current` has begun.
 //!
-//! Processors in an extended quiescent state are left out when a batch begins, and report as they
-//! enter it, as Linux did from 2.6 on. There a processor that had callbacks kept its tick; here it may
+//! CPUs in an extended quiescent state are left out when a batch begins, and report as they
+//! enter it, as Linux did from 2.6 on. There a CPU that had callbacks kept its tick; here it may
 //! give the tick up, and is raised when a batch has ended.
 
 use alloc::vec;
@@ -38,7 +38,7 @@ const SHARED: Line = Line::Global(0);
 /// Who is in an extended quiescent state, and has callbacks there.
 const SLEEPERS: Line = Line::Global(1);
 
-/// What a processor has to itself.
+/// What a CPU has to itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Own {
     /// Not yet in a batch.
@@ -46,12 +46,12 @@ struct Own {
     /// In batch `batch`, which means nothing while there are none.
     current: u64,
     batch: u32,
-    /// The counter when this processor first saw that it is waited for.
+    /// The counter when this CPU first saw that it is waited for.
     snapshot: Option<u32>,
 }
 
 /// The engine. Every function is constant in time, but that the start of a batch is linear in
-/// the processors.
+/// the CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tick<S: Steps = Intact> {
     steps: S,
@@ -68,7 +68,7 @@ pub struct Tick<S: Steps = Intact> {
 }
 
 impl Tick {
-    /// The engine of so many processors.
+    /// The engine of so many CPUs.
     pub fn new(cpus: usize) -> Self {
         Self::with(cpus, Start::default(), Intact)
     }

@@ -1,6 +1,6 @@
-//! Engines that hand a token from processor to processor, at quiescent states only.
+//! Engines that hand a token from CPU to CPU, at quiescent states only.
 //!
-//! [`Published`] is rcu_sched, with the counter of pending callbacks that all processors share, and a
+//! [`Published`] is rcu_sched, with the counter of pending callbacks that all CPUs share, and a
 //! latency that is as long as the slowest of them makes it, N times. [`Relay`] is the same idea
 //! reworked. What both rest on are two small pure functions: [`Station::pass`] and [`relay`].
 
@@ -13,7 +13,7 @@ pub use reworked::Relay;
 use super::counters::is_after;
 use crate::word::Number;
 
-/// A processor's place in the ring of rcu_sched.
+/// A CPU's place in the ring of rcu_sched.
 ///
 /// Let d be the distance of a station behind its successor: the successor's `ring` + 1 - its own. In
 /// a ring of N stations that all began with the same number, the distances sum to N for ever: a

@@ -1,11 +1,11 @@
 //! Tree RCU: quiescent states go up a combining tree; a scan now and then helps those that are
 //! late.
 //!
-//! A processor notes a quiescent state on its own line. Its next tick finds that there is something
-//! to report and raises the softirq, which clears the processor's bit in a leaf; whoever clears the
+//! A CPU notes a quiescent state on its own line. Its next tick finds that there is something
+//! to report and raises the softirq, which clears the CPU's bit in a leaf; whoever clears the
 //! last bit of a node goes on to the parent, and the grace period ends when the root is empty. That
-//! wakes nobody: each processor finds at its next tick that its leaf tells another grace period.
-//! Meanwhile, every few jiffies, a scan looks for processors in extended quiescent states, which
+//! wakes nobody: each CPU finds at its next tick that its leaf tells another grace period.
+//! Meanwhile, every few jiffies, a scan looks for CPUs in extended quiescent states, which
 //! report nothing, and does about the other holdouts what the [`Variant`] says.
 //!
 //! After `kernel/rcu/tree.c`; which facts of which year is said in [`options`]. What is different
@@ -16,9 +16,9 @@
 //!   derived from it saturate, so that an engine without callbacks has few states.
 //! - The counter of extended quiescent states that a scan compares with its snapshot is one bit,
 //!   "has moved since the snapshot".
-//! - A kernel keeps the tick of an idle processor that has callbacks, and gives those of a tickless
+//! - A kernel keeps the tick of an idle CPU that has callbacks, and gives those of a tickless
 //!   one to a thread. Here both are raised when a grace period ends. Where it forces the tick of a
-//!   tickless processor on, the softirq that this tick would raise is raised.
+//!   tickless CPU on, the softirq that this tick would raise is raised.
 //! - The kernel stops a long pass of callbacks after 3 ms. A driver that has time does so within
 //!   [`Host::invoke`]: other work may come in between.
 //! - Nobody expedites: [`Callback::urgency`] means nothing to Tree RCU's callbacks, nor do their
@@ -54,7 +54,7 @@ const LEAVE: &str = "leave-extended-quiescent-state";
 const REMEMBER: &str = "remember-requests";
 /// The timer is asked for again after a scan that found holdouts.
 const SCAN_AGAIN: &str = "scan-again";
-/// Processors without ticks are told of the end of a grace period.
+/// CPUs without ticks are told of the end of a grace period.
 const WAKE: &str = "wake-those-without-ticks";
 /// The tick raises the softirq when there is something to report.
 const REPORT: &str = "report-at-tick";
@@ -71,7 +71,7 @@ pub const STEPS_OF_SAFETY: usize = 6;
 /// waiting asks again.
 pub const STEPS_FOR_SPEED: &[&str] = &[REMEMBER];
 
-/// What a processor keeps, on its own line.
+/// What a CPU keeps, on its own line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Cpu {
     /// The grace period that it has noticed.
@@ -117,7 +117,7 @@ pub struct Tree<S: Steps = Intact> {
     tickless: Mask,
     /// Those that have callbacks, and may have no tick that finds them ready.
     sleepers: Mask,
-    /// How many processors have too many callbacks.
+    /// How many CPUs have too many callbacks.
     overloaded: usize,
     /// The age of the grace period in progress, as far as the timer has told it.
     age_jiffies: u32,
@@ -130,7 +130,7 @@ pub struct Tree<S: Steps = Intact> {
 }
 
 impl Tree {
-    /// Tree RCU over `cpus` processors, each with a tick.
+    /// Tree RCU over `cpus` CPUs, each with a tick.
     pub fn new(options: Options, cpus: usize) -> Self {
         Self::omitting(options, cpus, Intact)
     }
@@ -176,7 +176,7 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// The same, where these processors have no tick while a single program runs (`nohz_full`).
+    /// The same, where these CPUs have no tick while a single program runs (`nohz_full`).
     /// Those out of range are ignored. Meant for an engine that has not been told anything yet.
     #[must_use]
     pub fn with_tickless(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {

@@ -26,7 +26,7 @@ pub enum Urgency {
     Background,
     /// Someone waits, without hurry; or enough callbacks for a grace period of their own wait.
     Normal,
-    /// Someone waits and would rather spend processor time than wait longer; or the memory that
+    /// Someone waits and would rather spend CPU time than wait longer; or the memory that
     /// waits is near its limit.
     Expedited,
 }
@@ -65,11 +65,11 @@ pub enum Begin {
 /// What the driver should do before it looks at the holdouts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hint {
-    /// Look again without giving up the processor.
+    /// Look again without giving up the CPU.
     Again,
-    /// Give up the processor until a holdout has left its section: have the holdouts report.
+    /// Give up the CPU until a holdout has left its section: have the holdouts report.
     Sleep,
-    /// Give up the processor until the next tick.
+    /// Give up the CPU until the next tick.
     Tick,
 }
 

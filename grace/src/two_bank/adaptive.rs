@@ -4,14 +4,14 @@
 //! still in its section. Spinning (5.18) answers fast, and never sleeps when the reader blocks.
 //! Sleeping by the jiffy (5.19-rc1) is kind to all others, and costs two ticks for a section of a
 //! microsecond. Both overlook that the commonest holdout is the *caller itself*, preempted by the
-//! worker that it woke: spinning keeps the processor from the very task that is waited for.
+//! worker that it woke: spinning keeps the CPU from the very task that is waited for.
 //!
 //! So: first a moment in which the caller leaves the section that it asks from, so as not to be met in
-//! it at all; then a bounded number of runs at once, for readers on other processors that are about to
+//! it at all; then a bounded number of runs at once, for readers on other CPUs that are about to
 //! leave; then a nap of microseconds by a high-resolution timer, in which a preempted reader gets the
-//! processor back; then naps that are each half as long again as the one before, up to jiffies. A
+//! CPU back; then naps that are each half as long again as the one before, up to jiffies. A
 //! reader that takes *t* is found gone after about 1.5 *t* and the first of these naps. That one is
-//! as long as the spinning before it, so looking in vain takes at most half a processor however
+//! as long as the spinning before it, so looking in vain takes at most half a CPU however
 //! grace periods follow one another, and with a reader that blocks less and less. There is a nap
 //! after at most `runs_max` runs that fail: no thread that never sleeps.
 

@@ -1,17 +1,17 @@
 //! SRCU: readers count themselves in and out of two banks, and may sleep in between.
 //!
-//! A reader looks which bank is current, increments that bank's *lock* count on its processor, and
-//! at the end the same bank's *unlock* count on whatever processor it is on then. A bank has drained
-//! when the sums over all processors are equal. Counts never go down, so that a reader may migrate.
+//! A reader looks which bank is current, increments that bank's *lock* count on its CPU, and
+//! at the end the same bank's *unlock* count on whatever CPU it is on then. A bank has drained
+//! when the sums over all CPUs are equal. Counts never go down, so that a reader may migrate.
 //!
 //! ```text
 //!   reader                          worker, to see whether a bank has drained
 //!   b = current bank                u = sum of the bank's unlock counts
-//!   lock[b] on this processor += 1  fence A
+//!   lock[b] on this cpu += 1  fence A
 //!   fence B                         l = sum of the bank's lock counts
 //!     ... section ...               drained if u = l
 //!   fence C
-//!   unlock[b] on any processor += 1 flip: fence E; current = the other bank; fence D
+//!   unlock[b] on any cpu += 1 flip: fence E; current = the other bank; fence D
 //! ```
 //!
 //! A grace period is a scan of the bank that is not current (a reader that looked up the bank

@@ -1,4 +1,4 @@
-//! Engines over processors under random schedules: safe, sure to finish, and each step needed.
+//! Engines over CPUs under random schedules: safe, sure to finish, and each step needed.
 
 mod behaviour;
 mod recorder;

@@ -63,7 +63,7 @@ pub(super) const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        title: "Processor time",
+        title: "CPU time",
         metrics: &[
             metric("busy", |report| percent(report.time.busy_ppm())),
             metric("engine", |report| percent(report.time.engine_ppm())),

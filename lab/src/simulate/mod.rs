@@ -1,7 +1,7 @@
 //! `rcu simulate`: grace periods on machines that one does not have.
 //!
 //! - [`options`]: what can be typed; [`product`]: what is run for it; [`pool`]: running it on all
-//!   processors; [`costs`]: what things cost on the simulated machine.
+//!   CPUs; [`costs`]: what things cost on the simulated machine.
 //! - [`what_if`]: engines on virtual machines, with [`metric`] for the tables and [`picture`] for the
 //!   timeline; [`two_bank`]: the same for SRCU.
 //! - [`published`]: published figures beside ours; [`suite`]: `adaptive` against every fixed engine.

@@ -29,7 +29,7 @@ pub(crate) struct SimulateArgs {
     /// Run `adaptive` and every fixed engine on the suite of workloads, and compare
     #[arg(long, conflicts_with_all = ["WhatIfArgs", "list"])]
     pub(super) suite: bool,
-    /// With --suite: fewer processors and shorter runs
+    /// With --suite: fewer CPUs and shorter runs
     #[arg(long, requires = "suite")]
     pub(super) quick: bool,
     /// Print the engines, workloads and numbers that can be set, one line each
@@ -49,7 +49,7 @@ pub(super) struct WhatIfArgs {
     /// Workloads to run [default: dbench]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(super) workload: Vec<String>,
-    /// Processors, 1 to 4096 [default: 4]
+    /// CPUs, 1 to 4096 [default: 4]
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
     pub(super) cpus: Vec<usize>,
     /// Ticks a second, 100 to 1000 [default: 250]

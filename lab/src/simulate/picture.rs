@@ -60,7 +60,7 @@ pub(super) struct Panel {
     pub(super) title: String,
     /// In the order they began.
     pub(super) grace_periods: Vec<GracePeriod>,
-    /// Whether each processor has grace periods of its own.
+    /// Whether each CPU has grace periods of its own.
     pub(super) of_cpus: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Many simulations at once, over the processors of this machine.
+//! Many simulations at once, over the CPUs of this machine.
 //!
 //! Which of them ends first depends on the machine; nothing else may. So results are put where their
 //! job stands, and whoever prints sees them in the order that was asked for. The main thread only
@@ -22,7 +22,7 @@ pub(super) trait Job: Sync {
     type Result: Send;
     /// What it is called in the progress bar.
     fn name(&self) -> String;
-    /// About how long it takes on a processor of its own.
+    /// About how long it takes on a CPU of its own.
     fn about(&self) -> Duration;
     /// Runs it; `None` if it was told to stop before its end.
     fn run(&self, watch: &Watch<'_>) -> Option<Self::Result>;

@@ -17,7 +17,7 @@ use crate::exit::Failure;
 /// The most combinations.
 const RUNS_MAX: usize = 1_000;
 
-/// The most that all runs together may take on one processor of this machine, about.
+/// The most that all runs together may take on one CPU of this machine, about.
 const TIME_MAX: Duration = Duration::from_secs(2 * 3_600);
 
 /// Engines and workloads when nobody says which.
@@ -38,11 +38,8 @@ pub(super) struct Run {
 
 /// Numbers of the machine that can be set.
 pub(super) const MACHINE: [(&str, &str); 2] = [
-    (
-        "budget_ppm",
-        "what an engine may use of all processor time while no task waits, in millionths",
-    ),
-    ("slice_us", "how long ksoftirqd and the task on its processor run in turn"),
+    ("budget_ppm", "what an engine may use of all CPU time while no task waits, in millionths"),
+    ("slice_us", "how long ksoftirqd and the task on its CPU run in turn"),
 ];
 
 /// The machine and the names that all runs share, resolved.
@@ -227,10 +224,10 @@ impl Run {
     }
 }
 
-/// About how long a run takes on a processor of this machine: what takes the time is what happens on
-/// the virtual processors, so there is the more of it the more there are, and the more they do.
+/// About how long a run takes on a CPU of this machine: what takes the time is what happens on
+/// the virtual CPUs, so there is the more of it the more there are, and the more they do.
 pub(super) fn about(setup: &Setup, engine: &EngineKind, workload: &Workload) -> Duration {
-    /// A virtual second of a virtual processor, in microseconds.
+    /// A virtual second of a virtual CPU, in microseconds.
     const FLOOD_US: u128 = 35_000;
     const IDLE_US: u128 = 500;
     const OTHER_US: u128 = 6_000;
@@ -240,7 +237,7 @@ pub(super) fn about(setup: &Setup, engine: &EngineKind, workload: &Workload) -> 
         _ => OTHER_US,
     };
     let cpus = setup.cpus as u128;
-    // Each of its processors looks at each.
+    // Each of its CPUs looks at each.
     let square = if engine.name() == "poll-per-cpu" { 1 + cpus / 16 } else { 1 };
     let length = u128::from(setup.warm_up.saturating_add(setup.duration));
     let ns = length.saturating_mul(cpus * square * second_us * 1_000) / u128::from(SECOND);
@@ -255,7 +252,7 @@ fn check_time(runs: &[Run]) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "this would take about {} h of processor time; fewer CPUs, values, or a shorter --duration \
+        "this would take about {} h of CPU time; fewer CPUs, values, or a shorter --duration \
          take less",
         units::figures(about.as_secs_f64() / 3_600.0)
     )))
@@ -341,7 +338,7 @@ mod tests {
             (WhatIfArgs { seed: (0..1_001).collect(), ..args() }, "1000 combinations"),
             (
                 WhatIfArgs { cpus: vec![4_096], duration: Some(Span(3_000 * SECOND)), ..args() },
-                "h of processor time",
+                "h of CPU time",
             ),
         ];
         for (args, expected) in cases {

@@ -44,7 +44,7 @@ pub(super) const NUMBERS: &[Number] = &[
     ("caller_work_ns", |to, n| to.caller_work_ns = n, "mean work between two calls"),
     ("enqueue_ns", |to, n| to.enqueue_ns = n, "half of the caller's own section"),
     ("run_ns", |to, n| to.run_ns = n, "a run of the worker, besides checks and pauses"),
-    ("check_ns", |to, n| to.check_ns = n, "summing a bank's counts over all processors"),
+    ("check_ns", |to, n| to.check_ns = n, "summing a bank's counts over all CPUs"),
     ("wake_ns", |to, n| to.wake_ns = n, "from a wake-up to the first instruction"),
     ("callbacks_ns", |to, n| to.callbacks_ns = n, "running the callbacks"),
     ("latency_ns", |to, n| to.scheduler.latency_ns = n, "the fair scheduler's latency"),
@@ -58,7 +58,7 @@ pub(super) const NUMBERS: &[Number] = &[
         |to, n| to.scheduler.wakeup_granularity_ns = n,
         "by how much one that wakes must be behind to preempt",
     ),
-    ("readers", |to, n| to.readers.count = narrow(n), "readers on other processors"),
+    ("readers", |to, n| to.readers.count = narrow(n), "readers on other CPUs"),
     ("inside_ns", |to, n| to.readers.inside_ns = n, "mean length of their sections"),
     ("outside_ns", |to, n| to.readers.outside_ns = n, "mean time between them"),
     ("blocked_ns", blocked, "how long a reader blocks in its section, after 100 ms; 0: none"),
@@ -264,7 +264,7 @@ fn print(
     output.table(table)?;
     output.entries([
         ("p50, p99, max", "latency of a call"),
-        ("worker", "its share of one processor"),
+        ("worker", "its share of one CPU"),
         ("awake", "its longest time without sleeping"),
     ])?;
     if !incomplete.is_empty() {

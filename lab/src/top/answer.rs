@@ -138,7 +138,7 @@ impl Domain {
         objects.max(share(self.bytes_waiting, self.bytes_max))
     }
 
-    /// Processor time of the worker, in nanoseconds.
+    /// CPU time of the worker, in nanoseconds.
     pub(super) fn worker_ns(&self) -> u64 {
         self.worker_ns.saturating_add(self.worker_callbacks_ns)
     }

@@ -137,7 +137,7 @@ named! {
         ChildStart = "start of a child process",
         Stopped = "child process stopped and continued",
         Fork = "fork in a storm",
-        Shuffled = "thread moved to other processors",
+        Shuffled = "thread moved to other CPUs",
         Signalled = "signal to a thread",
         Grown = "small domain that grew",
         Beside = "grace period beside a section of another domain",

@@ -8,8 +8,8 @@
 //!
 //! The other themes are about what is deferred ([`deferral`]): floods of callbacks, hardly any memory, threads
 //! that live for a moment, processes that are stopped and that fork. And about what stands on per-CPU words
-//! ([`percpu`]): sleepable domains, restartable reads, counters and locks, by threads that are moved from processor to
-//! processor and interrupted by signals all the time.
+//! ([`percpu`]): sleepable domains, restartable reads, counters and locks, by threads that are moved from CPU to
+//! CPU and interrupted by signals all the time.
 //!
 //! It runs the package `quiescence-chaos`: the library's own sources with the hooks compiled in.
 //!

@@ -56,7 +56,7 @@ pub(super) fn rounds<K: AnyKind>(seat: &Seat<K>, mut section: impl FnMut()) {
         for _ in 0..SECTIONS_PER_BEAT {
             section();
         }
-        // Give the processor away between sections rather than inside of one.
+        // Give the CPU away between sections rather than inside of one.
         thread::yield_now();
     }
 }

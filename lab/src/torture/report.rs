@@ -170,7 +170,7 @@ impl Setup {
     }
 }
 
-/// How the process counts per processor; `portable` is what `QUIESCENCE_PERCPU` says as well.
+/// How the process counts per CPU; `portable` is what `QUIESCENCE_PERCPU` says as well.
 pub(super) fn per_cpu() -> &'static str {
     match quiescence_chaos::per_cpu_path() {
         PerCpuPath::Restartable => "restartable",

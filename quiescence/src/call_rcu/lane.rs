@@ -257,7 +257,7 @@ mod tests {
         domain.barrier();
     }
 
-    /// It is held for moments by runners, barriers and forks; a thread that holds it may lose its processor.
+    /// It is held for moments by runners, barriers and forks; a thread that holds it may lose its CPU.
     #[test]
     fn a_push_waits_for_no_lock_of_its_lane() {
         let domain = Domain::new();

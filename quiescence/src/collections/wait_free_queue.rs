@@ -289,7 +289,7 @@ impl fmt::Debug for Ends<'_> {
     }
 }
 
-/// Two cache lines, the second of which processors fetch along with the first.
+/// Two cache lines, the second of which CPUs fetch along with the first.
 #[repr(align(128))]
 #[derive(Debug)]
 struct Apart<T>(T);

@@ -251,7 +251,7 @@ fn full<T>(arc: Option<Arc<T>>) -> Arc<T> {
 impl<T> ArcCell<T> {
     /// A place with `arc` in it. Not `const`: for a static, take a `LazyLock`, or [`ArcCellOption::empty`].
     ///
-    /// The first `Arc` that comes into a place in the process makes the choice how it counts per processor: see
+    /// The first `Arc` that comes into a place in the process makes the choice how it counts per CPU: see
     /// [`per_cpu_path`](crate::per_cpu_path).
     pub fn new(arc: Arc<T>) -> Self {
         Self { place: Place::new(Some(arc)) }

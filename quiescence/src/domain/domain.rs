@@ -119,7 +119,7 @@ impl Builder {
     }
 
     /// What the worker thread may spend on grace periods of this domain, in millionths of one
-    /// processor; 10,000 (1 %) unless said otherwise, taken as 1 to 1,000,000. Callbacks that it runs
+    /// CPU; 10,000 (1 %) unless said otherwise, taken as 1 to 1,000,000. Callbacks that it runs
     /// are not counted.
     ///
     /// Holds under [`Engine::Adaptive`], unless somebody waits expedited
@@ -226,7 +226,7 @@ impl<K: AnyKind> Domain<K> {
     }
 
     /// As [`synchronize`](Self::synchronize), but spins longer before it sleeps: for callers that
-    /// would rather spend processor time than wait.
+    /// would rather spend CPU time than wait.
     ///
     /// # Panics
     /// As [`synchronize`](Self::synchronize).

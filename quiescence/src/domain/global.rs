@@ -150,7 +150,7 @@ pub fn fences() -> Fences {
     fence::chosen()
 }
 
-/// How this process counts per processor. Makes the choice if it has not been made, as the first counters that are used
+/// How this process counts per CPU. Makes the choice if it has not been made, as the first counters that are used
 /// much, and the first restartable reads, do.
 ///
 /// That takes some 100 us, but some tens of ms more in a process that has several threads already: the kernel then waits

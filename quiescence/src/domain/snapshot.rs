@@ -92,7 +92,7 @@ struct Updaters {
 impl<T: Copy + Send> Snapshot<T> {
     /// A snapshot of `value`. Allocates, so it is not `const`: for a static, take a `LazyLock`.
     ///
-    /// The first one in the process makes the choice how it counts per processor: see
+    /// The first one in the process makes the choice how it counts per CPU: see
     /// [`per_cpu_path`](crate::per_cpu_path).
     pub fn new(value: T) -> Self {
         rseq::prepare();

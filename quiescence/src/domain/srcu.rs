@@ -31,7 +31,7 @@ pub use tasks::Synchronize;
 /// A sleepable domain: its sections may block for as long as they like, begin on one thread and end on another, and be
 /// held across an `.await`.
 ///
-/// No thread registers. A reader counts itself in and out on the processor that it is on, in two banks of which one
+/// No thread registers. A reader counts itself in and out on the CPU that it is on, in two banks of which one
 /// is current; a grace period waits for the sections of this domain only, and of no other. So a domain for
 /// each subsystem, or each object, is the rule here, not the exception: the sections of one may last for
 /// minutes without anybody else's updaters noticing.
@@ -72,17 +72,17 @@ pub use tasks::Synchronize;
 /// ```
 ///
 /// # Cost
-/// To begin and to end a section is an increment each, in a restartable sequence, of a word of this processor's:
+/// To begin and to end a section is an increment each, in a restartable sequence, of a word of this CPU's:
 /// no locked instruction, no fence
 /// ([`PerCpuPath::Restartable`](crate::PerCpuPath)); an atomic addition each on the portable path.
 /// Wait-free, but for the first ones in a domain and in the process, which get memory and choose how to count
 /// ([`per_cpu_path`](crate::per_cpu_path)); and safe in a signal handler, but where guards are
 /// [tracked](Self::track_guards).
 ///
-/// A grace period is two looks at the counts of all processors, each with a heavy fence.
+/// A grace period is two looks at the counts of all CPUs, each with a heavy fence.
 ///
 /// Memory: an unused domain takes 32 bytes; one that has been read in takes a cache line besides; one that is used much
-/// 32 bytes for each processor; one that has had a grace period or a callback some 2 KiB, and what waits in it.
+/// 32 bytes for each CPU; one that has had a grace period or a callback some 2 KiB, and what waits in it.
 ///
 /// # At the limit
 /// Where so much waits already as the domain's [tuning](Self::tune) allows, an update waits for a grace period, in

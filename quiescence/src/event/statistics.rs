@@ -34,10 +34,10 @@ pub struct Statistics {
     pub heavy_fences: u64,
     /// Times that an updater went to sleep because of holdouts.
     pub sleeps: u64,
-    /// Processor time that the worker has spent on this domain's grace periods, in nanoseconds;
+    /// CPU time that the worker has spent on this domain's grace periods, in nanoseconds;
     /// callbacks are not counted.
     pub worker_ns: u64,
-    /// Processor time that the worker has spent on this domain's callbacks, in nanoseconds.
+    /// CPU time that the worker has spent on this domain's callbacks, in nanoseconds.
     pub worker_callbacks_ns: u64,
     /// Readers registered now.
     pub readers: u64,
@@ -183,7 +183,7 @@ pub(crate) struct Counters {
     pub(crate) limit_overruns: AtomicU64,
     pub(crate) stalls: AtomicU64,
     pub(crate) worker_callbacks_ns: AtomicU64,
-    /// Processor time that the worker has spent on grace periods here.
+    /// CPU time that the worker has spent on grace periods here.
     pub(crate) worker_ns: AtomicU64,
     pub(crate) heavy_fences: AtomicU64,
     /// Times that a driver went to sleep for holdouts.

@@ -121,7 +121,7 @@ pub(crate) fn stall_reported(domain: usize, number: u64, age_ns: u64, holdouts: 
     let _ = (domain, number, age_ns, holdouts);
 }
 
-/// The worker has spent so much processor time on callbacks of this domain.
+/// The worker has spent so much CPU time on callbacks of this domain.
 #[inline]
 pub(crate) fn worker_ran_callbacks(domain: Source<'_>, spent_ns: u64) {
     domain.counters.worker_callbacks_ns.fetch_add(spent_ns, Relaxed);

@@ -14,7 +14,7 @@ use grace::policy::{Adaptive, AnyPolicy, Budget, Poll, Tick, Token};
 /// | engine | starts | looks again | waiter's latency | costs |
 /// |---|---|---|---|---|
 /// | `Adaptive` | at once if somebody waits or a batch is full, else at the tick | as `Poll` then, as `Tick` else | as `Poll` | as `Tick` when nobody waits |
-/// | `Poll` | at once | without pause; who waits sleeps in the end, until holdouts report | least | a processor while grace periods are wanted: the worker never sleeps then |
+/// | `Poll` | at once | without pause; who waits sleeps in the end, until holdouts report | least | a CPU while grace periods are wanted: the worker never sleeps then |
 /// | `Tick` | at the next tick (10 ms) | at each tick | one or two ticks, and more behind long sections | least |
 /// | `Token` | at once | when the token comes round; at each tick | a quiescent state of each of 16 readers, one after the other, and a tick for each that stands behind one that is offline | least, spread over the readers |
 ///

@@ -5,7 +5,7 @@
 //! `gp.ctr`, every other one its predecessor's word. When the last word of a chain shows the number,
 //! every reader of the chain has had a quiescent state since it was announced; so the updater looks at
 //! one line for each chain. No reader executes an atomic instruction, and none writes a line but its
-//! own. After rcu_sched, whose token runs through all processors one after the other, with its counter
+//! own. After rcu_sched, whose token runs through all CPUs one after the other, with its counter
 //! of pending callbacks; chains bound the time, and idle readers are passed over.
 //!
 //! **Invariant [T-1]: a reader's word shows the number of the grace period in progress only if every

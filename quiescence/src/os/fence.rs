@@ -2,7 +2,7 @@
 //!
 //! A pair of a *light* fence in a reader and a *heavy* fence in an updater orders like a pair of
 //! sequentially consistent fences. With `membarrier(2)` the light fence is one for the compiler
-//! only, and the heavy fence makes the kernel run a full fence on every processor that currently
+//! only, and the heavy fence makes the kernel run a full fence on every CPU that currently
 //! runs a thread of this process; threads that do not run were fenced by the context switch. Where
 //! the kernel has no membarrier or forbids it, both are sequentially consistent fences.
 //!
@@ -253,7 +253,7 @@ mod tests {
     }
 
     /// A reader stores a word and loads another, with a light fence between; an updater the other way round, with
-    /// `updaters`: so often, or for two seconds where the threads have little of the processors. Returns how often neither
+    /// `updaters`: so often, or for two seconds where the threads have little of the CPUs. Returns how often neither
     /// has seen the other's store.
     fn missed(rounds: u64, updaters: impl Fn()) -> u64 {
         let [x, y, seen, reader, updater, stop] = [const { Word(AtomicU64::new(0)) }; 6];
@@ -265,7 +265,7 @@ mod tests {
             scope.spawn(|| {
                 for round in 1..=rounds {
                     meet(&reader, &updater);
-                    // The store below stays in the processor's buffer behind these, which are to lines far away, while
+                    // The store below stays in the CPU's buffer behind these, which are to lines far away, while
                     // the load is from one at hand.
                     y.0.load(Relaxed);
                     let first = round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -307,7 +307,7 @@ mod tests {
     }
 
     /// What all grace periods rest on: of a reader's store and load with a light fence between, and an updater's with a
-    /// heavy one, one sees the other. On a machine with two processors a fence of the updater's alone is caught by this.
+    /// heavy one, one sees the other. On a machine with two CPUs a fence of the updater's alone is caught by this.
     #[test]
     fn a_heavy_fence_pairs_with_light_ones() {
         assert_eq!(missed(100_000, || heavy(std::iter::empty())), 0);

@@ -45,7 +45,7 @@ pub enum StackMissing {
     /// too little room. Threads that Rust's standard library has made, and the first thread of a
     /// Rust program, have one.
     NoAlternateStack,
-    /// The thread did not answer within 100 ms: it is stopped, or gets no processor.
+    /// The thread did not answer within 100 ms: it is stopped, or gets no CPU.
     NoAnswer,
     /// The thread has ended, or runs the destructors of its thread-locals.
     ThreadEnded,

@@ -161,7 +161,7 @@ pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexG
     MutexGuard { held, guard }
 }
 
-/// Lets the processor breathe between two looks.
+/// Lets the CPU breathe between two looks.
 pub(crate) fn relax() {
     #[cfg(loom)]
     loom::thread::yield_now();

@@ -19,7 +19,7 @@ pub(crate) fn token() -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ThreadState {
-    /// It runs, or would if it had a processor.
+    /// It runs, or would if it had a CPU.
     Running,
     /// It sleeps: for a lock, a message, a file, a time.
     Sleeping,

@@ -1,19 +1,19 @@
 //! Per-CPU words, small until they are used.
 //!
-//! Memory for them is handed out in *chunks*, each with a region per processor and the same offset in every
-//! region: `word of processor c = word of processor 0 + (c << STRIDE_SHIFT)`. So the words of many owners stand
-//! side by side in one processor's cache lines, and `W` words cost `8 W` bytes a processor, rounded up to a
+//! Memory for them is handed out in *chunks*, each with a region per CPU and the same offset in every
+//! region: `word of cpu c = word of cpu 0 + (c << STRIDE_SHIFT)`. So the words of many owners stand
+//! side by side in one CPU's cache lines, and `W` words cost `8 W` bytes a CPU, rounded up to a
 //! power of two. After the kernel's per-CPU allocator (Christoph Lameter, Tejun Heo).
 //!
 //! [`Cells`] are `W` counters. They begin as `W` shared words, to which everybody adds with an atomic
-//! instruction, and get words for every processor once they have been used some, so that thousands of them which
+//! instruction, and get words for every CPU once they have been used some, so that thousands of them which
 //! are hardly used cost little. What has been counted in either place stays there; a sum is over both.
 //!
 //! # Memory
-//! A chunk has 64 KiB for each processor that there may be: 128 KiB of addresses on 2, 16 MiB on 256. Memory
-//! comes with the pages that are written to: of 4 KiB, on each processor that counts, for the first 126
-//! `Cells<4>` of a chunk, and so on. So 2,000 of them that are used on 2 processors take 128 KiB. A sum reads
-//! the words of all processors that there may be; pages that nobody wrote to are the system's one page of
+//! A chunk has 64 KiB for each CPU that there may be: 128 KiB of addresses on 2, 16 MiB on 256. Memory
+//! comes with the pages that are written to: of 4 KiB, on each CPU that counts, for the first 126
+//! `Cells<4>` of a chunk, and so on. So 2,000 of them that are used on 2 CPUs take 128 KiB. A sum reads
+//! the words of all CPUs that there may be; pages that nobody wrote to are the system's one page of
 //! zeros. Chunks are never given back, places in them are used again.
 //!
 //! # Who may
@@ -24,9 +24,9 @@
 //! Leak checkers do not look into chunks, which are no heap: whoever keeps the only pointer to a heap object in
 //! one would see it reported.
 //!
-//! **Invariant [PC-1]: a processor's word is written by restartable sequences only, or by atomic
+//! **Invariant [PC-1]: a CPU's word is written by restartable sequences only, or by atomic
 //! instructions only**: which of the two is the process's [`PerCpuPath`]. Whoever cannot use a sequence where
-//! others do (no rseq in this thread, a processor without words, too many interruptions) adds to the shared words.
+//! others do (no rseq in this thread, a CPU without words, too many interruptions) adds to the shared words.
 
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -36,7 +36,7 @@ use crate::chaos::{self, Mutant};
 use crate::os::memory;
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
 
-/// Additions to the shared words between two attempts to get words for every processor.
+/// Additions to the shared words between two attempts to get words for every CPU.
 const GROWS_EVERY: u64 = 64;
 
 /// The header of a chunk, in front of the first region.
@@ -46,7 +46,7 @@ struct Chunk {
     used: AtomicUsize,
 }
 
-/// Words of one kind: for each processor, or one for all.
+/// Words of one kind: for each CPU, or one for all.
 struct Arena {
     newest: AtomicPtr<Chunk>,
     /// Places that were given back, by the logarithm of their words.
@@ -200,12 +200,12 @@ impl Free {
 
 /// `W` counters, which only grow or wrap.
 ///
-/// `first` is read by every addition, and `shared` written by those that use no words of a processor's; both stand
+/// `first` is read by every addition, and `shared` written by those that use no words of a CPU's; both stand
 /// where their owner puts them. What the owner writes often should not be in the same cache line.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Cells<const W: usize> {
-    /// The words of processor 0, or null.
+    /// The words of CPU 0, or null.
     first: AtomicPtr<u64>,
     shared: [AtomicU64; W],
 }
@@ -222,11 +222,11 @@ impl<const W: usize> Cells<W> {
         debug_assert!(word < W);
         // Acquire: pairs with the exchange in `grow`. (The memory was zero before it was handed out.)
         let first = self.first.load(Acquire);
-        // SAFETY: every processor has W words.
+        // SAFETY: every CPU has W words.
         !first.is_null() && unsafe { percpu::increment(first.wrapping_add(word)) }
     }
 
-    /// The words of processor 0, for sequences of the caller's own; null while there are none.
+    /// The words of CPU 0, for sequences of the caller's own; null while there are none.
     #[inline(always)]
     pub(crate) fn first(&self) -> *mut u64 {
         self.first.load(Acquire) // as in `try_increment`
@@ -259,7 +259,7 @@ impl<const W: usize> Cells<W> {
         }
     }
 
-    /// Gets words for every processor, if there is memory for them.
+    /// Gets words for every CPU, if there is memory for them.
     pub(crate) fn grow(&self) {
         percpu::path(); // whoever has words is about to use them
         if !self.first().is_null() {
@@ -292,7 +292,7 @@ impl<const W: usize> Cells<W> {
         self.shared[word].fetch_add(amount, Relaxed);
     }
 
-    /// Hands over what each processor has counted, once there are words for each.
+    /// Hands over what each CPU has counted, once there are words for each.
     pub(crate) fn each(&self, word: usize, mut f: impl FnMut(usize, u64)) {
         let first = self.first();
         if first.is_null() {
@@ -316,7 +316,7 @@ impl<const W: usize> Drop for Cells<W> {
     }
 }
 
-/// A cache line that is zero, does not move, and is shared by all processors: for what must stay where it is
+/// A cache line that is zero, does not move, and is shared by all CPUs: for what must stay where it is
 /// though its owner moves. `None` where the system has no memory.
 pub(crate) fn take_line() -> Option<*mut u64> {
     SHARED.take(8)

@@ -1,7 +1,7 @@
 //! A few blocks of memory that each thread keeps of the objects it has freed, for those that it makes next.
 //!
 //! Replacing a value makes one and frees one of the same type: with a few blocks at hand neither goes to the
-//! allocator, and the memory is likely to be in this processor's cache still. A thread keeps a block of a
+//! allocator, and the memory is likely to be in this CPU's cache still. A thread keeps a block of a
 //! size only if it has asked for one of that size in vain before, so a thread that only frees keeps none.
 //!
 //! Blocks are of the global allocator, with the very layout that they were allocated with: multiples of

@@ -36,7 +36,7 @@ pub struct DomainState {
     pub(crate) lanes: Lanes,
     /// Whether the domain is in the list of those in use.
     pub(crate) known: AtomicBool,
-    /// The worker's share of a processor, where it has one.
+    /// The worker's share of a CPU, where it has one.
     pub(crate) budget: Option<Budget>,
     /// Until when the worker leaves grace periods here alone, as far as the budget goes, as
     /// `clock::monotonic_ns`. Kept here, not by the worker, which forgets domains that want

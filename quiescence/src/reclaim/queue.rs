@@ -56,7 +56,7 @@ use crate::reclaim::stream::{Cursor, Kind, Stream};
 pub(crate) const BATCH: u64 = if cfg!(loom) { 2 } else { 16_384 };
 
 /// The same for objects, which their thread frees itself, while grace periods find no other reader and cost
-/// next to nothing: what is freed is in the processor's cache still.
+/// next to nothing: what is freed is in the CPU's cache still.
 pub(crate) const BATCH_ALONE: u64 = if cfg!(loom) { 2 } else { 512 };
 
 /// The part of the limit that a full batch is, at most: a batch that waits, one that is being filled and one

@@ -1,7 +1,7 @@
 //! What a grace period of restartable reads is made of, and what becomes of it where a part is missing.
 //!
 //! Readers here stay long between loading a pointer and reading what it points to, in a sequence of this file's own or
-//! in a fallback section, and there are more of them than processors, so that they are preempted just there. The
+//! in a fallback section, and there are more of them than CPUs, so that they are preempted just there. The
 //! updater poisons what it has replaced as soon as its grace period has ended. With all parts no reader ever finds
 //! poison. Without one of them, and with nothing else changed, readers must find some: else these tests would show
 //! nothing. The objects stay mapped, so a fault is a number and not a crash.
@@ -115,7 +115,7 @@ fn read_until(stop: &AtomicBool, read: Read, place: &AtomicPtr<Object>, found: &
     }
 }
 
-/// One test at a time has the processors.
+/// One test at a time has the CPUs.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Replaces an object again and again: so often, or until a reader has found a bad one.

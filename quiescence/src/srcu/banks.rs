@@ -3,11 +3,11 @@
 //! ```text
 //!   reader                                    whoever looks whether a bank has drained
 //!   b = the current bank                      u = sum of unlock[b]
-//!   lock[b] += 1, on this processor           heavy fence [SR-1]
+//!   lock[b] += 1, on this cpu           heavy fence [SR-1]
 //!   light fence [SR-1]                        l = sum of lock[b]
 //!     ... section ...                         drained if u = l
 //!   light fence [SR-1]
-//!   unlock[b] += 1, on any processor
+//!   unlock[b] += 1, on any cpu
 //! ```
 //!
 //! The banks stand in a line of their own that never moves, since a worker may look at them while their
@@ -70,7 +70,7 @@ impl Banks {
         Some(banks)
     }
 
-    /// Gives the line and the words of the processors back.
+    /// Gives the line and the words of the CPUs back.
     ///
     /// # Safety
     /// From [`take`](Self::take), and nobody uses them any more.
@@ -162,7 +162,7 @@ impl Banks {
         self.counts.sum(bank)
     }
 
-    /// What each processor has counted: its number, and the lock and unlock counts of a bank; `None` for the words
+    /// What each CPU has counted: its number, and the lock and unlock counts of a bank; `None` for the words
     /// that all share. Not a snapshot of one moment.
     pub(crate) fn balances(&self, bank: Bank) -> Vec<(Option<u32>, u64, u64)> {
         let mut balances =

@@ -31,7 +31,7 @@ pub(crate) const DELAY: Adaptive = Adaptive { first_nap_us: 0, ..Adaptive::at(1_
 #[derive(Debug)]
 pub(crate) struct Unfinished {
     pub(crate) sections: u64,
-    /// By processor: begun and ended.
+    /// By CPU: begun and ended.
     pub(crate) balances: Vec<(Option<u32>, u64, u64)>,
 }
 

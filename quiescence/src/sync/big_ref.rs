@@ -1,6 +1,6 @@
 //! A reference count for what many threads refer to all the time, and lives long.
 //!
-//! While it lives, references come and go on the words of the processors, whose sum nobody knows. To kill it is to
+//! While it lives, references come and go on the words of the CPUs, whose sum nobody knows. To kill it is to
 //! fold them into one word, which from then on counts as any reference count does; then the first reference is given
 //! up, and whoever brings the word to zero releases the value.
 //!
@@ -44,7 +44,7 @@ struct Shared<T> {
     release: UnsafeCell<Option<Release<T>>>,
 }
 
-/// A value with a reference count for each processor: [`get`](Self::get) and the end of a [`BigRefHandle`] are
+/// A value with a reference count for each CPU: [`get`](Self::get) and the end of a [`BigRefHandle`] are
 /// cheaper than a clone and drop of an [`Arc`](std::sync::Arc) by one thread, and do not get slower where many
 /// threads do it.
 ///
@@ -68,7 +68,7 @@ struct Shared<T> {
 /// ```
 ///
 /// # Cost
-/// One allocation, and 16 bytes for each processor once it has been used 64 times; `kill` costs a `membarrier(2)`.
+/// One allocation, and 16 bytes for each CPU once it has been used 64 times; `kill` costs a `membarrier(2)`.
 /// A handle is one pointer. Source: Kent Overstreet's percpu-refcount, whose owner gives the first
 /// reference up by killing.
 pub struct BigRef<T> {
@@ -148,7 +148,7 @@ impl<T> BigRef<T> {
     /// Gives out no more references, and the first one, its own, back; so the value is released as soon as all handles
     /// are gone, perhaps here. Answers whether that was this call's doing: another may have been first, and be at it.
     ///
-    /// Waits for no reference, only for the words of the processors to stand still.
+    /// Waits for no reference, only for the words of the CPUs to stand still.
     pub fn kill(&self) -> bool {
         // AcqRel: with `is_killed`; and one of several who kill is first.
         if self.shared().killed.swap(true, AcqRel) {
@@ -197,7 +197,7 @@ fn put_counted<T>(shared: NonNull<Shared<T>>) {
     // SAFETY: the reference that is given back keeps it.
     let count = unsafe { shared.as_ref() }.count.central();
     // AcqRel: what was done with the value, by whoever gave a reference back, happens before its release. What was
-    // given back on the processors' words happened before the fold in `kill` [BR-2].
+    // given back on the CPUs' words happened before the fold in `kill` [BR-2].
     if count.fetch_sub(1, AcqRel) == 1 {
         release(shared);
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::os::percpu;
 use crate::percpu::counters::Cells;
 
-/// Additions to the shared word between two attempts to get a word for every processor.
+/// Additions to the shared word between two attempts to get a word for every CPU.
 const GROWS_EVERY: u32 = 64;
 
 /// A statistical counter: adding is cheaper than one uncontended atomic addition, also where many threads do.
@@ -27,9 +27,9 @@ const GROWS_EVERY: u32 = 64;
 /// counted twice. Sums wrap at 64 bits. Where that is not enough: [`ExactCounter`](super::ExactCounter).
 ///
 /// # Cost
-/// 24 bytes, and 8 for each processor once it has been used 64 times. An addition is wait-free, but for that growth,
-/// and may be made in a signal handler. A sum looks at each processor's word. It does not allocate from the heap.
-/// The first one in the process that needs words of the processors makes the choice: see
+/// 24 bytes, and 8 for each CPU once it has been used 64 times. An addition is wait-free, but for that growth,
+/// and may be made in a signal handler. A sum looks at each CPU's word. It does not allocate from the heap.
+/// The first one in the process that needs words of the CPUs makes the choice: see
 /// [`per_cpu_path`](crate::per_cpu_path).
 pub struct Counter {
     cells: Cells<1>,
@@ -52,7 +52,7 @@ impl Counter {
     /// Adds `amount`, which may be less than nothing.
     #[inline]
     pub fn add(&self, amount: i64) {
-        // SAFETY: null, or the word of processor 0, and every other one has one, as long as `self`.
+        // SAFETY: null, or the word of CPU 0, and every other one has one, as long as `self`.
         if !unsafe { percpu::add_at::<0>(self.cells.place(), amount.cast_unsigned()) } {
             self.add_slow(amount);
         }

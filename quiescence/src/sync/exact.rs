@@ -24,13 +24,13 @@ use crate::os::sync::{self, Mutex, Rank};
 ///
 /// # Cost
 /// An addition is wait-free in restartable sequences, and lock-free on the portable path (it repeats a
-/// compare-and-swap of the processor's word): a plain addition to the processor's word, or, while somebody sums, an
+/// compare-and-swap of the CPU's word): a plain addition to the CPU's word, or, while somebody sums, an
 /// atomic one to a word that all share. In the textbook updaters are stalled during a sum; here they go elsewhere, and
 /// nobody waits. A sum costs one `membarrier(2)`; sums wait for each other. Additions may be made in a signal handler,
 /// sums not.
 ///
-/// 8 bytes for each processor once it has been used 64 times. The first one in the process that needs words of the
-/// processors makes the choice: see [`per_cpu_path`](crate::per_cpu_path).
+/// 8 bytes for each CPU once it has been used 64 times. The first one in the process that needs words of the
+/// CPUs makes the choice: see [`per_cpu_path`](crate::per_cpu_path).
 pub struct ExactCounter {
     count: Folding<1>,
     /// Held by whoever sums.
@@ -76,7 +76,7 @@ impl Default for ExactCounter {
 }
 
 impl fmt::Debug for ExactCounter {
-    /// Without the value: a sum takes the turn of others, and interrupts all processors.
+    /// Without the value: a sum takes the turn of others, and interrupts all CPUs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExactCounter").finish_non_exhaustive()
     }

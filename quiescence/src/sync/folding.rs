@@ -1,6 +1,6 @@
-//! Words of each processor that can be folded into one.
+//! Words of each CPU that can be folded into one.
 //!
-//! An addition is one restartable sequence: *look where the words are; if they are nowhere, say no; add to this processor's.*
+//! An addition is one restartable sequence: *look where the words are; if they are nowhere, say no; add to this CPU's.*
 //! Who folds takes the words out of their place and has sequences begin anew ([`percpu::barrier`]). After that
 //! every one of them has added, or has found nothing; so the words stand still, and are moved to the
 //! one word, `central`. Those who are told no add there, whenever they come to it: `central` is theirs at all times. So
@@ -9,8 +9,8 @@
 //! ```text
 //!   addition, a sequence                   whoever folds, one at a time
 //!     words = place; null: no              place = null
-//!     words[this processor] += n           barrier                  [FD-1]
-//!   told no:                               for each processor: central += word, word = 0
+//!     words[this cpu] += n           barrier                  [FD-1]
+//!   told no:                               for each cpu: central += word, word = 0
 //!     central += n (or what else is right)   ... `central` is exact ...
 //!                                          place = words (Release)  [FD-2]
 //! ```
@@ -19,12 +19,12 @@
 //!
 //! ```text
 //!     words = place; null: no              place = null
-//!     word = words[this processor]         for each processor: central += swap(word, GONE)  [FD-1]
+//!     word = words[this cpu]         for each cpu: central += swap(word, GONE)  [FD-1]
 //!     GONE: no                               ...
-//!     word: from what it was to + n        for each processor: word = 0;  place = words     [FD-2]
+//!     word: from what it was to + n        for each cpu: word = 0;  place = words     [FD-2]
 //! ```
 //!
-//! The words are those of [`Cells`] for the processors; the counters beside them stay zero. Words are written here by
+//! The words are those of [`Cells`] for the CPUs; the counters beside them stay zero. Words are written here by
 //! atomic stores also where sequences write them [PC-1], but only while these stand still.
 
 use std::ptr;
@@ -39,14 +39,14 @@ use crate::percpu::counters::Cells;
 /// What a word is that must not be added to, where words are written by atomic instructions. No count gets there.
 const GONE: u64 = 1 << 63;
 
-/// Uses of the one word between two attempts to get words for every processor.
+/// Uses of the one word between two attempts to get words for every CPU.
 const GROWS_EVERY: u32 = 64;
 
-/// `W` words of each processor, and the one that all can be folded into. Amounts wrap: one that is taken away is
+/// `W` words of each CPU, and the one that all can be folded into. Amounts wrap: one that is taken away is
 /// added as its complement.
 #[derive(Debug)]
 pub(super) struct Folding<const W: usize> {
-    /// The words of processor 0 while additions may use them, else null.
+    /// The words of CPU 0 while additions may use them, else null.
     place: AtomicPtr<u64>,
     central: AtomicU64,
     words: Cells<W>,
@@ -70,11 +70,11 @@ impl<const W: usize> Folding<W> {
         }
     }
 
-    /// Adds so much to the first word of this processor, unless it is folded or has none: then it says no, and has
+    /// Adds so much to the first word of this CPU, unless it is folded or has none: then it says no, and has
     /// done nothing.
     #[inline(always)]
     pub(super) fn add(&self, amount: u64) -> bool {
-        // SAFETY: every processor has W words; they are there as long as `self`.
+        // SAFETY: every CPU has W words; they are there as long as `self`.
         let added = unsafe { percpu::add_at::<0>(&self.place, amount) }; // [FD-1]
         added || self.add_slow(0, amount)
     }
@@ -88,7 +88,7 @@ impl<const W: usize> Folding<W> {
         added || self.add_slow(1, amount)
     }
 
-    /// Takes so much from the first word of this processor, unless it is folded, has none, or less than that.
+    /// Takes so much from the first word of this CPU, unless it is folded, has none, or less than that.
     #[inline(always)]
     pub(super) fn take(&self, amount: u64) -> bool {
         // SAFETY: as in `add`.
@@ -150,7 +150,7 @@ impl<const W: usize> Folding<W> {
         unsafe { AtomicU64::from_ptr(word) }
     }
 
-    /// Whether the processors have words.
+    /// Whether the CPUs have words.
     pub(super) fn has_words(&self) -> bool {
         !self.words.first().is_null()
     }
@@ -217,7 +217,7 @@ impl<const W: usize> Folding<W> {
         self.publish();
     }
 
-    /// Hands over the words of all processors.
+    /// Hands over the words of all CPUs.
     fn each(&self, mut f: impl FnMut(&AtomicU64)) {
         let first = self.words.first();
         for slot in 0..percpu::slots() {

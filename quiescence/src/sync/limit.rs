@@ -1,7 +1,7 @@
-//! A counter with a limit: what may still be added is handed out to the processors, and called in near the limit.
+//! A counter with a limit: what may still be added is handed out to the CPUs, and called in near the limit.
 //!
 //! What is kept is the *room*: `limit - value`, part of it in a pool that all share and part as allowances of the
-//! processors. To add is to take from the processor's allowance; to subtract is to give to it. An allowance that
+//! CPUs. To add is to take from the CPU's allowance; to subtract is to give to it. An allowance that
 //! does not suffice is filled up from the pool, a part of what is there each time. When the pool does not
 //! suffice either, all allowances are folded into it; then it *is* the room, and says exactly whether the addition
 //! fits. It stays so until there is room enough to hand out.
@@ -16,7 +16,7 @@ use crate::os::sync::{self, Mutex, Rank};
 /// An allowance is filled with at least so much, if there is.
 const ALLOWANCE_MIN: u64 = 16;
 
-/// Room for each processor without which allowances are not worth their folding.
+/// Room for each CPU without which allowances are not worth their folding.
 const ROOM_MIN: u64 = 64;
 
 /// A counter between zero and a limit.
@@ -37,9 +37,9 @@ const ROOM_MIN: u64 = 64;
 /// those did who subtracted. Not for signal handlers: it takes locks.
 ///
 /// # Cost
-/// Far from the limit an addition or subtraction is a few plain instructions on the processor's allowance, and now
+/// Far from the limit an addition or subtraction is a few plain instructions on the CPU's allowance, and now
 /// and then (the less room, the more often) a lock. Within an eighth of the limit, or with less room than 64 for each
-/// processor, all share one word: an atomic compare-and-swap. To get there costs one
+/// CPU, all share one word: an atomic compare-and-swap. To get there costs one
 /// `membarrier(2)`, as [`value`](Self::value) does. Source: McKenney's exact limit counters; the sharing near the limit
 /// is Kent Overstreet's percpu-refcount's.
 pub struct LimitCounter {
@@ -126,7 +126,7 @@ impl LimitCounter {
         self.room.central().fetch_update(Relaxed, Relaxed, take).is_ok()
     }
 
-    /// Takes `amount` out of the pool, and an allowance for this processor. By whoever has the turn: what is on
+    /// Takes `amount` out of the pool, and an allowance for this CPU. By whoever has the turn: what is on
     /// its way would be missing in a fold.
     fn take_with_allowance(&self, amount: u64) -> bool {
         let pool = self.room.central().load(Relaxed);
@@ -142,7 +142,7 @@ impl LimitCounter {
         true
     }
 
-    /// Hands room out to the processors again, once there is enough.
+    /// Hands room out to the CPUs again, once there is enough.
     fn unfold_if_roomy(&self) {
         let enough = (self.limit / 8).max(ROOM_MIN * percpu::slots() as u64);
         let is_roomy = || self.room.has_words() && self.room.central().load(Relaxed) >= enough;

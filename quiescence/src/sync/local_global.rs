@@ -1,6 +1,6 @@
-//! A reader-writer lock whose readers mark a word of their processor.
+//! A reader-writer lock whose readers mark a word of their CPU.
 //!
-//! A reader adds one to a word of its processor; at its end it takes one away, on whatever processor that is. A writer
+//! A reader adds one to a word of its CPU; at its end it takes one away, on whatever CPU that is. A writer
 //! folds the words into one: then that is the number of readers, new ones wait, and the last of the old ones finds
 //! that it leaves nobody behind, and wakes the writer.
 //!
@@ -42,7 +42,7 @@ const STOPPED: u64 = 1 << 63;
 const NOBODY: u64 = 1 << 62;
 
 /// A reader-writer lock for what is read all the time and written seldom: readers cost a few plain instructions, on
-/// their own processor's words; a writer costs a `membarrier(2)` and the wait for the readers.
+/// their own CPU's words; a writer costs a `membarrier(2)` and the wait for the readers.
 ///
 /// ```
 /// use quiescence::sync::LocalGlobalLock;
@@ -66,7 +66,7 @@ const NOBODY: u64 = 1 << 62;
 /// writer the value is as it was left. Not for signal handlers, except `try_read`.
 ///
 /// # Cost
-/// About a hundred bytes, and 16 for each processor once it has been used 64 times. Waiting is asleep, after a few
+/// About a hundred bytes, and 16 for each CPU once it has been used 64 times. Waiting is asleep, after a few
 /// looks. Source: the local-global locks of Linux, and percpu-rwsem, from which stopping and the grace period are.
 pub struct LocalGlobalLock<T: ?Sized> {
     readers: Folding<2>,
@@ -145,7 +145,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         LocalGlobalReadGuard { lock: self }
     }
 
-    /// Begins to read where this processor has no word for us, unless stopped.
+    /// Begins to read where this CPU has no word for us, unless stopped.
     fn begin_at_once(&self) -> bool {
         let begin = |readers: u64| (readers & STOPPED == 0).then_some(readers + 1);
         // Acquire: pairs with the Release in `end_write` [LG-1].

@@ -23,7 +23,7 @@ pub(crate) const WORDS: [&str; 9] = [
     "restartable",
     // The rights of root.
     "root",
-    // Leave to take processors away for a moment.
+    // Leave to take CPUs away for a moment.
     "hotplug",
     "gcc",
     "binutils",

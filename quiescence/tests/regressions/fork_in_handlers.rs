@@ -101,7 +101,7 @@ fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
     unsafe { libc::signal(libc::SIGPROF, handler as *const () as libc::sighandler_t) };
     let every = libc::timeval { tv_sec: 0, tv_usec: 2_000 };
     let timer = libc::itimerval { it_interval: every, it_value: every };
-    // SAFETY: processor time of this process.
+    // SAFETY: CPU time of this process.
     let set = unsafe { libc::setitimer(libc::ITIMER_PROF, &raw const timer, std::ptr::null_mut()) };
     assert_eq!(set, 0);
     while FORKED.load(SeqCst) < CHILDREN && FAILED.load(SeqCst) == 0 {

@@ -70,7 +70,7 @@ pub enum Role {
 pub struct Part {
     /// Which one, as in [`Row::source`], or the beginning of it.
     pub source: &'static str,
-    /// About how long it takes, in milliseconds of one processor.
+    /// About how long it takes, in milliseconds of one CPU.
     pub about_ms: u64,
     /// Replays it.
     pub rows: fn() -> Vec<Row>,

@@ -15,7 +15,7 @@
 use super::{Role, Row};
 use crate::queueing::{Bus, Loop, Outcome, run};
 
-/// The bus of the Pentium III, from `lca2005.costs_ns`: a line that another processor has written
+/// The bus of the Pentium III, from `lca2005.costs_ns`: a line that another CPU has written
 /// comes by way of memory (162.4); what compare-and-swap costs more than that and than itself
 /// (360.9 - 162.4 - 107.3) is the invalidation.
 pub const BUS: Bus =
@@ -34,18 +34,18 @@ pub const OUTSIDE_NS: u64 = 800;
 /// Semaphore operations in a transaction of DBT1; fitted on 85.0 transactions a second.
 pub const OPERATIONS_PER_TRANSACTION: u64 = 1_790;
 
-/// A transaction of DBT1 alone on a processor; fitted on 89.8 transactions a second on two.
+/// A transaction of DBT1 alone on a CPU; fitted on 89.8 transactions a second on two.
 const TRANSACTION_NS: u64 = 22_272_000;
 
 /// Critical sections that are simulated for each figure.
 const SECTIONS: u64 = 100_000;
 
-/// The benchmark's loop on this many processors.
+/// The benchmark's loop on this many CPUs.
 fn semop(cpus: usize, is_global: bool) -> Loop {
     Loop { cpus, outside_ns: OUTSIDE_NS, inside_ns: OPERATION_NS - OUTSIDE_NS, is_global }
 }
 
-/// DBT1's: the same operations on a faster processor, and much else between them.
+/// DBT1's: the same operations on a faster CPU, and much else between them.
 fn dbt1(is_global: bool) -> Loop {
     let inside_ns = (OPERATION_NS - OUTSIDE_NS) * 700 / 900;
     let between_ns = TRANSACTION_NS / OPERATIONS_PER_TRANSACTION - BUS.atomic_local_ns;

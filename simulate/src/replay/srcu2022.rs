@@ -12,7 +12,7 @@
 //! Gao's boots with 5.18 and 5.19-rc1. All else is predicted, and hardly changes with the seed.
 //!
 //! **What does not fit**: of the four boots with few looks and long pauses one; the others fit narrowly.
-//! In truth they did better. Something that is not modelled spared them, such as another processor
+//! In truth they did better. Something that is not modelled spared them, such as another CPU
 //! that pulls the preempted caller over.
 //!
 //! **"fix1" and "fix2"** of Kolothum's table are not the first diff, of which Gao says that it did not

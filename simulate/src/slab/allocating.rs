@@ -36,13 +36,13 @@ impl Books {
     }
 }
 
-/// Objects of all processors.
+/// Objects of all CPUs.
 #[derive(Debug)]
 struct Heap {
     /// One for each memory node.
     slabs: Vec<Slab>,
     cpus_per_node: usize,
-    /// Of each processor, those that wait for their callbacks, with the slab they are from.
+    /// Of each CPU, those that wait for their callbacks, with the slab they are from.
     queues: Vec<VecDeque<(usize, Object)>>,
     /// Freed so far; counted from `warm_up` on.
     freed: u64,
@@ -51,7 +51,7 @@ struct Heap {
 }
 
 impl Heap {
-    /// A processor's slab, and its number there.
+    /// A CPU's slab, and its number there.
     const fn home(&self, cpu: usize) -> (usize, usize) {
         (cpu / self.cpus_per_node, cpu % self.cpus_per_node)
     }
@@ -73,7 +73,7 @@ impl Heap {
 
     fn free(&mut self, cpu: usize, owner: usize) {
         let Some((node, object)) = self.queues[owner].pop_front() else { return };
-        // On another node it is that one's lists that are used: as if by its first processor.
+        // On another node it is that one's lists that are used: as if by its first CPU.
         let (home, own) = self.home(cpu);
         let visit = self.slabs[node].free(if home == node { own } else { 0 }, object);
         self.freed += 1;
@@ -89,7 +89,7 @@ pub struct Allocating<E> {
 }
 
 impl<E: Engine> Allocating<E> {
-    /// Around `engine`, of `cpus` processors on memory nodes of `cpus_per_node` (at least 1) each.
+    /// Around `engine`, of `cpus` CPUs on memory nodes of `cpus_per_node` (at least 1) each.
     /// Books are kept after `warm_up` objects have been freed.
     pub fn new(
         engine: E,

@@ -1,10 +1,10 @@
 //! SRCU on a small virtual machine: a caller that waits for one expedited grace period after the
-//! other, the worker that drives them, and the scheduler that has both on one processor.
+//! other, the worker that drives them, and the scheduler that has both on one CPU.
 //!
 //! What decides here is not the protocol but who runs when. The caller enqueues its callback inside a
 //! read-side section of the same domain (so that sequence numbers cannot wrap under it): the
 //! *self-reader*. It wakes the worker there, and on a preemptible kernel the worker may take the
-//! processor at once: then it waits for the very task that it keeps from running. Whether it does is
+//! CPU at once: then it waits for the very task that it keeps from running. Whether it does is
 //! the fair scheduler's choice by virtual runtime, how long it takes is the delay function's and the
 //! timer wheel's. So the machine has those: ticks, a wheel that rounds up, a fair scheduler with its
 //! latency and granularities. The grace periods are driven by [`grace::two_bank::Machine`], the code

@@ -1,6 +1,6 @@
-//! The caller, the worker, who runs the callbacks, and the processors they share.
+//! The caller, the worker, who runs the callbacks, and the CPUs they share.
 //!
-//! A task works in *stages*, each so many nanoseconds of processor time long; what a stage does
+//! A task works in *stages*, each so many nanoseconds of CPU time long; what a stage does
 //! happens at its end. A task that is preempted keeps what is left of its stage.
 
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use crate::random::Random;
 
 const CALLER: TaskId = 0;
 const WORKER: TaskId = 1;
-/// Runs callbacks on the boot processor, where that is not the worker's.
+/// Runs callbacks on the boot CPU, where that is not the worker's.
 const BOOT_WORKER: TaskId = 2;
 const TASKS: usize = 3;
 
@@ -26,7 +26,7 @@ const SHORT_NS: u64 = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Happening {
     Tick,
-    /// The stage of the task that runs on this processor is over, if nothing came in between.
+    /// The stage of the task that runs on this CPU is over, if nothing came in between.
     End {
         cpu: usize,
         generation: u64,
@@ -93,7 +93,7 @@ pub(super) struct World<'a> {
     callbacks_at_jiffy: Option<u64>,
     /// Readers that are in each bank now.
     inside: [u32; 2],
-    /// When the readers on other processors that were in each bank at the last flip are gone.
+    /// When the readers on other CPUs that were in each bank at the last flip are gone.
     clear_at: [Time; 2],
     caller_bank: u8,
     blocked_bank: u8,
@@ -109,7 +109,7 @@ impl<'a> World<'a> {
         let (cpus, places) = match options.placement {
             Placement::WithCaller => (2, [0, 0, 1]),
             Placement::Apart => (2, [0, 1, 1]),
-            Placement::OneProcessor => (1, [0, 0, 0]),
+            Placement::OneCpu => (1, [0, 0, 0]),
         };
         let cpu = Cpu {
             queue: RunQueue::new(options.scheduler),
@@ -234,7 +234,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Lets every processor run whom it should.
+    /// Lets every CPU run whom it should.
     fn settle(&mut self) {
         let now = self.events.now();
         for at in 0..self.cpus.len() {
@@ -260,7 +260,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whoever runs on a processor keeps what is left of its stage.
+    /// Whoever runs on a CPU keeps what is left of its stage.
     fn interrupt(&mut self, at: usize) {
         let now = self.events.now();
         let cpu = &mut self.cpus[at];
@@ -413,7 +413,7 @@ impl<'a> World<'a> {
         self.inside[bank] == 0 && self.events.now() >= self.clear_at[bank]
     }
 
-    /// At the flip: how long the readers on other processors stay in the bank that was current.
+    /// At the flip: how long the readers on other CPUs stay in the bank that was current.
     fn draw_readers(&mut self) {
         let readers = self.options.readers;
         let all_ns = readers.inside_ns + readers.outside_ns;

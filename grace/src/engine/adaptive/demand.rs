@@ -59,7 +59,7 @@ pub struct Demand {
     pub urgency: Urgency,
     /// The backlog has reached three quarters of a limit.
     pub is_near_limit: bool,
-    /// The engine has lately had more than its share of processor time, for work that nobody waited for.
+    /// The engine has lately had more than its share of CPU time, for work that nobody waited for.
     pub is_over_budget: bool,
     /// The age of the grace period in progress; 0 if there is none.
     pub age_jiffies: u32,
@@ -116,7 +116,7 @@ pub const fn look_again(demand: &Demand, parameters: &Parameters) -> LookAgain {
     LookAgain { forces, pause_jiffies }
 }
 
-/// How many callbacks of `ready` to run before others get the processor. `urgency` is the greatest of
+/// How many callbacks of `ready` to run before others get the CPU. `urgency` is the greatest of
 /// theirs: they run in the order they came, so who waits for one waits for those before it.
 pub const fn callbacks_at_once(
     ready: u64,

@@ -1,11 +1,11 @@
-//! rcu_sched: a ring of processors, handed round in the scheduler, and one count of what is pending.
+//! rcu_sched: a ring of CPUs, handed round in the scheduler, and one count of what is pending.
 //!
-//! After Arcangeli, Cao, McKenney, Sarma (FREENIX 2003). No lock, no interrupt, no mask: a processor
+//! After Arcangeli, Cao, McKenney, Sarma (FREENIX 2003). No lock, no interrupt, no mask: a CPU
 //! that passes through its scheduler looks at its successor's number. But all of them read one
 //! counter there, which every callback changes twice; and the token rests with whoever does
 //! not schedule, so that a circuit takes N times as long as that takes.
 //!
-//! Not in the original: a processor that sleeps in an extended quiescent state, without the idle
+//! Not in the original: a CPU that sleeps in an extended quiescent state, without the idle
 //! loop that looked at the counter, is rescheduled when the token has come to it.
 
 use alloc::vec;
@@ -30,7 +30,7 @@ pub const STEPS_FOR_SPEED: &[&str] = &["hop-when-idle"];
 /// The count of pending callbacks.
 const PENDING: Line = Line::Global(0);
 
-/// What a processor has to itself.
+/// What a CPU has to itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Own {
     station: Station,
@@ -54,7 +54,7 @@ pub struct Published<S: Steps = Intact> {
 }
 
 impl Published {
-    /// The engine of so many processors.
+    /// The engine of so many CPUs.
     pub fn new(cpus: usize) -> Self {
         Self::with(cpus, Start::default(), Intact)
     }

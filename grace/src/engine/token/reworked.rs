@@ -3,17 +3,17 @@
 //! The paper that published rcu_sched left open whether an optimised one might beat rcu_ltimer's
 //! overhead, and what would then become of its latency. This is ours:
 //!
-//! - **The token is the grace period's number.** Processors are cut into segments. Whoever starts a
-//!   grace period writes its number to the head of each segment; a processor at a quiescent state that
+//! - **The token is the grace period's number.** CPUs are cut into segments. Whoever starts a
+//!   grace period writes its number to the head of each segment; a CPU at a quiescent state that
 //!   sees it at its predecessor's writes it to its own line. A line has one writer, so nothing is
-//!   atomic. When the last processor of each segment shows the number, the grace period is over.
+//!   atomic. When the last CPU of each segment shows the number, the grace period is over.
 //!   Segments pass it on at the same time: latency goes with their length, not with N.
-//! - **Nobody waits, nothing hops.** While the head shows what the processor shows, it reads nothing else.
+//! - **Nobody waits, nothing hops.** While the head shows what the CPU shows, it reads nothing else.
 //! - **Who is in an extended quiescent state is passed over**, by its successor and by whoever looks:
 //!   a flag beside the number says so. Entering and leaving write it atomically; no fast path does.
 //!   On coming back it shows the last grace period that has ended, and the number in progress only if
 //!   its own predecessors allow it: so its successor never believes more than is so.
-//! - **A processor on which the token rests is nudged**, one per segment at a time.
+//! - **A CPU on which the token rests is nudged**, one per segment at a time.
 //!
 //! Whoever has callbacks looks at the segments' ends on its tick. Who began the grace period follows the
 //! token once a jiffy, on its tick, while that is in progress; where none comes, the engine's timer does.
@@ -53,9 +53,9 @@ const SLEEPERS: Line = Line::Global(1);
 /// How [`Relay`] is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parameters {
-    /// Processors in a segment (at least 1). Long ones mean few ends to look at, and long ways.
+    /// CPUs in a segment (at least 1). Long ones mean few ends to look at, and long ways.
     pub segment: usize,
-    /// A processor on which the token has rested for more jiffies than this is nudged.
+    /// A CPU on which the token has rested for more jiffies than this is nudged.
     pub rest_jiffies_max: u32,
 }
 
@@ -69,7 +69,7 @@ impl Default for Parameters {
 /// A segment, as far as the timer has looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Segment {
-    /// The first processor of it that has not been seen to pass.
+    /// The first CPU of it that has not been seen to pass.
     position: usize,
     /// For how many jiffies it has been that one; no more than one beyond the limit.
     rested_jiffies: u32,
@@ -79,7 +79,7 @@ struct Segment {
 ///
 /// A quiescent state costs one read if no grace period is in progress, and three reads and a write
 /// at most if one is, but for those asleep that it passes over: at most a segment of them. A start is
-/// linear in the segments; a look in the segments, and in the processors that have passed since
+/// linear in the segments; a look in the segments, and in the CPUs that have passed since
 /// the last look. All callbacks that are ready are run at once, where they were queued.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Relay<S: Steps = Intact> {
@@ -89,7 +89,7 @@ pub struct Relay<S: Steps = Intact> {
     number: u32,
     /// The one that ended last: `number`, or the one before.
     finished: u32,
-    /// What each processor shows; nothing, if it is in an extended quiescent state.
+    /// What each CPU shows; nothing, if it is in an extended quiescent state.
     shown: Vec<u32>,
     callbacks: Vec<Callbacks>,
     /// Those in an extended quiescent state. Each has its flag beside its number, in one word.
@@ -106,7 +106,7 @@ pub struct Relay<S: Steps = Intact> {
 }
 
 impl Relay {
-    /// The engine of so many processors.
+    /// The engine of so many CPUs.
     pub fn new(cpus: usize) -> Self {
         Self::with(cpus, Parameters::default(), Start::default(), Intact)
     }
@@ -145,7 +145,7 @@ impl<S: Steps> Relay<S> {
         segment * self.parameters.segment
     }
 
-    /// Where `segment` ends: the first processor behind it.
+    /// Where `segment` ends: the first CPU behind it.
     fn end_of(&self, segment: usize) -> usize {
         self.first_of(segment + 1).min(self.shown.len())
     }
@@ -230,7 +230,7 @@ impl<S: Steps> Relay<S> {
     }
 
     /// Follows the token through `segment` as far as it has come; answers whether it is through.
-    /// Nudges the processor on which it rests.
+    /// Nudges the CPU on which it rests.
     ///
     /// Whom it has gone by shows the number or is in an extended quiescent state, and stays so: one
     /// who comes back finds the same of all before it, and shows the number ([`Engine::exit_eqs`]).
@@ -360,7 +360,7 @@ impl<S: Steps> Engine for Relay<S> {
         }
     }
 
-    /// Linear in the segments, and in the processors that have passed since the last look.
+    /// Linear in the segments, and in the CPUs that have passed since the last look.
     fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
         if self.alarm.timer().is_some() && !self.steps.omits("follow-by-timer") {
             self.follow_all(cpu, host);
@@ -380,7 +380,7 @@ impl<S: Steps> Engine for Relay<S> {
         self.sleep(cpu, host);
     }
 
-    /// A segment's worth of steps at most. What the processor showed may be so old by now that it
+    /// A segment's worth of steps at most. What the CPU showed may be so old by now that it
     /// looks new; that the last grace period has ended is known.
     fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
         if cpu >= self.shown.len() {

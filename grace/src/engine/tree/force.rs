@@ -91,7 +91,7 @@ impl<S: Steps> Tree<S> {
             }
             Variant::Today => return self.urge_today(holdout, is_tickless && is_unaware, host),
         }
-        // The kernel has such a processor turn its tick on, which raises the softirq.
+        // The kernel has such a CPU turn its tick on, which raises the softirq.
         if is_tickless && is_unaware {
             host.raise(holdout);
         }
@@ -177,7 +177,7 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// The tick finds kernel code on a processor whose help is wanted: have it go through the
+    /// The tick finds kernel code on a CPU whose help is wanted: have it go through the
     /// scheduler.
     pub(super) fn reschedule_if_urgent(&mut self, cpu: usize, host: &mut dyn Host) {
         if self.options.variant != Variant::Today {

@@ -1,6 +1,6 @@
 //! What there is to choose about Tree RCU: the variant of its story, and its limits.
 
-/// How a grace period gets at processors that pass no quiescent state by themselves.
+/// How a grace period gets at CPUs that pass no quiescent state by themselves.
 ///
 /// All variants take context switches, ticks in user mode or idle, and extended quiescent states
 /// that the forcing scan finds. They differ in what `cond_resched()` does, and in what the scan
@@ -10,7 +10,7 @@
 pub enum Variant {
     /// Linux 3.15: `cond_resched()` does nothing for the grace period.
     V3_15,
-    /// 3.16-rc: `cond_resched()` counts its calls, each processor its own; the last of every
+    /// 3.16-rc: `cond_resched()` counts its calls, each CPU its own; the last of every
     /// `period` is a quiescent state.
     V0 {
         /// Calls to a quiescent state. 256 as released; 0 counts as 1.
@@ -58,7 +58,7 @@ impl Variant {
 pub struct Options {
     /// Which Tree RCU it is.
     pub variant: Variant,
-    /// Processors to a leaf, 1 to 64 (`CONFIG_RCU_FANOUT_LEAF`).
+    /// CPUs to a leaf, 1 to 64 (`CONFIG_RCU_FANOUT_LEAF`).
     pub leaf_fanout: u32,
     /// Children of an inner node, 2 to 64 (`CONFIG_RCU_FANOUT`).
     pub fanout: u32,
@@ -80,12 +80,12 @@ pub struct Options {
     pub qhimark: u64,
     /// So few callbacks: the limit holds again.
     pub qlowmark: u64,
-    /// So many callbacks on one processor: [`Variant::Today`] asks all holdouts for help at once.
+    /// So many callbacks on one CPU: [`Variant::Today`] asks all holdouts for help at once.
     pub qovld: u64,
 }
 
 impl Options {
-    /// The kernel's defaults, as it computes them from the tick and the number of processors.
+    /// The kernel's defaults, as it computes them from the tick and the number of CPUs.
     pub const fn new(variant: Variant, hz: u32, cpus: usize) -> Self {
         let large = (cpus / 256) as u32;
         let fqs = 1 + (hz > 250) as u32 + (hz > 500) as u32 + large;
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_follow_the_tick_and_the_number_of_processors() {
+    fn defaults_follow_the_tick_and_the_number_of_cpus() {
         let fqs = |hz, cpus| {
             let options = Options::new(Variant::Today, hz, cpus);
             (options.first_fqs_jiffies, options.next_fqs_jiffies, options.sched_qs_jiffies)

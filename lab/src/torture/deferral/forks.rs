@@ -64,7 +64,7 @@ fn burst<K: Kind>(flooder: &mut Flooder<'_, K>, random: &mut Random) {
     }
 }
 
-/// Uses what counts per processor, all of it new: the memory of such counters, and who reads where no sequence can, are the
+/// Uses what counts per CPU, all of it new: the memory of such counters, and who reads where no sequence can, are the
 /// whole process's. Answers whether all sums and values are right.
 fn count_and_read(some: u64) -> bool {
     let (domain, counter, exact) = (Srcu::new(), Counter::new(), ExactCounter::new());

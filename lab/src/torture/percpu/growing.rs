@@ -1,4 +1,4 @@
-//! Small domains that grow meanwhile: each is read in until it has words for every processor, while an updater waits
+//! Small domains that grow meanwhile: each is read in until it has words for every CPU, while an updater waits
 //! for its grace periods, now and then in a section of another domain.
 
 use std::collections::VecDeque;

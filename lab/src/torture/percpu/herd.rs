@@ -1,6 +1,6 @@
-//! Threads that are moved from processor to processor, and interrupted by signals, at random and all the time.
+//! Threads that are moved from CPU to CPU, and interrupted by signals, at random and all the time.
 //!
-//! Either has the kernel begin a restartable sequence anew; and a thread that has been moved ends on one processor what
+//! Either has the kernel begin a restartable sequence anew; and a thread that has been moved ends on one CPU what
 //! it began on another. After rcutorture's shuffler (`kernel/torture.c`). It touches threads that have joined, and
 //! no others.
 
@@ -34,7 +34,7 @@ const PER_BEAT: u32 = 32;
 pub(super) struct Herd {
     members: Mutex<Vec<Member>>,
     home: CpuSet,
-    processors: Vec<usize>,
+    cpus: Vec<usize>,
     /// What the signal's handler does: it sets this, which nobody reads.
     signalled: Arc<AtomicBool>,
 }
@@ -53,12 +53,12 @@ pub(super) struct Stay {
 }
 
 impl Herd {
-    /// Of the processors that the caller may run on.
+    /// Of the CPUs that the caller may run on.
     pub(super) fn new() -> io::Result<Arc<Self>> {
         let home = sched_getaffinity(None)?;
-        let processors = (0..CpuSet::MAX_CPU).filter(|&cpu| home.is_set(cpu)).collect();
+        let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| home.is_set(cpu)).collect();
         let signalled = Arc::default();
-        Ok(Arc::new(Self { members: Mutex::default(), home, processors, signalled }))
+        Ok(Arc::new(Self { members: Mutex::default(), home, cpus, signalled }))
     }
 
     /// The calling thread joins.
@@ -76,7 +76,7 @@ impl Herd {
                 let places = self.draw(random);
                 // Under the lock: a member that has left may be no thread any more.
                 let moved = self.with_one(random, |member| {
-                    // It fails where processors have been taken from the process meanwhile.
+                    // It fails where CPUs have been taken from the process meanwhile.
                     sched_setaffinity(Some(member.thread), &places).is_ok()
                 });
                 station.ledger.did(Deed::Shuffled, u64::from(moved));
@@ -114,12 +114,12 @@ impl Herd {
         }
     }
 
-    /// One processor, as a rule, or some.
+    /// One CPU, as a rule, or some.
     fn draw(&self, random: &mut Random) -> CpuSet {
         let mut places = CpuSet::new();
-        let count = if random.one_in(4) { random.below(self.processors.len() as u64) } else { 0 };
+        let count = if random.one_in(4) { random.below(self.cpus.len() as u64) } else { 0 };
         for _ in 0..=count {
-            places.set(self.processors[random.below(self.processors.len() as u64) as usize]);
+            places.set(self.cpus[random.below(self.cpus.len() as u64) as usize]);
         }
         places
     }
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(members.len(), 1);
         for _ in 0..100 {
             let places = herd.draw(&mut random);
-            assert!((1..=herd.processors.len() as u32).contains(&places.count()));
+            assert!((1..=herd.cpus.len() as u32).contains(&places.count()));
             assert!(herd.with_one(&mut random, |member| {
                 sched_setaffinity(Some(member.thread), &places).is_ok()
             }));

@@ -1,6 +1,6 @@
 //! What stands on per-CPU words, under torture: sleepable domains, restartable reads, and tools.
 //!
-//! [`herd`] moves their threads from processor to processor and interrupts them. [`sleepable`] has readers and updaters of
+//! [`herd`] moves their threads from CPU to CPU and interrupts them. [`sleepable`] has readers and updaters of
 //! domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains that grow meanwhile;
 //! [`restart`] reads what no updater waits for, and [`tools`] counts, refers
 //! ([`references`]) and locks.
@@ -30,7 +30,7 @@ use super::random::Random;
 use super::station::Station;
 use super::themes::{Theme, Themes};
 
-/// Threads for each processor that read in sleepable domains.
+/// Threads for each CPU that read in sleepable domains.
 const READERS_PER_CPU: usize = 8;
 
 /// The same, of restartable reads.

@@ -1,5 +1,5 @@
 //! Restartable sequences in the instructions of aarch64: built with `--cfg quiescence_rseq_aarch64` only, since
-//! they have run in an emulator (qemu, two processors, Linux 6.1, glibc 2.36), whose memory is ordered as its host's,
+//! they have run in an emulator (qemu, two CPUs, Linux 6.1, glibc 2.36), whose memory is ordered as its host's,
 //! and never on the hardware.
 //!
 //! What the kernel does, what a sequence is made of, and why, is said in `x86_64.rs`; it is the same here, but
@@ -139,7 +139,7 @@ macro_rules! sequence {
     };
 }
 
-/// Changes the word of this processor, which stands `{bytes}` after that of `{first}`: `$instruction` makes the
+/// Changes the word of this CPU, which stands `{bytes}` after that of `{first}`: `$instruction` makes the
 /// new value `{word}` of the old one and `{amount}`.
 macro_rules! counting {
     ($area:expr, [$($before:tt)*], [$($instruction:tt)*], $($operands:tt)*) => {
@@ -163,10 +163,10 @@ macro_rules! counting {
     };
 }
 
-/// Adds one to the word of this processor, if it can be done in a sequence.
+/// Adds one to the word of this CPU, if it can be done in a sequence.
 ///
 /// # Safety
-/// `first` is the word of processor 0, and all slots have one.
+/// `first` is the word of CPU 0, and all slots have one.
 #[inline(always)]
 pub(crate) unsafe fn increment(first: *mut u64) -> bool {
     let Some(area) = area() else { return false };
@@ -177,11 +177,11 @@ pub(crate) unsafe fn increment(first: *mut u64) -> bool {
     true
 }
 
-/// Adds so much to the word of this processor that stands `BYTES` after the one that `place` points to, unless
+/// Adds so much to the word of this CPU that stands `BYTES` after the one that `place` points to, unless
 /// that is null: then it says no. The place is looked at in the sequence; what is at it depends on its address.
 ///
 /// # Safety
-/// `place` is null or points to the word of processor 0, and all slots have one, as long as no
+/// `place` is null or points to the word of CPU 0, and all slots have one, as long as no
 /// [`barrier`](super::barrier) has come after it was taken out.
 #[inline(always)]
 pub(crate) unsafe fn add_at<const BYTES: usize>(place: &AtomicPtr<u64>, amount: u64) -> bool {
@@ -198,7 +198,7 @@ pub(crate) unsafe fn add_at<const BYTES: usize>(place: &AtomicPtr<u64>, amount: 
     true
 }
 
-/// Takes so much from the word of this processor that `place` points to, unless that is null, or there is less:
+/// Takes so much from the word of this CPU that `place` points to, unless that is null, or there is less:
 /// then it says no.
 ///
 /// # Safety
@@ -287,7 +287,7 @@ pub(crate) unsafe fn load_words<const N: usize>(place: &AtomicPtr<Word>) -> Opti
 }
 
 /// Adds one to a word in a sequence that takes long and is not begun again; answers whether it has happened. The word
-/// is this processor's, or `first` itself if `shared`. For the trial and for tests.
+/// is this CPU's, or `first` itself if `shared`. For the trial and for tests.
 ///
 /// # Safety
 /// As [`increment`]; or the word is the caller's.
@@ -321,21 +321,21 @@ pub(super) unsafe fn add_slowly(area: Area, first: *mut u64, shared: bool, turns
     true
 }
 
-/// The number of this thread's processor, as its rseq area has it.
+/// The number of this thread's CPU, as its rseq area has it.
 ///
 /// # Safety
 /// There is such an area.
-pub(super) unsafe fn processor_of(area: Area) -> u32 {
-    let processor: u32;
+pub(super) unsafe fn cpu_of(area: Area) -> u32 {
+    let cpu: u32;
     // SAFETY: a word of the thread's own, by the contract.
     unsafe {
         asm!(
-            "ldr {processor:w}, [{area}, #4]",
-            processor = out(reg) processor, area = in(reg) address(area),
+            "ldr {cpu:w}, [{area}, #4]",
+            cpu = out(reg) cpu, area = in(reg) address(area),
             options(readonly, nostack, preserves_flags)
         );
     }
-    processor
+    cpu
 }
 
 /// Starts a thread that makes one restarting barrier after another, with a pause between, until `done` is not

@@ -12,10 +12,10 @@ use object::{Object, ObjectSymbol};
 
 use super::*;
 
-/// More threads than there are processors, so that they are interrupted.
+/// More threads than there are CPUs, so that they are interrupted.
 const THREADS: usize = 6;
 
-/// A word for each processor; the first word of each is another owner's.
+/// A word for each CPU; the first word of each is another owner's.
 fn words() -> *mut u64 {
     let memory = crate::os::memory::map_zeroed(slots() << STRIDE_SHIFT).expect("there is memory");
     memory.cast::<u64>().wrapping_add(1)
@@ -56,7 +56,7 @@ fn what_is_counted_in_sequences_is_exact() {
         let place = AtomicPtr::new(first);
         let mut counted = 0_u64;
         for round in 0..100_000 {
-            // SAFETY: every processor has a word.
+            // SAFETY: every CPU has a word.
             counted += u64::from(unsafe { increment(first) });
             // SAFETY: as above.
             counted += round * u64::from(unsafe { add_at::<0>(&place, round) });
@@ -76,7 +76,7 @@ fn sequences_leave_where_they_are_to() {
     path();
     let first = words();
     let (place, nowhere) = (AtomicPtr::new(first), AtomicPtr::new(std::ptr::null_mut()));
-    // SAFETY: every processor has a word.
+    // SAFETY: every CPU has a word.
     assert!(!unsafe { take_at(&place, 1) }, "there is nothing");
     // SAFETY: as above.
     assert!(!unsafe { add_at::<0>(&nowhere, 1) }, "there are no words");
@@ -86,7 +86,7 @@ fn sequences_leave_where_they_are_to() {
     if let Some(area) = area() {
         let nobody = Area { limit: 0, ..area };
         // SAFETY: as above.
-        assert!(!unsafe { imp::add_slowly(nobody, first, false, 1) }, "no processor has words");
+        assert!(!unsafe { imp::add_slowly(nobody, first, false, 1) }, "no CPU has words");
         assert_eq!(sum(first), 0);
     }
     let nothing = AtomicPtr::new(std::ptr::null_mut::<u64>());
@@ -126,7 +126,7 @@ fn interrupted_sequences_begin_anew() {
     let (interrupted, exact) = together(|first| {
         let mut interrupted = 0;
         for _ in 0..ROUNDS {
-            // SAFETY: every processor has a word.
+            // SAFETY: every CPU has a word.
             while !unsafe { imp::add_slowly(area, first, false, 5_000) } {
                 interrupted += 1;
             }
@@ -153,7 +153,7 @@ fn without_restarts_counts_are_lost() {
         assert!(chaos::remove_step(Mutant::NoRestart) && restartable());
         let lost = (0..50).any(|_| {
             let (counted, sum) = together(|first| {
-                // SAFETY: every processor has a word.
+                // SAFETY: every CPU has a word.
                 (0..100_000).map(|_| u64::from(unsafe { increment(first) })).sum()
             });
             counted != sum
@@ -178,7 +178,7 @@ fn the_trial_finds_out_who_interrupts_nobody() {
     }
     #[repr(C, align(32))]
     struct Fake([u32; 8]);
-    // On one processor, so that its number stays.
+    // On one CPU, so that its number stays.
     let mut one = rustix::thread::CpuSet::new();
     one.set(rustix::thread::sched_getcpu());
     rustix::thread::sched_setaffinity(None, &one).unwrap();

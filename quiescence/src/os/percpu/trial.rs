@@ -19,23 +19,23 @@ const TURNS: u64 = 2_000;
 /// How many sequences are tried, at most: some 20 ms, where the first interruption is due after 50 us.
 const TRIES_MAX: u32 = 20_000;
 
-/// Between two barriers of the thread that interrupts. It sleeps, so that it interrupts on one processor, too: by
+/// Between two barriers of the thread that interrupts. It sleeps, so that it interrupts on one CPU, too: by
 /// waking up.
 static PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000 };
 
 /// Whether sequences in `area` do what they are to.
 pub(in super::super) fn passes(area: Area) -> bool {
-    knows_its_processor(area) && begins_anew(area)
+    knows_its_cpu(area) && begins_anew(area)
 }
 
 /// Whether the area has the number that the system has. Either may change between two looks.
-fn knows_its_processor(area: Area) -> bool {
+fn knows_its_cpu(area: Area) -> bool {
     for _ in 0..100 {
         // SAFETY: the C library says that there is one.
-        let before = unsafe { imp::processor_of(area) };
-        let processor = rustix::thread::sched_getcpu();
+        let before = unsafe { imp::cpu_of(area) };
+        let cpu = rustix::thread::sched_getcpu();
         // SAFETY: as above.
-        if before == unsafe { imp::processor_of(area) } && before as usize == processor {
+        if before == unsafe { imp::cpu_of(area) } && before as usize == cpu {
             return true;
         }
     }
@@ -43,7 +43,7 @@ fn knows_its_processor(area: Area) -> bool {
 }
 
 fn begins_anew(area: Area) -> bool {
-    // So that a processor without words of its own may be the one where it is tried.
+    // So that a CPU without words of its own may be the one where it is tried.
     let area = Area { limit: 1 << 31, ..area };
     let blocked = Blocked::all();
     // SAFETY: signals are blocked, and what the thread calls has been tried.

@@ -20,7 +20,7 @@
 //!    overwritten or cleared the word to no harm.
 //! 3. **`mov t, fs:[area + 4]`** is in the range: the number is right until the commit, or the thread is interrupted.
 //!    (Loading 32 bits clears the upper half of `t`.)
-//! 4. **`cmp`, `jae`** leave where the processor has no words, and where the thread has no rseq: its `cpu_id`
+//! 4. **`cmp`, `jae`** leave where the CPU has no words, and where the thread has no rseq: its `cpu_id`
 //!    is then -1 or -2, which is above every limit. A jump out of the range is allowed anywhere before the
 //!    commit, as nothing has happened; a thread in another place than the range is in no sequence, whatever
 //!    `rseq_cs` says.
@@ -29,7 +29,7 @@
 //!    is safe, which the kernel leaves alone when it makes a signal's frame.
 //! 6. **The commit** is the last instruction. An instruction is executed or not, as far as the kernel's
 //!    interruptions go, so a read-modify-write in memory may be one: `inc [word]` without `lock`, since whoever
-//!    else writes the word runs on the same processor, hence before or after it, and other processors only
+//!    else writes the word runs on the same CPU, hence before or after it, and other CPUs only
 //!    read. `lock inc` is one as well, for words that others write. `ip` is then at `44`, outside the range:
 //!    there is no moment at which it has happened and begins anew.
 //! 7. **Nothing is cleared at the end.** A descriptor that stays announced means nothing outside its range, and
@@ -204,7 +204,7 @@ macro_rules! sequence {
     };
 }
 
-/// Adds `{amount}` to the word of processor `{t}`, which stands `{bytes}` after that of `{first}`; what is done to a
+/// Adds `{amount}` to the word of CPU `{t}`, which stands `{bytes}` after that of `{first}`; what is done to a
 /// `word` of it in a register is given. If it is interrupted, `$again` is returned.
 macro_rules! counting {
     (
@@ -227,10 +227,10 @@ macro_rules! counting {
     };
 }
 
-/// Adds one to the word of this processor, if it can be done in a sequence.
+/// Adds one to the word of this CPU, if it can be done in a sequence.
 ///
 /// # Safety
-/// `first` is the word of processor 0, and all slots have one.
+/// `first` is the word of CPU 0, and all slots have one.
 #[inline(always)]
 pub(crate) unsafe fn increment(first: *mut u64) -> bool {
     let Some(area) = area() else { return false };
@@ -238,11 +238,11 @@ pub(crate) unsafe fn increment(first: *mut u64) -> bool {
     unsafe { increment_in(area, first, ABORTS_MAX) }
 }
 
-/// Adds so much to the word of this processor that stands `BYTES` after the one that `place` points to, unless
+/// Adds so much to the word of this CPU that stands `BYTES` after the one that `place` points to, unless
 /// that is null: then it says no. The place is looked at in the sequence.
 ///
 /// # Safety
-/// `place` is null or points to the word of processor 0, and all slots have one, as long as no
+/// `place` is null or points to the word of CPU 0, and all slots have one, as long as no
 /// [`barrier`](super::barrier) has come after it was taken out.
 #[inline(always)]
 pub(crate) unsafe fn add_at<const BYTES: usize>(place: &AtomicPtr<u64>, amount: u64) -> bool {
@@ -251,7 +251,7 @@ pub(crate) unsafe fn add_at<const BYTES: usize>(place: &AtomicPtr<u64>, amount: 
     unsafe { add_at_in::<BYTES>(area, place, amount, ABORTS_MAX) }
 }
 
-/// Takes so much from the word of this processor that `place` points to, unless that is null, or there is less:
+/// Takes so much from the word of this CPU that `place` points to, unless that is null, or there is less:
 /// then it says no.
 ///
 /// # Safety
@@ -506,7 +506,7 @@ unsafe fn load_many<const N: usize>(place: &AtomicPtr<Word>) -> Option<[Word; N]
 }
 
 /// Adds one to a word in a sequence that takes long and is not begun again; answers whether it has happened. The word
-/// is this processor's, or `first` itself if `shared`. For the trial and for tests.
+/// is this CPU's, or `first` itself if `shared`. For the trial and for tests.
 ///
 /// # Safety
 /// As [`increment`]; or the word is the caller's.
@@ -537,21 +537,21 @@ pub(super) unsafe fn add_slowly(area: Area, first: *mut u64, shared: bool, turns
     true
 }
 
-/// The number of this thread's processor, as its rseq area has it.
+/// The number of this thread's CPU, as its rseq area has it.
 ///
 /// # Safety
 /// There is such an area.
-pub(super) unsafe fn processor_of(area: Area) -> u32 {
-    let processor: u32;
+pub(super) unsafe fn cpu_of(area: Area) -> u32 {
+    let cpu: u32;
     // SAFETY: a word of the thread's own, by the contract.
     unsafe {
         asm!(
-            "mov {processor:e}, dword ptr fs:[{offset} + 4]",
-            processor = out(reg) processor, offset = in(reg) area.offset,
+            "mov {cpu:e}, dword ptr fs:[{offset} + 4]",
+            cpu = out(reg) cpu, offset = in(reg) area.offset,
             options(readonly, nostack, preserves_flags)
         );
     }
-    processor
+    cpu
 }
 
 /// Starts a thread that makes one restarting barrier after another, with a pause between, until `done` is not

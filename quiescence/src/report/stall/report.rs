@@ -77,8 +77,8 @@ impl StallReport {
         self.sections
     }
 
-    /// In a sleepable domain: what each processor has counted of the sections that are waited for, where that is
-    /// anything. A section that ends on another processor than it began on leaves both unbalanced; the sums differ
+    /// In a sleepable domain: what each CPU has counted of the sections that are waited for, where that is
+    /// anything. A section that ends on another CPU than it began on leaves both unbalanced; the sums differ
     /// by [`sections`](Self::sections).
     pub fn slots(&self) -> &[SlotBalance] {
         &self.slots
@@ -154,19 +154,19 @@ impl Holdout {
     }
 }
 
-/// What one processor has counted in the bank of a sleepable domain that is waited for.
+/// What one CPU has counted in the bank of a sleepable domain that is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SlotBalance {
-    pub(super) processor: Option<u32>,
+    pub(super) cpu: Option<u32>,
     pub(super) begun: u64,
     pub(super) ended: u64,
 }
 
 impl SlotBalance {
-    /// The processor's number; `None` for those who count in words that all share.
-    pub fn processor(&self) -> Option<u32> {
-        self.processor
+    /// The CPU's number; `None` for those who count in words that all share.
+    pub fn cpu(&self) -> Option<u32> {
+        self.cpu
     }
 
     /// Sections that began there since the domain was made.
@@ -291,9 +291,9 @@ impl StallReport {
         let sections = if count == 1 { "section" } else { "sections" };
         write!(f, "\n  held up by {count} {sections} of a sleepable domain; begun and ended:")?;
         for slot in &self.slots {
-            let SlotBalance { processor, begun, ended } = slot;
-            match processor {
-                Some(processor) => write!(f, "\n    on processor {processor}: {begun}, {ended}")?,
+            let SlotBalance { cpu, begun, ended } = slot;
+            match cpu {
+                Some(cpu) => write!(f, "\n    on CPU {cpu}: {begun}, {ended}")?,
                 None => write!(f, "\n    in the shared words: {begun}, {ended}")?,
             }
         }

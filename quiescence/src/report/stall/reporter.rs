@@ -195,7 +195,7 @@ fn may_be_asked(core: &DomainState, state: ThreadState) -> bool {
 }
 
 fn balances(counted: &[(Option<u32>, u64, u64)]) -> Vec<SlotBalance> {
-    let of_one = |&(processor, begun, ended): &_| SlotBalance { processor, begun, ended };
+    let of_one = |&(cpu, begun, ended): &_| SlotBalance { cpu, begun, ended };
     counted.iter().map(of_one).collect()
 }
 

@@ -33,7 +33,7 @@ mod imp {
     pub(super) fn resolve(pointers: &[usize]) -> Vec<StackFrame> {
         let mut frames = Vec::with_capacity(pointers.len());
         // Relaxed, all of it: in a process there is one reporter, and `fork` copies memory as the
-        // processor sees it.
+        // CPU sees it.
         if CUT_OFF.load(Relaxed) {
             frames.extend(pointers.iter().map(|pointer| unknown(*pointer)));
             return frames;

@@ -1,14 +1,14 @@
-//! Processors around an engine: what they may do, what the engine asked of them, and what must
+//! CPUs around an engine: what they may do, what the engine asked of them, and what must
 //! hold.
 //!
-//! A processor is in a section or not, awake or in an extended quiescent state; softirqs, passes
+//! A CPU is in a section or not, awake or in an extended quiescent state; softirqs, passes
 //! through the scheduler and the timer that the engine asked for happen at some time, or never as
-//! long as a section is in the way. For each callback that waits, the processors whose section was
+//! long as a section is in the way. For each callback that waits, the CPUs whose section was
 //! open when it was queued and is so still are written down: when it runs there must be none. The
 //! same for each grace period.
 //!
 //! The calls into the engine are atomic here, as they are under its locks. Where an engine reads
-//! other processors' lines without a lock it reads values that move one way only (counters, numbers
+//! other CPUs' lines without a lock it reads values that move one way only (counters, numbers
 //! that are shown) and that their owner writes at quiescent states; one look at all of them is
 //! taken as one moment.
 
@@ -22,21 +22,21 @@ use grace::policy::Urgency;
 use crate::choice::Choice;
 use crate::system::{Outcome, System};
 
-/// Processors, and what they may do.
+/// CPUs, and what they may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Processors {
-    /// How many callbacks each of them queues, at most. Eight processors at most.
+pub struct Cpus {
+    /// How many callbacks each of them queues, at most. Eight CPUs at most.
     pub callbacks: &'static [u8],
     /// How much somebody may want them.
     pub urgencies: &'static [Urgency],
-    /// Processors may enter extended quiescent states.
+    /// CPUs may enter extended quiescent states.
     pub may_sleep: bool,
-    /// The processors without ticks, as a set of bits: none, or the last.
+    /// The CPUs without ticks, as a set of bits: none, or the last.
     pub tickless: u8,
 }
 
-impl Processors {
-    /// So many callbacks on each of so many processors, in the background; all have ticks, and may
+impl Cpus {
+    /// So many callbacks on each of so many CPUs, in the background; all have ticks, and may
     /// sleep.
     pub const fn new(callbacks: &'static [u8]) -> Self {
         Self { callbacks, urgencies: &[Urgency::Background], may_sleep: true, tickless: 0 }
@@ -54,15 +54,15 @@ impl Processors {
         Self { urgencies: &[Urgency::Background, Urgency::Expedited], ..self }
     }
 
-    /// The same, but the last processor has no ticks.
+    /// The same, but the last CPU has no ticks.
     #[must_use]
     pub const fn last_tickless(self) -> Self {
         Self { tickless: 1 << (self.callbacks.len() - 1), ..self }
     }
 }
 
-/// A set of processors.
-type Cpus = u8;
+/// A set of CPUs.
+type CpuSet = u8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Cpu {
@@ -73,7 +73,7 @@ struct Cpu {
     /// Callbacks that it may still queue.
     left: u8,
     /// For each callback that waits, the oldest first, whose sections it waits for.
-    queued: VecDeque<Cpus>,
+    queued: VecDeque<CpuSet>,
 }
 
 /// What is outside of the engine.
@@ -82,11 +82,11 @@ struct Outside {
     cpus: Vec<Cpu>,
     has_timer: bool,
     /// For each grace period in progress whose sections it waits for.
-    grace_periods: Vec<Option<Cpus>>,
+    grace_periods: Vec<Option<CpuSet>>,
 }
 
 impl Outside {
-    fn readers(&self) -> Cpus {
+    fn readers(&self) -> CpuSet {
         let readers = self.cpus.iter().enumerate().filter(|(_, cpu)| cpu.is_reading);
         readers.fold(0, |set, (index, _)| set | 1 << index)
     }
@@ -185,14 +185,14 @@ impl Host for Called<'_> {
     }
 }
 
-/// A state of engine and processors.
+/// A state of engine and CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Machine<E> {
     engine: E,
     outside: Outside,
 }
 
-/// What a processor may do.
+/// What a CPU may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Lock,
@@ -225,14 +225,14 @@ const STEPS: [Step; 11] = [
     Step::Queue,
 ];
 
-/// The processor and its step that have this number.
+/// The CPU and its step that have this number.
 fn numbered(step: u16) -> (usize, Step) {
     (usize::from(step) / STEPS.len(), STEPS[usize::from(step) % STEPS.len()])
 }
 
-impl core::fmt::Display for Processors {
+impl core::fmt::Display for Cpus {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{} processors, callbacks {:?}", self.callbacks.len(), self.callbacks)?;
+        write!(f, "{} CPUs, callbacks {:?}", self.callbacks.len(), self.callbacks)?;
         if self.urgencies.len() > 1 {
             write!(f, ", of any urgency")?;
         }
@@ -246,11 +246,11 @@ impl core::fmt::Display for Processors {
     }
 }
 
-/// An engine and its processors, as a system to explore.
+/// An engine and its CPUs, as a system to explore.
 #[derive(Debug)]
 pub(crate) struct Around<E> {
     pub(crate) engine: E,
-    pub(crate) processors: Processors,
+    pub(crate) cpus: Cpus,
 }
 
 impl<E: Engine + Clone + Hash> Around<E> {
@@ -261,10 +261,10 @@ impl<E: Engine + Clone + Hash> Around<E> {
             Step::Lock | Step::Switch | Step::CondResched => is_free,
             Step::Unlock => own.is_reading,
             Step::Obey => own.is_to_resched && !own.is_reading,
-            Step::Tick => !own.is_asleep && self.processors.tickless & 1 << cpu == 0,
+            Step::Tick => !own.is_asleep && self.cpus.tickless & 1 << cpu == 0,
             Step::Softirq => own.is_raised,
             Step::Timer => outside.has_timer && !own.is_reading,
-            Step::Sleep => is_free && self.processors.may_sleep,
+            Step::Sleep => is_free && self.cpus.may_sleep,
             Step::Wake => own.is_asleep,
             Step::Queue => own.left != 0,
         }
@@ -319,7 +319,7 @@ impl<E: Engine + Clone + Hash> Around<E> {
     }
 
     fn queue(&self, engine: &mut E, cpu: usize, called: &mut Called<'_>) {
-        let urgencies = self.processors.urgencies;
+        let urgencies = self.cpus.urgencies;
         let urgency = urgencies[called.choice.borrow_mut().choose(urgencies.len())];
         let readers = called.outside.readers();
         called.outside.cpus[cpu].left -= 1;
@@ -352,14 +352,14 @@ impl<E: Engine + Clone + Hash> System for Around<E> {
             left: *left,
             queued: VecDeque::new(),
         };
-        let cpus: Vec<Cpu> = self.processors.callbacks.iter().map(cpu).collect();
+        let cpus: Vec<Cpu> = self.cpus.callbacks.iter().map(cpu).collect();
         let grace_periods = vec![None; cpus.len()];
         let outside = Outside { cpus, has_timer: false, grace_periods };
         Machine { engine: self.engine.clone(), outside }
     }
 
     fn steps(&self) -> u16 {
-        (self.processors.callbacks.len() * STEPS.len()) as u16
+        (self.cpus.callbacks.len() * STEPS.len()) as u16
     }
 
     fn can(&self, state: &Machine<E>, step: u16) -> bool {
@@ -393,7 +393,7 @@ impl<E: Engine + Clone + Hash> System for Around<E> {
         !state.outside.has_timer && state.outside.cpus.iter().all(is_quiet)
     }
 
-    /// Sections end, and processors do what they are asked to; those awake tick, and pass through
+    /// Sections end, and CPUs do what they are asked to; those awake tick, and pass through
     /// their schedulers; those asleep sleep on.
     fn is_due(&self, step: u16) -> bool {
         use Step::{
