@@ -1,6 +1,6 @@
 //! Callbacks queued by C: `call_rcu`, the workers that run them, per thread, per CPU and by default, and `rcu_barrier`.
 //!
-//! A `struct call_rcu_data` is a [`Worker`]: a [lane](quiescence::lane) and a thread that attends to it. C knows it by its address, and
+//! A `struct call_rcu_data` is a [`Worker`]: a [callback queue](quiescence::callback_queue) and a thread that attends to it. C knows it by its address, and
 //! so does whoever queues; the list of all of them, and what is known of their threads, is in [`workers`]. Which
 //! worker a callback goes to is the calling thread's, else its CPU's ([`cpus`]), else the flavour's default one.
 //!
@@ -20,7 +20,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_ulong};
 use std::ptr;
 
-use quiescence::lane;
+use quiescence::callback_queue;
 use quiescence::raw::{Function, Head};
 
 use self::worker::Worker;
@@ -46,7 +46,7 @@ fn choose(flavor: Flavor, worker: *const Worker) {
 /// `call_rcu`.
 ///
 /// # Safety
-/// As [`lane::Lane::push`]; `head` need not be initialised.
+/// As [`callback_queue::CallbackQueue::push`]; `head` need not be initialised.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu(
     flavor: c_uint,
@@ -65,7 +65,7 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu(
         pushed.unwrap_or_else(|| unsafe { workers::default(flavor).push(head, function) })
     };
     if crowded {
-        lane::wait_for_room(&flavor.domain().domain());
+        callback_queue::wait_for_room(&flavor.domain().domain());
     }
 }
 
@@ -74,7 +74,7 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu(
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_barrier(flavor: c_uint) {
     let flavor = Flavor::called(flavor);
-    if flavor.domain().is_in_lane() {
+    if flavor.domain().is_in_callback_queue() {
         fatal(format_args!(
             "{name}_barrier() is called by a callback, which it would wait for; call it from a thread of your own",
             name = flavor.name()
@@ -92,7 +92,7 @@ pub(crate) extern "C" fn quiescence_urcu_barrier(flavor: c_uint) {
     }
     let away = flavor.may_wait("barrier");
     workers::start_where_needed(flavor);
-    flavor.domain().wait_for_lanes();
+    flavor.domain().wait_for_callback_queues();
     drop(away);
 }
 

@@ -187,7 +187,9 @@ fn look() -> usize {
 fn may_wait() -> bool {
     let reads = |flavor: &Flavor| flavor.record().is_some_and(|record| !record.is_quiescent());
     let mut flavors = Flavor::ALL.into_iter().filter(|flavor| flavor.is_attached());
-    !runner::is_this() && !quiescence::lane::in_callback() && !flavors.any(|flavor| reads(&flavor))
+    !runner::is_this()
+        && !quiescence::callback_queue::in_callback()
+        && !flavors.any(|flavor| reads(&flavor))
 }
 
 /// In a child process: the runner is gone, and with it what it had in hand. The next one to retire

@@ -14,7 +14,12 @@ pub(crate) fn tell_quiescence() {
     use quiescence::chaos::{Mutant, remove_step};
     static ONCE: std::sync::Once = std::sync::Once::new();
     let Ok(removed) = std::env::var("QUIESCENCE_REMOVED") else { return };
-    let all = [Mutant::NoWait, Mutant::SkipLastReader, Mutant::EarlyLane, Mutant::SignalToSleepers];
+    let all = [
+        Mutant::NoWait,
+        Mutant::SkipLastReader,
+        Mutant::EarlyCallbackQueue,
+        Mutant::SignalToSleepers,
+    ];
     if let Some(mutant) = all.into_iter().find(|mutant| format!("{mutant:?}") == removed) {
         ONCE.call_once(|| assert!(remove_step(mutant), "another step is missing already"));
     }

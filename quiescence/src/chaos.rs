@@ -198,18 +198,18 @@ pub enum Mutant {
     NoHold,
     /// Futures are not woken.
     LostWaker,
-    /// Lanes: who pushes does not release what it has written.
+    /// Callback queues: who pushes does not release what it has written.
     RelaxedPush,
-    /// Lanes: who finds that nobody looks does not ring.
+    /// Callback queues: who finds that nobody looks does not ring.
     NoBell,
-    /// Lanes: who goes to sleep does not look whether something has come.
+    /// Callback queues: who goes to sleep does not look whether something has come.
     DeafSleep,
-    /// Lanes: callbacks run without a grace period.
-    EarlyLane,
-    /// Lanes: a barrier passes them over.
+    /// Callback queues: callbacks run without a grace period.
+    EarlyCallbackQueue,
+    /// Callback queues: a barrier passes them over.
     NoMark,
-    /// Lanes: what was left in one that ends is forgotten.
-    LostLane,
+    /// Callback queues: what was left in one that ends is forgotten.
+    LostCallbackQueue,
     /// A task that waits for callbacks does not fence before its last look.
     NoSleeperFence,
     /// Who has run callbacks does not fence before the look whether tasks wait for that.
@@ -350,11 +350,11 @@ impl Mutant {
     /// Steps of tasks that wait for callbacks.
     pub const SLEEPERS: [Self; 3] = [Self::NoSleeperFence, Self::NoRunnerFence, Self::LostWaker];
 
-    /// Steps of lanes that loom explores.
-    pub const INBOX: [Self; 3] = [Self::RelaxedPush, Self::NoBell, Self::DeafSleep];
+    /// Steps of callback queues that loom explores.
+    pub const LLIST: [Self; 3] = [Self::RelaxedPush, Self::NoBell, Self::DeafSleep];
 
-    /// Steps of lanes.
-    pub const LANES: [Self; 3] = [Self::EarlyLane, Self::NoMark, Self::LostLane];
+    /// Steps of callback queues.
+    pub const CALLBACK_QUEUES: [Self; 3] = [Self::EarlyCallbackQueue, Self::NoMark, Self::LostCallbackQueue];
 
     /// Steps of the engine `token`.
     pub const RELAY: [Self; 4] =

@@ -45,7 +45,7 @@
 //! | count, refer and lock by CPU | [`sync`] |
 //! | see what happens | [`statistics`], [`set_stall_hook`], [`fences`], [`per_cpu_path`] |
 //! | queues, stacks and a hash table of your own nodes | [`intrusive`] |
-//! | callbacks with embedded heads, sections without guards | [`lane`], [`raw`] |
+//! | callbacks with embedded heads, sections without guards | [`callback_queue`], [`raw`] |
 //! | readers that are compiled against liburcu | [`foreign`] |
 //!
 //! # When not to use it
@@ -76,7 +76,7 @@
 //! | `QUIESCENCE_FENCES=portable` | no `membarrier(2)`: see [`Fences`] |
 //! | `QUIESCENCE_FUTEX=portable` | sleeps on a condition variable, as on other systems than Linux |
 //! | `QUIESCENCE_PERCPU=portable`, `=restartable` | no restartable sequences, or also beside a debugger: see [`per_cpu_path`] |
-//! | `QUIESCENCE_DEBUG=1` | callback heads that are queued twice are looked for: see [`lane`] |
+//! | `QUIESCENCE_DEBUG=1` | callback heads that are queued twice are looked for: see [`callback_queue`] |
 //!
 //! What is promised, and which test holds it, is in `docs/GUARANTEES.md`; why it is right, in
 //! `docs/ORDERINGS.md`. What waits when `main` returns is run then, as far as the sections of other
@@ -121,7 +121,7 @@ mod expect;
 pub use crate::collections::intrusive;
 #[cfg(not(loom))]
 pub use crate::{
-    call_rcu::lane,
+    call_rcu::callback_queue,
     call_rcu::liburcu_readers as foreign,
     domain::arc_cell::{ArcCell, ArcCellOption},
     domain::domain::{Builder, Cookie, Domain},

@@ -22,7 +22,7 @@ use crate::gp::slot::{Slot, Sort};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
 use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::llist::{Chain, Found, Inbox, Link};
+use crate::reclaim::llist::{Chain, Found, Llist, Link};
 use crate::reclaim::queue::{Contents, Queue, Wants};
 use crate::reclaim::stream::Kind;
 
@@ -30,7 +30,7 @@ mod threads;
 mod relay;
 mod callbacks;
 mod foreign;
-mod inbox;
+mod llist;
 mod cookies;
 mod sleepers;
 
@@ -156,7 +156,7 @@ fn mutants() {
     use callbacks::*;
     use cookies::*;
     use foreign::*;
-    use inbox::*;
+    use llist::*;
     use relay::*;
     use sleepers::*;
     use threads::*;
@@ -179,7 +179,7 @@ fn mutants() {
         .chain(Mutant::RELAY)
         .chain(Mutant::FOREIGN)
         .chain(Mutant::QUEUES)
-        .chain(Mutant::INBOX)
+        .chain(Mutant::LLIST)
         .chain(Mutant::UNLINKED)
         .chain([Mutant::SupersededReports, Mutant::SupersededMarks, Mutant::MarksLeft])
         .chain(Mutant::SLEEPERS)
@@ -203,8 +203,8 @@ fn mutants() {
             a_waiter_takes_a_drivers_place();
             return;
         }
-        if Mutant::INBOX.contains(&mutant) {
-            an_inbox_wakes_whoever_sleeps();
+        if Mutant::LLIST.contains(&mutant) {
+            an_llist_wakes_whoever_sleeps();
             return;
         }
         if Mutant::SLEEPERS.contains(&mutant) {

@@ -86,7 +86,7 @@ pub(super) fn here(flavor: Flavor) -> *const Worker {
 /// Queues a callback with the CPU's worker, if it has one. Answers whether the domain is at its limit.
 ///
 /// # Safety
-/// As [`quiescence::lane::Lane::push`].
+/// As [`quiescence::callback_queue::CallbackQueue::push`].
 #[inline]
 pub(super) unsafe fn push(flavor: Flavor, head: *mut Head, function: Function) -> Option<bool> {
     existing(flavor)?;

@@ -98,7 +98,7 @@ pub(crate) extern "C" fn quiescence_urcu_call_rcu_before_fork(flavor: c_uint) {
     drop(registered);
     call(atfork, |atfork| atfork.before);
     let workers = workers::all(flavor);
-    workers.iter().for_each(|worker| worker.lane.pause());
+    workers.iter().for_each(|worker| worker.callback_queue.pause());
     PAUSED.with_borrow_mut(|paused| paused.push(Paused { flavor, workers, atfork }));
 }
 
@@ -149,7 +149,7 @@ fn resume(flavor: Flavor, side: &str) -> Option<*const Atfork> {
              before fork() and the other after it"
         ));
     };
-    workers.iter().for_each(|worker| worker.lane.resume());
+    workers.iter().for_each(|worker| worker.callback_queue.resume());
     atfork
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quiescence::lane::Left;
+use quiescence::callback_queue::Left;
 
 use super::worker::Worker;
 use crate::fatal::{complain, fatal};
@@ -111,12 +111,12 @@ impl Entry {
     /// Starts its thread. If the system gives none, callbacks wait for the next one that is queued, or a barrier.
     fn start(&mut self) -> bool {
         // The thread may take a while to come; callbacks are not a barrier's caller's business.
-        self.worker.lane.expect();
+        self.worker.callback_queue.expect();
         if self.thread.is_none() {
             self.thread = spawn(Arc::clone(&self.worker));
         }
         if self.thread.is_none() {
-            let told = self.worker.lane.neglect();
+            let told = self.worker.callback_queue.neglect();
             told.unwrap_or_else(|twice| self.worker.queued_twice(twice));
         }
         self.thread.is_some()
@@ -159,7 +159,7 @@ pub(super) fn start_where_needed(flavor: Flavor) {
     let mut entries = lock();
     let of_flavor = entries.iter_mut().filter(|entry| entry.worker.flavor == flavor);
     for entry in of_flavor.filter(|entry| entry.thread.is_none()) {
-        if !entry.worker.lane.is_empty() {
+        if !entry.worker.callback_queue.is_empty() {
             entry.wanted = true;
             entry.start();
         }
@@ -198,7 +198,7 @@ pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker) {
         return;
     }
     entry.freed = true;
-    entry.worker.lane.stop();
+    entry.worker.callback_queue.stop();
     if entry.thread.is_none() {
         // In a child process. The thread does what a stopped one does.
         entry.start();
@@ -246,7 +246,7 @@ pub(super) enum Next {
     End,
 }
 
-/// The worker's thread has left its lane. Says what it does next; if it ends, there is none from now on.
+/// The worker's thread has left its callback queue. Says what it does next; if it ends, there is none from now on.
 pub(super) fn next(worker: &Worker, left: Left) -> Next {
     let mut entries = lock();
     // None in a child that a callback of the worker has forked: `keep_default_only`.
@@ -281,7 +281,7 @@ pub(super) fn ended(worker: &Worker) {
     let gone = entries.iter().position(|entry| ptr::eq(Arc::as_ptr(&entry.worker), worker));
     let gone = gone.map(|index| entries.swap_remove(index));
     drop(entries);
-    // Perhaps the last owner: its lane ends, without the lock.
+    // Perhaps the last owner: its callback queue ends, without the lock.
     drop(gone);
 }
 
@@ -323,10 +323,10 @@ pub(super) fn keep_default_only(flavor: Flavor) {
     drop(entries);
     let gone: Vec<Entry> = gone;
     for Entry { worker, freed, .. } in gone {
-        let handed = worker.lane.hand_over(&to.lane);
+        let handed = worker.callback_queue.hand_over(&to.callback_queue);
         let _ = handed.unwrap_or_else(|twice| worker.queued_twice(twice));
         // Its thread, if it is the one that has forked, comes back to it, and ends.
-        worker.lane.stop();
+        worker.callback_queue.stop();
         if !freed {
             // SAFETY: C's own, which is freed by this call, as liburcu says.
             drop(unsafe { Arc::from_raw(Arc::as_ptr(&worker)) });

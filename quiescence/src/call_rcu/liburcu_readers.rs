@@ -121,7 +121,7 @@ impl ForeignDomain {
     }
 
     /// Waits until the closures and objects that wait in the domain's queues, the calling thread's or all, have run;
-    /// runs them itself where nobody else does. As [`Domain::barrier`], but lanes are not waited for, and their
+    /// runs them itself where nobody else does. As [`Domain::barrier`], but callback queues are not waited for, and their
     /// callbacks may call it.
     ///
     /// It would wait for ever in a section of the domain, and where a queue's closure calls it: the caller sees to it
@@ -137,21 +137,21 @@ impl ForeignDomain {
         trace::deliver();
     }
 
-    /// Waits until the callbacks that wait in the domain's lanes have run; runs them itself where nobody attends. As
+    /// Waits until the callbacks that wait in the domain's callback queues have run; runs them itself where nobody attends. As
     /// [`Domain::barrier`], but closures and objects are not waited for, which may call it, as callbacks of other domains
     /// may.
     ///
-    /// It would wait for ever in a section of the domain, and in a callback of one of its lanes
-    /// ([`is_in_lane`](Self::is_in_lane)): the caller sees to it that neither is so.
-    pub fn wait_for_lanes(&'static self) {
-        let lanes = self.core.lanes.begin_barrier(&self.core);
-        lanes.finish(&self.core, &self.core.lanes, || Own::in_domain(&self.core).me());
+    /// It would wait for ever in a section of the domain, and in a callback of one of its callback queues
+    /// ([`is_in_callback_queue`](Self::is_in_callback_queue)): the caller sees to it that neither is so.
+    pub fn wait_for_callback_queues(&'static self) {
+        let callback_queues = self.core.callback_queues.begin_barrier(&self.core);
+        callback_queues.finish(&self.core, &self.core.callback_queues, || Own::in_domain(&self.core).me());
         trace::deliver();
     }
 
-    /// Whether the calling thread runs callbacks of one of the domain's lanes.
-    pub fn is_in_lane(&'static self) -> bool {
-        self.core.lanes.are_run_here()
+    /// Whether the calling thread runs callbacks of one of the domain's callback queues.
+    pub fn is_in_callback_queue(&'static self) -> bool {
+        self.core.callback_queues.are_run_here()
     }
 
     fn own_queues(&self) -> Vec<Arc<Queue>> {

@@ -42,12 +42,12 @@ pub(crate) enum Rank {
     Queues,
     /// One callback queue: its segments, and who runs it. *fork*
     Queue,
-    /// The list of a domain's lanes. *fork*
-    Lanes,
-    /// One lane: who attends to it. *fork*
-    Lane,
-    /// How many threads wait for room in a domain's lanes. *fork*
-    LaneRoom,
+    /// The list of a domain's callback queues. *fork*
+    CallbackQueues,
+    /// One callback queue: who attends to it. *fork*
+    CallbackQueue,
+    /// How many threads wait for room in a domain's callback queues. *fork*
+    CallbackQueueRoom,
     /// A domain's machine, and who drives it. *fork*
     GracePeriods,
     /// A domain's readers. *fork*

@@ -17,7 +17,7 @@ use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::Handle;
-use crate::reclaim::lane;
+use crate::reclaim::callback_queue;
 use crate::reclaim::queue;
 use crate::reclaim::worker;
 use crate::report::stats_server;
@@ -46,7 +46,7 @@ struct Held {
     worker: worker::Held,
     tables: hash_table_worker::Held,
     retired: debug_objects::Held,
-    heads: lane::HeldHeads,
+    heads: callback_queue::HeldHeads,
     tracked: track::Held,
     reporter: crate::report::stall::reporter::Held,
     serve: stats_server::Held,
@@ -56,9 +56,9 @@ struct Held {
 struct HeldInDomains {
     registries: Vec<grace_periods::HeldRegistry<'static>>,
     machines: Vec<grace_periods::HeldMachine<'static>>,
-    rooms: Vec<lane::HeldRoom<'static>>,
-    lane_inners: Vec<lane::HeldInners>,
-    lanes: Vec<lane::HeldLanes<'static>>,
+    rooms: Vec<callback_queue::HeldRoom<'static>>,
+    callback_queue_inners: Vec<callback_queue::HeldInners>,
+    callback_queues: Vec<callback_queue::HeldCallbackQueues<'static>>,
     queue_inners: Vec<Vec<queue::HeldQueue<'static>>>,
     queues: Vec<queue::Held<'static>>,
     shared_queues: Vec<queue::HeldShared<'static>>,
@@ -87,7 +87,7 @@ extern "C" fn prepare() {
     let (domains, handles) = domains::hold();
     let in_domains = HeldInDomains::hold(handles);
     let retired = debug_objects::hold();
-    let heads = lane::hold_heads();
+    let heads = callback_queue::hold_heads();
     let tracked = track::hold();
     let reporter = crate::report::stall::reporter::hold();
     let futex = Some(futex::hold());
@@ -188,18 +188,18 @@ impl HeldInDomains {
         let queues: Vec<_> = domains().map(|domain| domain.queues.hold()).collect();
         // SAFETY: as above, the queues' locks are let go before the lists'.
         let queue_inners = queues.iter().map(|queues| unsafe { queues.hold_queues() }).collect();
-        let lanes: Vec<_> = domains().map(|domain| domain.lanes.hold()).collect();
-        // SAFETY: as above, the lanes' locks are let go before the lists'.
-        let lane_inners = lanes.iter().map(|lanes| unsafe { lanes.hold_inners() }).collect();
-        let rooms = domains().map(|domain| domain.lanes.hold_room()).collect();
+        let callback_queues: Vec<_> = domains().map(|domain| domain.callback_queues.hold()).collect();
+        // SAFETY: as above, the callback queues' locks are let go before the lists'.
+        let callback_queue_inners = callback_queues.iter().map(|callback_queues| unsafe { callback_queues.hold_inners() }).collect();
+        let rooms = domains().map(|domain| domain.callback_queues.hold_room()).collect();
         let machines = domains().map(|domain| domain.grace_periods.hold_machine()).collect();
         let registries = domains().map(|domain| domain.grace_periods.hold_registry()).collect();
         Self {
             registries,
             machines,
             rooms,
-            lane_inners,
-            lanes,
+            callback_queue_inners,
+            callback_queues,
             queue_inners,
             queues,
             shared_queues,
@@ -208,11 +208,11 @@ impl HeldInDomains {
     }
 
     /// In the child.
-    fn after_fork(&mut self, heads: &mut lane::HeldHeads, owner: usize) {
+    fn after_fork(&mut self, heads: &mut callback_queue::HeldHeads, owner: usize) {
         for (at, domain) in self.handles.iter().enumerate() {
-            let (inners, room) = (&mut self.lane_inners[at], &mut self.rooms[at]);
-            let lanes = self.lanes[at].after_fork(inners, room, heads, owner);
-            self.queues[at].after_fork(&mut self.queue_inners[at], domain, owner, lanes);
+            let (inners, room) = (&mut self.callback_queue_inners[at], &mut self.rooms[at]);
+            let callback_queues = self.callback_queues[at].after_fork(inners, room, heads, owner);
+            self.queues[at].after_fork(&mut self.queue_inners[at], domain, owner, callback_queues);
             domain.after_fork(&mut self.machines[at], &mut self.registries[at], owner);
         }
     }
@@ -223,8 +223,8 @@ impl HeldInDomains {
             registries,
             machines,
             rooms,
-            lane_inners,
-            lanes,
+            callback_queue_inners,
+            callback_queues,
             queue_inners,
             queues,
             shared_queues,
@@ -232,7 +232,7 @@ impl HeldInDomains {
         } = self;
         drop((registries, machines, rooms));
         // Locks of what stands in a list before the list's.
-        drop((lane_inners, lanes));
+        drop((callback_queue_inners, callback_queues));
         drop((queue_inners, queues, shared_queues));
         handles
     }

@@ -17,7 +17,7 @@ use crate::gp::grace_periods::{HeldMachine, HeldRegistry};
 use crate::gp::reader_side::{ReaderSide, Readers};
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 #[cfg(not(loom))]
-use crate::reclaim::lane::Lanes;
+use crate::reclaim::callback_queue::CallbackQueues;
 use crate::reclaim::limit::Charged;
 use crate::reclaim::queue::Queues;
 #[cfg(not(loom))]
@@ -33,7 +33,7 @@ pub struct DomainState {
     pub(crate) charged: Charged,
     pub(crate) queues: Queues,
     #[cfg(not(loom))]
-    pub(crate) lanes: Lanes,
+    pub(crate) callback_queues: CallbackQueues,
     /// Whether the domain is in the list of those in use.
     pub(crate) known: AtomicBool,
     /// The worker's share of a CPU, where it has one.
@@ -75,7 +75,7 @@ impl DomainState {
                 charged: Charged::new(start, settings),
                 queues: Queues::new(),
                 #[cfg(not(loom))]
-                lanes: Lanes::new(),
+                callback_queues: CallbackQueues::new(),
                 known: AtomicBool::new(false),
                 budget: settings.budget,
                 rests_until_ns: AtomicU64::new(0),

@@ -60,7 +60,7 @@ impl Head {
     /// Calls the function of a head that has waited.
     ///
     /// # Safety
-    /// By [`call_head`](crate::raw::call_head) or [`Lane::push`](crate::lane::Lane::push), after a
+    /// By [`call_head`](crate::raw::call_head) or [`CallbackQueue::push`](crate::callback_queue::CallbackQueue::push), after a
     /// grace period, once.
     pub(crate) unsafe fn run(head: *mut Self) {
         // SAFETY: the head is valid until its function is called, and nobody else uses it.
@@ -75,7 +75,7 @@ impl Head {
 }
 
 impl Head {
-    /// Says what is to be called, and gives the link by which it waits in a lane.
+    /// Says what is to be called, and gives the link by which it waits in a callback queue.
     ///
     /// # Safety
     /// `head` may be written.

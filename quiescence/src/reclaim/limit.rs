@@ -22,10 +22,10 @@ use crate::os::sync::{AtomicU64, const_unless_loom};
 pub(crate) struct Charge {
     objects: AtomicU64,
     bytes: AtomicU64,
-    /// How many callback queues are in the domain's list; they and the lanes share the limit.
+    /// How many callback queues are in the domain's list; they and the callback queues share the limit.
     pub(crate) queues: AtomicU64,
-    /// How many lanes are in its list.
-    pub(crate) lanes: AtomicU64,
+    /// How many callback queues are in its list.
+    pub(crate) callback_queues: AtomicU64,
 }
 
 // Relaxed, all of it: counts that are checked one by one; `grace::limit` says why that is enough.
@@ -36,7 +36,7 @@ impl Charge {
                 objects: AtomicU64::new(0),
                 bytes: AtomicU64::new(0),
                 queues: AtomicU64::new(0),
-                lanes: AtomicU64::new(0),
+                callback_queues: AtomicU64::new(0),
             }
         }
     }
@@ -95,7 +95,7 @@ impl Charge {
     }
 }
 
-/// A domain as its callback queues and lanes know it: its grace periods, and what is charged to it.
+/// A domain as its callback queues and callback queues know it: its grace periods, and what is charged to it.
 // In the order of C: see `DomainState::of`.
 #[derive(Debug)]
 #[repr(C)]
@@ -148,11 +148,11 @@ impl Charged {
         self.charge.0.add(object);
     }
 
-    /// What a thread or a lane takes of the limit at once.
+    /// What a thread or a callback queue takes of the limit at once.
     pub(crate) fn chunk(&self) -> Amount {
         // Relaxed, both: about.
         let charge = &self.charge.0;
-        let sharers = charge.queues.load(Relaxed) + charge.lanes.load(Relaxed);
+        let sharers = charge.queues.load(Relaxed) + charge.callback_queues.load(Relaxed);
         limit::chunk(self.limit(), sharers)
     }
 }

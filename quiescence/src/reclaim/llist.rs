@@ -40,7 +40,7 @@ impl Link {
         }
     }
 
-    /// The word, for who uses a link for something else than an inbox.
+    /// The word, for who uses a link for something else than an llist.
     pub(crate) const fn word(&self) -> &PlainPtr<Self> {
         &self.word
     }
@@ -78,7 +78,7 @@ impl Link {
 pub(crate) enum Found {
     /// Others, or somebody who looks by itself.
     Awake,
-    /// Somebody who sleeps: [`Inbox::ring`].
+    /// Somebody who sleeps: [`Llist::ring`].
     Asleep,
     /// Nobody takes anything.
     Unattended,
@@ -88,7 +88,7 @@ pub(crate) enum Found {
 
 /// A stack of links and who takes them.
 #[derive(Debug)]
-pub(crate) struct Inbox {
+pub(crate) struct Llist {
     /// The youngest link; or null, or one of the two below.
     top: AtomicPtr<Link>,
     /// How often somebody has rung.
@@ -105,7 +105,7 @@ fn link_at(top: *mut Link) -> *mut Link {
     if top == ASLEEP || top == UNATTENDED { ptr::null_mut() } else { top }
 }
 
-impl Inbox {
+impl Llist {
     const_unless_loom! {
         /// An empty one that nobody takes from.
         pub(crate) fn new() -> Self {
@@ -116,7 +116,7 @@ impl Inbox {
     /// Pushes a link.
     ///
     /// # Safety
-    /// `link` stays where it is, and is nobody's but the inbox's, until it has been taken.
+    /// `link` stays where it is, and is nobody's but the llist's, until it has been taken.
     #[inline]
     pub(crate) unsafe fn push(&self, link: *mut Link, marks: bool) -> Found {
         let mut top = self.top.load(Relaxed);
@@ -238,11 +238,11 @@ impl Chain {
         self.first.is_null()
     }
 
-    /// Appends what was taken from an inbox. A link that was pushed twice makes a ring of it: then turning it round
+    /// Appends what was taken from an llist. A link that was pushed twice makes a ring of it: then turning it round
     /// ends where it began.
     ///
     /// # Safety
-    /// `youngest` is what [`Inbox::take`] has answered.
+    /// `youngest` is what [`Llist::take`] has answered.
     pub(crate) unsafe fn append(&mut self, youngest: *mut Link) -> Result<(), Ring> {
         let (mut next, mut older, mut links) = (ptr::null_mut(), youngest, 0_u64);
         while !older.is_null() {
@@ -348,11 +348,11 @@ mod tests {
     use super::*;
 
     /// Pushes so many new links; every third is a mark.
-    fn push(inbox: &Inbox, links: &mut Vec<*mut Link>, count: usize) {
+    fn push(llist: &Llist, links: &mut Vec<*mut Link>, count: usize) {
         for _ in 0..count {
             let link = Box::into_raw(Box::new(Link::new()));
             // SAFETY: a box, freed by `pop_all`.
-            unsafe { inbox.push(link, links.len() % 3 == 2) };
+            unsafe { llist.push(link, links.len() % 3 == 2) };
             links.push(link);
         }
     }
@@ -370,13 +370,13 @@ mod tests {
     #[test]
     fn what_is_pushed_is_taken_in_order() {
         for (first, second, split) in [(0, 0, 1), (1, 0, 1), (5, 4, 3), (5, 4, 9), (2, 7, 100)] {
-            let (inbox, mut links, mut chain) = (Inbox::new(), Vec::new(), Chain::EMPTY);
-            push(&inbox, &mut links, first);
+            let (llist, mut links, mut chain) = (Llist::new(), Vec::new(), Chain::EMPTY);
+            push(&llist, &mut links, first);
             // SAFETY: taken just now.
-            unsafe { chain.append(inbox.take()) }.unwrap();
-            push(&inbox, &mut links, second);
+            unsafe { chain.append(llist.take()) }.unwrap();
+            push(&llist, &mut links, second);
             // SAFETY: as above.
-            unsafe { chain.append(inbox.take()) }.unwrap();
+            unsafe { chain.append(llist.take()) }.unwrap();
             let marks = links.len() / 3;
             assert_eq!(chain.count() as usize, links.len() - marks);
             let front = chain.split(split).unwrap();
@@ -388,50 +388,50 @@ mod tests {
 
     #[test]
     fn a_push_says_what_it_has_found() {
-        let (inbox, mut links) = (Inbox::new(), [const { Link::new() }; 2]);
+        let (llist, mut links) = (Llist::new(), [const { Link::new() }; 2]);
         let [first, second] = links.each_mut().map(ptr::from_mut);
         // SAFETY: pushed while it does not wait; or refused.
-        let push = |link| unsafe { inbox.push(link, false) };
+        let push = |link| unsafe { llist.push(link, false) };
         assert_eq!(push(first), Found::Unattended);
         assert_eq!(push(first), Found::Itself);
         assert_eq!(push(second), Found::Awake);
-        assert!(!inbox.leave() && !inbox.is_empty());
-        assert_eq!(inbox.take(), second);
+        assert!(!llist.leave() && !llist.is_empty());
+        assert_eq!(llist.take(), second);
         assert_eq!(push(first), Found::Awake);
-        assert_eq!(inbox.abandon(), first);
+        assert_eq!(llist.abandon(), first);
         assert_eq!(push(first), Found::Unattended);
-        inbox.take();
-        assert!(inbox.leave() && !inbox.leave() && inbox.is_empty());
+        llist.take();
+        assert!(llist.leave() && !llist.leave() && llist.is_empty());
     }
 
     /// A link that is pushed again while others are on top of it: a ring, which nobody walks for ever.
     #[test]
     fn a_ring_is_noticed() {
-        let (inbox, mut links) = (Inbox::new(), [const { Link::new() }; 2]);
+        let (llist, mut links) = (Llist::new(), [const { Link::new() }; 2]);
         let [first, second] = links.each_mut().map(ptr::from_mut);
         for link in [first, second, first] {
             // SAFETY: not at all; that it is noticed is what is tested.
-            unsafe { inbox.push(link, false) };
+            unsafe { llist.push(link, false) };
         }
         let mut chain = Chain::EMPTY;
         // SAFETY: taken just now.
-        assert!(unsafe { chain.append(inbox.take()) }.is_err() && chain.is_empty());
+        assert!(unsafe { chain.append(llist.take()) }.is_err() && chain.is_empty());
     }
 
     /// A link that is pushed again after it was taken: what came behind it is out of reach.
     #[test]
     fn a_chain_that_is_torn_is_noticed() {
-        let (inbox, mut links) = (Inbox::new(), [const { Link::new() }; 3]);
+        let (llist, mut links) = (Llist::new(), [const { Link::new() }; 3]);
         let mut chain = Chain::EMPTY;
         let links = links.each_mut().map(ptr::from_mut);
         for link in links {
             // SAFETY: does not wait.
-            unsafe { inbox.push(link, false) };
+            unsafe { llist.push(link, false) };
         }
         // SAFETY: taken just now.
-        unsafe { chain.append(inbox.take()) }.unwrap();
+        unsafe { chain.append(llist.take()) }.unwrap();
         // SAFETY: not at all; that it is noticed is what is tested.
-        unsafe { inbox.push(links[1], false) };
+        unsafe { llist.push(links[1], false) };
         assert!(chain.split(3).is_err());
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quiescence_chaos::{Domain, Kind, Section};
 
-use super::goods::{Field, Lane, Later, Ticket, chain};
+use super::goods::{CallbackQueue, Field, Later, Ticket, chain};
 use super::{Deed, FLOOD_BYTES_MAX, FLOOD_OBJECTS_MAX};
 use crate::torture::kinds::FaultKind;
 use crate::torture::random::Random;
@@ -28,13 +28,13 @@ const LARGE: usize = 96;
 pub(super) struct Flooder<'a, K: Kind> {
     pub(super) field: &'a Field<K>,
     /// Its closures run in order, and so many were queued.
-    lane: Arc<Lane>,
+    callback_queue: Arc<CallbackQueue>,
     queued: u64,
 }
 
 impl<'a, K: Kind> Flooder<'a, K> {
     pub(super) fn new(field: &'a Field<K>) -> Self {
-        Self { field, lane: Arc::default(), queued: 0 }
+        Self { field, callback_queue: Arc::default(), queued: 0 }
     }
 
     /// Queues closures, a few words or more each; they run in order. Outside of sections, where none is refused.
@@ -69,7 +69,8 @@ impl<'a, K: Kind> Flooder<'a, K> {
         bytes: usize,
     ) -> Option<impl FnOnce() + Send + 'static + use<K, WORDS>> {
         let Field { station, domain, tally, .. } = self.field;
-        let ticket = Ticket { lane: Arc::clone(&self.lane), number: self.queued };
+        let ticket =
+            Ticket { callback_queue: Arc::clone(&self.callback_queue), number: self.queued };
         let (parcel, words) = (tally.parcel(bytes), [bytes; WORDS]);
         let closure = move || {
             ticket.check(parcel.tally());
@@ -124,7 +125,7 @@ impl<'a, K: Kind> Flooder<'a, K> {
     pub(super) fn barrier(&self) {
         self.field.station.did(Deed::DeferBarrier);
         self.field.domain.barrier();
-        let ran = self.lane.ran();
+        let ran = self.callback_queue.ran();
         if ran != self.queued {
             self.field.tally.fault(FaultKind::Barrier, || {
                 format!("barrier() returned when {ran} of {} closures had run", self.queued)
@@ -133,7 +134,7 @@ impl<'a, K: Kind> Flooder<'a, K> {
     }
 
     pub(super) fn all_have_run(&self) -> bool {
-        self.lane.ran() == self.queued
+        self.callback_queue.ran() == self.queued
     }
 
     /// Does something, drawn.

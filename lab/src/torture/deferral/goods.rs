@@ -120,31 +120,31 @@ impl Drop for Parcel {
 }
 
 /// Whether this process has been forked off: what another thread was running then is lost, so that the
-/// numbers in a lane have gaps.
+/// numbers in a callback queue have gaps.
 pub(super) static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// The callbacks of one thread that must run in order.
 #[derive(Debug, Default)]
-pub(super) struct Lane(AtomicU64);
+pub(super) struct CallbackQueue(AtomicU64);
 
-impl Lane {
+impl CallbackQueue {
     /// How many have run.
     pub(super) fn ran(&self) -> u64 {
         self.0.load(Acquire) // pairs with the Release in `Ticket::check`
     }
 }
 
-/// The place of a callback in its lane.
+/// The place of a callback in its callback queue.
 #[derive(Debug)]
 pub(super) struct Ticket {
-    pub(super) lane: Arc<Lane>,
+    pub(super) callback_queue: Arc<CallbackQueue>,
     pub(super) number: u64,
 }
 
 impl Ticket {
     /// It is this one's turn.
     pub(super) fn check(&self, tally: &Tally) {
-        let turn = self.lane.0.swap(self.number + 1, Release);
+        let turn = self.callback_queue.0.swap(self.number + 1, Release);
         let gap = FORKED.load(Relaxed) && turn <= self.number;
         if turn != self.number && !gap {
             tally.fault(FaultKind::Order, || {
@@ -413,10 +413,10 @@ mod tests {
     fn whoever_runs_before_its_turn_or_twice_is_a_fault() {
         let station = station();
         let tally = Tally::new(&station, "test", Bound::NONE);
-        let lane: Arc<Lane> = Arc::default();
-        let ticket = |number| Ticket { lane: Arc::clone(&lane), number };
+        let callback_queue: Arc<CallbackQueue> = Arc::default();
+        let ticket = |number| Ticket { callback_queue: Arc::clone(&callback_queue), number };
         (0..2).for_each(|number| ticket(number).check(&tally));
-        assert_eq!((lane.ran(), station.ledger.faults(FaultKind::Order)), (2, 0));
+        assert_eq!((callback_queue.ran(), station.ledger.faults(FaultKind::Order)), (2, 0));
         ticket(1).check(&tally);
         assert_eq!(station.ledger.faults(FaultKind::Order), 1, "twice");
         ticket(3).check(&tally);

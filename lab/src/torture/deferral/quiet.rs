@@ -8,7 +8,7 @@ use std::time::Duration;
 use quiescence_chaos::{Domain, Private};
 
 use super::flood::Flooder;
-use super::goods::{Bound, Field, Lane, Parcel, Tally, Ticket};
+use super::goods::{Bound, CallbackQueue, Field, Parcel, Tally, Ticket};
 use super::{Deed, Station, tuning};
 use crate::torture::chaos;
 use crate::torture::kinds::FaultKind;
@@ -75,9 +75,9 @@ fn round(station: &Station, random: &mut Random) {
 /// Retires so many objects and calls so many closures.
 fn defer(field: &Field<Private>, objects: u64, closures: u64, random: &mut Random) {
     field.station.begin(Deed::Box);
-    let lane: Arc<Lane> = Arc::default();
+    let callback_queue: Arc<CallbackQueue> = Arc::default();
     for number in 0..objects {
-        let ticket = Ticket { lane: Arc::clone(&lane), number };
+        let ticket = Ticket { callback_queue: Arc::clone(&callback_queue), number };
         let bytes = size_of::<Numbered>();
         // Inside a section nothing is dropped here, and none is refused: there is room.
         let guard = random.one_in(16).then(|| field.domain.read());

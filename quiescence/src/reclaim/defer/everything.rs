@@ -20,9 +20,9 @@ pub(crate) fn barrier(core: &DomainState, me: impl Fn() -> Me) {
     if chaos::mutant(Mutant::NoBarrier) {
         return;
     }
-    let lanes = core.lanes.begin_barrier(core);
+    let callback_queues = core.callback_queues.begin_barrier(core);
     core.queues.drain(core, &me, thread::token());
-    lanes.finish(core, &core.lanes, &me);
+    callback_queues.finish(core, &core.callback_queues, &me);
     trace::deliver();
 }
 

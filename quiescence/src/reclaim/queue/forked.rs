@@ -46,13 +46,13 @@ impl Held<'_> {
 
     /// In the child: nobody else runs callbacks, and the other threads' queues are orphans. What
     /// they hold is run by the next `barrier`, or by the worker once it has started again.
-    /// `lanes` is what waits in lanes.
+    /// `callback_queues` is what waits in callback queues.
     pub(crate) fn after_fork(
         &self,
         held: &mut [HeldQueue<'_>],
         core: &Charged,
         owner: usize,
-        lanes: Amount,
+        callback_queues: Amount,
     ) {
         for (queue, held) in self.0.iter().zip(held) {
             let gone = held.0.runner != owner && held.0.runner != 0;
@@ -67,7 +67,7 @@ impl Held<'_> {
             }
         }
         // Threads were stopped wherever they were: what is charged is counted anew.
-        let charged = self.0.iter().fold(lanes, |all, queue| all.plus(queue.charged()));
+        let charged = self.0.iter().fold(callback_queues, |all, queue| all.plus(queue.charged()));
         core.charge.0.set(charged);
     }
 }

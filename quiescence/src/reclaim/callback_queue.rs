@@ -1,18 +1,18 @@
-//! Lanes: callback queues of heads, which a thread of the program runs. What users hold of one is
-//! [`Lane`](crate::lane::Lane).
+//! Callback queues: callback queues of heads, which a thread of the program runs. What users hold of one is
+//! [`CallbackQueue`](crate::callback_queue::CallbackQueue).
 //!
-//! - [`shared`]: one lane. [`lanes`]: those of a domain. [`twice`]: the check for heads that are
+//! - [`shared`]: one callback queue. [`callback_queues`]: those of a domain. [`twice`]: the check for heads that are
 //!   queued twice.
 
 use std::fmt;
 
 use super::head::Head;
 
-mod lanes;
+mod callback_queues;
 pub(crate) mod shared;
 mod twice;
 
-pub(crate) use lanes::{HeldInners, HeldLanes, HeldRoom, Lanes};
+pub(crate) use callback_queues::{HeldInners, HeldCallbackQueues, HeldRoom, CallbackQueues};
 pub(crate) use twice::{
     HeldHeads, forget as forget_head, hold as hold_heads, is_on as is_twice_checked,
 };
@@ -29,9 +29,9 @@ pub enum Wakes {
 
 /// What came of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "somebody may have to attend to the lane, or to wait for room"]
+#[must_use = "somebody may have to attend to the callback queue, or to wait for room"]
 pub struct Pushed {
-    /// Nobody attends to the lane, and this was the first push to find it so: have somebody do it.
+    /// Nobody attends to the callback queue, and this was the first push to find it so: have somebody do it.
     pub unattended: bool,
     /// The domain is at its limit: wait for room, where you may.
     pub crowded: bool,
@@ -40,11 +40,11 @@ pub struct Pushed {
 /// Why a runner has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// It was told to [stop](crate::lane::Lane::stop). Something may be left in the lane.
+    /// It was told to [stop](crate::callback_queue::CallbackQueue::stop). Something may be left in the callback queue.
     Stopped,
     /// There was nothing to do for so long. Nothing is left.
     Idle,
-    /// Another thread attends to the lane.
+    /// Another thread attends to the callback queue.
     Taken,
 }
 

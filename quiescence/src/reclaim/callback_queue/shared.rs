@@ -1,6 +1,6 @@
-//! One lane: its inbox, its runner's rounds, what it has been granted of the domain's limit.
+//! One callback queue: its llist, its runner's rounds, what it has been granted of the domain's limit.
 //!
-//! **Invariant [L-2]: what waits in a lane has been charged.** Each push takes a number, and a lane may hold as many as it was
+//! **Invariant [L-2]: what waits in a callback queue has been charged.** Each push takes a number, and a callback queue may hold as many as it was
 //! granted; a push whose number lies beyond has more granted first, over the limit if it must be. So the domain's charge
 //! is what is granted less what has begun to run, whoever pushes at the same time.
 //!
@@ -8,7 +8,7 @@
 //! and what they end was unlinked.
 //!
 //! A round: take all, ask for a grace period, wait for it, run them, a chunk at a time. What is not being run stands in the
-//! inbox or in [`Inner::waiting`], so that a fork, a barrier and a successor find it.
+//! llist or in [`Inner::waiting`], so that a fork, a barrier and a successor find it.
 
 mod forked;
 
@@ -18,7 +18,7 @@ use std::time::Duration;
 use grace::Urgency;
 use grace::limit::{Amount, Zone};
 
-use super::{Lanes, Left, Pushed, QueuedTwice, Wakes, twice};
+use super::{CallbackQueues, Left, Pushed, QueuedTwice, Wakes, twice};
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
@@ -27,7 +27,7 @@ use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, R
 use crate::os::{clock, forking, nap, thread};
 use crate::reclaim::head::{Function, Head};
 use crate::reclaim::limit::Charged;
-use crate::reclaim::llist::{Chain, Found, Inbox, Link, Ring};
+use crate::reclaim::llist::{Chain, Found, Llist, Link, Ring};
 use crate::reclaim::running::{self, Credit};
 
 /// What a head counts for: nobody knows the size of the object that it is in. As many fill the default limit
@@ -44,13 +44,13 @@ const COMPANY: Duration = Duration::from_millis(1);
 /// From so many on it has had company.
 const MANY: u64 = 1_024;
 
-/// How often the runner of a quiet lane looks, with nothing to do.
+/// How often the runner of a quiet callback queue looks, with nothing to do.
 const QUIET_LOOK: Duration = nap::TICK;
 
 /// What those who push touch.
 #[derive(Debug)]
 pub(crate) struct Front {
-    pub(crate) inbox: Inbox,
+    pub(crate) llist: Llist,
     /// How many heads were pushed, or are about to be.
     pub(crate) pushed: AtomicU64,
     /// How many may be pushed before more has to be granted.
@@ -58,7 +58,7 @@ pub(crate) struct Front {
     wakes: Wakes,
 }
 
-/// A lane.
+/// A callback queue.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) front: Line<Front>,
@@ -83,18 +83,18 @@ pub(crate) struct Inner {
     /// The thread that attends, as [`thread::token`]; else 0.
     runner: usize,
     part: Part,
-    /// A runner is about to come: visitors leave the lane to it.
+    /// A runner is about to come: visitors leave the callback queue to it.
     expected: bool,
     /// Pauses that have not ended.
     paused: u32,
     stopped: bool,
-    /// The lane ends: what was in it is on its way to the queues. Barriers send their marks after it; visitors keep out.
+    /// The callback queue ends: what was in it is on its way to the queues. Barriers send their marks after it; visitors keep out.
     ends: bool,
     /// Threads that wait for `changed`.
     waiters: u32,
 }
 
-/// What a thread attends to a lane for.
+/// What a thread attends to a callback queue for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Until it is told to stop.
@@ -121,13 +121,13 @@ impl Shared {
     pub(crate) const fn new(wakes: Wakes) -> Self {
         Self {
             front: Line(Front {
-                inbox: Inbox::new(),
+                llist: Llist::new(),
                 pushed: AtomicU64::new(0),
                 granted: AtomicU64::new(0),
                 wakes,
             }),
             inner: Mutex::new(
-                Rank::Lane,
+                Rank::CallbackQueue,
                 Inner {
                     waiting: Chain::EMPTY,
                     claimed: 0,
@@ -149,7 +149,7 @@ impl Shared {
 
     // ---- those who push -------------------------------------------------------------------------
 
-    /// [`Lane::push`](crate::lane::Lane::push).
+    /// [`CallbackQueue::push`](crate::callback_queue::CallbackQueue::push).
     ///
     /// # Safety
     /// As there.
@@ -171,9 +171,9 @@ impl Shared {
         // Relaxed: a look at an old value has more granted than is needed, never less.
         let crowded = number >= front.granted.load(Relaxed) && self.grant(core);
         // SAFETY: by the contract.
-        let found = unsafe { front.inbox.push(link, false) };
+        let found = unsafe { front.llist.push(link, false) };
         if found == Found::Asleep {
-            front.inbox.ring();
+            front.llist.ring();
         }
         if found == Found::Itself {
             front.pushed.fetch_sub(1, Relaxed);
@@ -182,7 +182,7 @@ impl Shared {
         Ok(Pushed { unattended: found == Found::Unattended, crowded })
     }
 
-    /// Has room for more heads, at least one, charged to the domain. Answers whether that goes over the limit, and the lane's
+    /// Has room for more heads, at least one, charged to the domain. Answers whether that goes over the limit, and the callback queue's
     /// threads may wait for room.
     #[cold]
     fn grant(&self, core: &Charged) -> bool {
@@ -200,7 +200,7 @@ impl Shared {
         front.wakes == Wakes::Runner
     }
 
-    /// So many heads are about to run: what they were charged is kept for the next ones, as far as a lane keeps any, or given
+    /// So many heads are about to run: what they were charged is kept for the next ones, as far as a callback queue keeps any, or given
     /// back.
     fn give_back(&self, core: &Charged, count: u64) {
         let front = &self.front.0;
@@ -218,31 +218,31 @@ impl Shared {
         // Release: pairs with the runner's Acquire; what was pushed before is taken in the round that is hurried. Who finds it
         // set does not ring again: who has set it does, and the runner has not looked since.
         if !self.hurried.swap(true, AcqRel) {
-            self.front.0.inbox.ring();
+            self.front.0.llist.ring();
         }
     }
 
     /// Pushes the mark of a barrier, and hurries.
     ///
     /// # Safety
-    /// As [`Lane::push`](crate::lane::Lane::push).
+    /// As [`CallbackQueue::push`](crate::callback_queue::CallbackQueue::push).
     pub(crate) unsafe fn push_mark(&self, mark: *mut Link) {
         // SAFETY: by the contract.
-        let found = unsafe { self.front.0.inbox.push(mark, true) };
+        let found = unsafe { self.front.0.llist.push(mark, true) };
         if found == Found::Asleep {
-            self.front.0.inbox.ring(); // `hurry` need not
+            self.front.0.llist.ring(); // `hurry` need not
         }
         self.hurry();
     }
 
     // ---- the runner -----------------------------------------------------------------------------
 
-    /// [`Lane::attend`](crate::lane::Lane::attend), by a thread that may wait; `me` is what it has in
+    /// [`CallbackQueue::attend`](crate::callback_queue::CallbackQueue::attend), by a thread that may wait; `me` is what it has in
     /// the domain.
     pub(crate) fn attend(
         &self,
         core: &Charged,
-        lanes: &Lanes,
+        callback_queues: &CallbackQueues,
         idle_after: Option<Duration>,
         me: impl Fn() -> Me,
         mut after_round: impl FnMut(),
@@ -251,13 +251,13 @@ impl Shared {
             return Ok(Left::Taken);
         }
         loop {
-            let heard = self.front.0.inbox.heard();
+            let heard = self.front.0.llist.heard();
             if sync::lock(&self.inner).stopped {
                 self.neglect_as_runner()?;
                 return Ok(Left::Stopped);
             }
             let hurried = self.hurried.swap(false, Acquire);
-            let ran = self.round(core, lanes, hurried, &me)?;
+            let ran = self.round(core, callback_queues, hurried, &me)?;
             trace::deliver();
             if ran != 0 {
                 after_round();
@@ -268,24 +268,24 @@ impl Shared {
                 }
             } else if ran < MANY && core.zone() == Zone::Free {
                 let lazy = Duration::from_nanos(core.tuning.lazy_ns());
-                self.front.0.inbox.doze(heard, Some(lazy.min(COMPANY)));
+                self.front.0.llist.doze(heard, Some(lazy.min(COMPANY)));
             }
         }
     }
 
     /// Sleeps until there is something to do. `false` if there was nothing for so long.
     fn rest(&self, heard: u32, idle_after: Option<Duration>) -> bool {
-        let inbox = &self.front.0.inbox;
+        let llist = &self.front.0.llist;
         let began_ns = idle_after.map(|_| clock::monotonic_ns());
         match self.front.0.wakes {
-            Wakes::Runner => inbox.sleep(heard, idle_after),
-            Wakes::Never => inbox.doze(heard, Some(QUIET_LOOK)),
+            Wakes::Runner => llist.sleep(heard, idle_after),
+            Wakes::Never => llist.doze(heard, Some(QUIET_LOOK)),
         }
         let is_over = |began_ns: u64| {
             let idle_ns = idle_after.map_or(u128::MAX, |after| after.as_nanos());
             u128::from(clock::monotonic_ns().saturating_sub(began_ns)) >= idle_ns
         };
-        !inbox.is_empty() || inbox.heard() != heard || !began_ns.is_some_and(is_over)
+        !llist.is_empty() || llist.heard() != heard || !began_ns.is_some_and(is_over)
     }
 
     /// Takes the part of the runner, unless somebody has it. A runner waits for a visitor to go.
@@ -314,7 +314,7 @@ impl Shared {
     /// Leaves, if nothing is to be done. Answers whether it has left.
     pub(crate) fn leave(&self) -> bool {
         let mut inner = sync::lock(&self.inner);
-        let left = inner.waiting.is_empty() && self.front.0.inbox.leave();
+        let left = inner.waiting.is_empty() && self.front.0.llist.leave();
         if left {
             inner.runner = 0;
             self.tell(&inner);
@@ -345,7 +345,7 @@ impl Shared {
         self.abandon(&mut inner)
     }
 
-    /// [`Lane::neglect`](crate::lane::Lane::neglect).
+    /// [`CallbackQueue::neglect`](crate::callback_queue::CallbackQueue::neglect).
     pub(crate) fn neglect(&self) -> Result<(), QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         inner.expected = false;
@@ -353,16 +353,16 @@ impl Shared {
         if is_attended { Ok(()) } else { self.abandon(&mut inner) }
     }
 
-    /// Puts what is in the inbox with the rest, so that the next push finds that nobody attends.
+    /// Puts what is in the llist with the rest, so that the next push finds that nobody attends.
     pub(crate) fn abandon(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
-        self.append(inner, self.front.0.inbox.abandon())
+        self.append(inner, self.front.0.llist.abandon())
     }
 
-    /// Puts what is in the inbox with the rest. Where a visitor does, the next push finds that nobody attends: the visitor
+    /// Puts what is in the llist with the rest. Where a visitor does, the next push finds that nobody attends: the visitor
     /// leaves it to whoever comes then.
     pub(crate) fn take(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
         match inner.part {
-            Part::Runner => self.append(inner, self.front.0.inbox.take()),
+            Part::Runner => self.append(inner, self.front.0.llist.take()),
             Part::Visitor => self.abandon(inner),
         }
     }
@@ -376,7 +376,7 @@ impl Shared {
     pub(crate) fn round(
         &self,
         core: &Charged,
-        lanes: &Lanes,
+        callback_queues: &CallbackQueues,
         hurried: bool,
         me: impl Fn() -> Me,
     ) -> Result<u64, QueuedTwice> {
@@ -393,13 +393,13 @@ impl Shared {
         let cookie = core.request(urgency); // after the heads were taken [LN-3], [GP-9]
         trace::batch_closed(core.source(), inner.waiting.count(), cookie);
         drop(inner);
-        if !chaos::mutant(Mutant::EarlyLane) {
+        if !chaos::mutant(Mutant::EarlyCallbackQueue) {
             core.wait(cookie, urgency, me());
         }
         let began_ns = clock::thread_cpu_ns();
         let mut ran = 0;
         loop {
-            match self.run_chunk(core, lanes)? {
+            match self.run_chunk(core, callback_queues)? {
                 0 => break,
                 some => ran += some,
             }
@@ -409,7 +409,7 @@ impl Shared {
     }
 
     /// Runs some of what waits. Answers how many, marks included.
-    fn run_chunk(&self, core: &Charged, lanes: &Lanes) -> Result<u64, QueuedTwice> {
+    fn run_chunk(&self, core: &Charged, callback_queues: &CallbackQueues) -> Result<u64, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         while inner.paused != 0 && !inner.waiting.is_empty() {
             inner = self.wait(inner);
@@ -423,7 +423,7 @@ impl Shared {
         inner.claimed = count;
         inner.runs = true;
         self.give_back(core, count);
-        lanes.made_room(core);
+        callback_queues.made_room(core);
         drop(inner);
         let (mut ran, mut marks) = (0, Chain::EMPTY);
         running::running_callbacks(core, &Credit::new(), || {
@@ -457,7 +457,7 @@ impl Shared {
         Ok(ran)
     }
 
-    /// [`Lane::expect`](crate::lane::Lane::expect).
+    /// [`CallbackQueue::expect`](crate::callback_queue::CallbackQueue::expect).
     pub(crate) fn expect(&self) {
         sync::lock(&self.inner).expected = true;
     }
@@ -466,7 +466,7 @@ impl Shared {
 
     pub(crate) fn stop(&self, stopped: bool) {
         sync::lock(&self.inner).stopped = stopped;
-        self.front.0.inbox.ring();
+        self.front.0.llist.ring();
     }
 
     pub(crate) fn pause(&self) {
@@ -475,7 +475,7 @@ impl Shared {
         }
         let mut inner = sync::lock(&self.inner);
         inner.paused =
-            inner.paused.checked_add(1).expect("quiescence: 2^32 pauses of a lane at once");
+            inner.paused.checked_add(1).expect("quiescence: 2^32 pauses of a callback queue at once");
         drop(self.until_still(inner));
     }
 
@@ -499,7 +499,7 @@ impl Shared {
     pub(crate) fn is_empty(&self) -> bool {
         let inner = sync::lock(&self.inner);
         // In this order: what is taken is put with the rest under the lock.
-        inner.waiting.is_empty() && !inner.runs && !inner.ends && self.front.0.inbox.is_empty()
+        inner.waiting.is_empty() && !inner.runs && !inner.ends && self.front.0.llist.is_empty()
     }
 
     /// Whether the calling thread runs callbacks of it.
@@ -508,7 +508,7 @@ impl Shared {
         inner.runs && inner.runner == thread::token()
     }
 
-    /// From now on barriers find something in the lane, and visitors nothing.
+    /// From now on barriers find something in the callback queue, and visitors nothing.
     pub(crate) fn begin_end(&self) {
         sync::lock(&self.inner).ends = true;
     }
@@ -524,7 +524,7 @@ impl Shared {
         inner
     }
 
-    /// All that waits: it is no longer this lane's, nor are its numbers. `None` if callbacks are being run, which must come
+    /// All that waits: it is no longer this callback queue's, nor are its numbers. `None` if callbacks are being run, which must come
     /// before what follows them: [`until_still`](Self::until_still).
     pub(crate) fn take_away(&self) -> Result<Option<Chain>, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
@@ -536,7 +536,7 @@ impl Shared {
         } else {
             self.take(&mut inner)?;
             // If it sleeps, nobody would wake it now.
-            self.front.0.inbox.ring();
+            self.front.0.llist.ring();
         }
         let chain = std::mem::replace(&mut inner.waiting, Chain::EMPTY);
         // What is granted first: else a push might find more than there is.
@@ -545,7 +545,7 @@ impl Shared {
         Ok(Some(chain))
     }
 
-    /// Takes over what another lane has had, charge and all.
+    /// Takes over what another callback queue has had, charge and all.
     pub(crate) fn take_over(&self, mut chain: Chain) -> Pushed {
         let front = &self.front.0;
         front.granted.fetch_add(chain.count(), Relaxed);
@@ -554,9 +554,9 @@ impl Shared {
         let mut hurried = false;
         while let Some((link, marks)) = chain.pop() {
             hurried |= marks;
-            // SAFETY: taken away from another lane: it is in none.
-            match unsafe { front.inbox.push(link, marks) } {
-                Found::Asleep => front.inbox.ring(),
+            // SAFETY: taken away from another callback queue: it is in none.
+            match unsafe { front.llist.push(link, marks) } {
+                Found::Asleep => front.llist.ring(),
                 Found::Unattended => pushed.unattended = true,
                 Found::Awake | Found::Itself => {}
             }
@@ -567,7 +567,7 @@ impl Shared {
         pushed
     }
 
-    /// The lane ends, with nothing in it: what it was granted and has not used goes back.
+    /// The callback queue ends, with nothing in it: what it was granted and has not used goes back.
     pub(crate) fn end(&self, core: &Charged) {
         let front = &self.front.0;
         let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));

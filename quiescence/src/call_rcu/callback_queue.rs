@@ -1,25 +1,25 @@
-//! Lanes: callbacks that any thread queues without allocating, and that a thread of yours runs.
+//! Callback queues: callbacks that any thread queues without allocating, and that a thread of yours runs.
 //!
-//! A [`Lane`] takes [`Head`]s, memory that the objects bring along, and hands them to a *runner*: a thread that you have
-//! [`attend`](Lane::attend) to it. The runner takes all there is, waits for one grace period, shared with everybody who
-//! wants one, and calls the functions, first in, first out. What waits in a lane is charged to the domain's limit, counted in
+//! A [`CallbackQueue`] takes [`Head`]s, memory that the objects bring along, and hands them to a *runner*: a thread that you have
+//! [`attend`](CallbackQueue::attend) to it. The runner takes all there is, waits for one grace period, shared with everybody who
+//! wants one, and calls the functions, first in, first out. What waits in a callback queue is charged to the domain's limit, counted in
 //! its statistics, found by a `fork`, and waited for by [`Domain::barrier`].
 //!
-//! Prefer [`call`](crate::call) and [`retire`](crate::retire): they need no runner, and no unsafe code. A lane is for C interfaces
+//! Prefer [`call`](crate::call) and [`retire`](crate::retire): they need no runner, and no unsafe code. A callback queue is for C interfaces
 //! (`call_rcu` and its `call_rcu_data`), for pushes that must not allocate, and for callbacks that want a thread of their own.
 //!
 //! # When the runner looks
 //! After a batch it waits for company: as long as the domain's [`lazy`](crate::Tuning::lazy), but at most a millisecond; who pushes
 //! meanwhile wakes nobody. Where a batch was large, or a barrier waits, or memory is short, it goes on at once. A runner that finds
-//! nothing sleeps without a timer, and the push that comes then wakes it, unless the lane is [quiet](Wakes::Never).
+//! nothing sleeps without a timer, and the push that comes then wakes it, unless the callback queue is [quiet](Wakes::Never).
 //!
 //! # At the limit
-//! A push is never refused. One that finds no room goes over the limit, and its answer says that the lane is
+//! A push is never refused. One that finds no room goes over the limit, and its answer says that the callback queue is
 //! [crowded](Pushed::crowded); the caller then waits for room, where it may: [`wait_for_room`]. That ends after 10 ms at the
 //! latest, so a lock that a callback wants may be held meanwhile.
 //!
 //! # At the end of the process
-//! What waits in a lane then is not run, unless its runner comes to it.
+//! What waits in a callback queue then is not run, unless its runner comes to it.
 //!
 //! Source of the idea: `call_rcu` of liburcu (Desnoyers et al., *User-Level Implementations of Read-Copy Update*, 2012).
 
@@ -34,16 +34,16 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::head::{Function, Head};
-use crate::reclaim::lane;
-use crate::reclaim::lane::shared::Shared;
-pub use crate::reclaim::lane::{Left, Pushed, QueuedTwice, Wakes};
+use crate::reclaim::callback_queue;
+use crate::reclaim::callback_queue::shared::Shared;
+pub use crate::reclaim::callback_queue::{Left, Pushed, QueuedTwice, Wakes};
 use crate::reclaim::running;
 
 /// A queue of heads, and whoever runs them. See the [module](self).
 ///
 /// ```
 /// use std::sync::Arc;
-/// use quiescence::lane::{Lane, Wakes};
+/// use quiescence::callback_queue::{CallbackQueue, Wakes};
 /// use quiescence::{Domain, raw};
 ///
 /// #[repr(C)]
@@ -57,33 +57,33 @@ use crate::reclaim::running;
 ///     drop(unsafe { Box::from_raw(head.cast::<Route>()) });
 /// }
 ///
-/// let lane = Arc::new(Lane::new(&Domain::global(), Wakes::Runner));
+/// let callback_queue = Arc::new(CallbackQueue::new(&Domain::global(), Wakes::Runner));
 /// let runner = std::thread::spawn({
-///     let lane = Arc::clone(&lane);
-///     move || lane.attend(None).unwrap()
+///     let callback_queue = Arc::clone(&callback_queue);
+///     move || callback_queue.attend(None).unwrap()
 /// });
 /// let route = Box::into_raw(Box::new(Route { head: raw::Head::new(), metric: 10 }));
 /// // ... published, read, and unlinked ...
 /// // SAFETY: a head in a box that nobody can reach any more.
-/// let pushed = unsafe { lane.push(route.cast(), free_route) };
+/// let pushed = unsafe { callback_queue.push(route.cast(), free_route) };
 /// assert!(!pushed.unwrap().crowded);
 /// quiescence::barrier(); // the route is freed
-/// lane.stop();
+/// callback_queue.stop();
 /// runner.join().unwrap();
 /// ```
 #[derive(Debug)]
-pub struct Lane {
+pub struct CallbackQueue {
     shared: Arc<Shared>,
     handle: Handle,
 }
 
-impl Lane {
-    /// A lane of a domain, which nobody attends to yet. Allocates.
+impl CallbackQueue {
+    /// A callback queue of a domain, which nobody attends to yet. Allocates.
     pub fn new<K: AnyKind>(domain: &Domain<K>, wakes: Wakes) -> Self {
         let handle = domain.kind().handle();
         let shared = {
             let domain = domains::known(&handle);
-            domain.lanes.add(domain, wakes)
+            domain.callback_queues.add(domain, wakes)
         };
         Self { shared, handle }
     }
@@ -92,10 +92,10 @@ impl Lane {
         &self.handle
     }
 
-    /// Has `function(head)` called after a grace period, by whoever attends to the lane.
+    /// Has `function(head)` called after a grace period, by whoever attends to the callback queue.
     ///
     /// What the caller did before is visible to the function. The heads that one thread pushes are run in order.
-    /// `function` may push the head again, to this lane or another one. A panic in it cannot leave it, since it is C: it ends the
+    /// `function` may push the head again, to this callback queue or another one. A panic in it cannot leave it, since it is C: it ends the
     /// process.
     ///
     /// # Progress and cost
@@ -104,7 +104,7 @@ impl Lane {
     ///
     /// # Errors
     /// If the head is seen to wait already: always where it was the last one that was pushed, otherwise in builds with debug assertions and
-    /// under `QUIESCENCE_DEBUG=1`. The lane is as it was. (What goes unseen here ends in the answer of
+    /// under `QUIESCENCE_DEBUG=1`. The callback queue is as it was. (What goes unseen here ends in the answer of
     /// [`attend`](Self::attend), as a rule.)
     ///
     /// # Safety
@@ -123,7 +123,7 @@ impl Lane {
     ///
     /// # Errors
     /// If some head was queued twice: what was pushed with it is lost, for its order cannot be told any more. Nobody attends to the
-    /// lane then.
+    /// callback queue then.
     ///
     /// # Panics
     /// If the calling thread is in a section of the domain, or runs a callback.
@@ -158,7 +158,7 @@ impl Lane {
     }
 
     /// Keeps callbacks from being begun, and waits until none is being run: for a `fork`, whose child then finds all that
-    /// waits. Calls are counted. In a callback of this lane it does not wait.
+    /// waits. Calls are counted. In a callback of this callback queue it does not wait.
     pub fn pause(&self) {
         self.shared.pause();
     }
@@ -168,12 +168,12 @@ impl Lane {
         self.shared.resume();
     }
 
-    /// Says that a thread is about to attend to the lane: a barrier leaves it to that one, and runs nothing here itself.
+    /// Says that a thread is about to attend to the callback queue: a barrier leaves it to that one, and runs nothing here itself.
     pub fn expect(&self) {
         self.shared.expect();
     }
 
-    /// Says that whoever was to attend to the lane could not: the next push is told again that nobody does.
+    /// Says that whoever was to attend to the callback queue could not: the next push is told again that nobody does.
     pub fn neglect(&self) -> Result<(), QueuedTwice> {
         self.shared.neglect()
     }
@@ -193,24 +193,24 @@ impl Lane {
         self.shared.is_empty()
     }
 
-    /// Moves all that waits to the end of another lane of the same domain. Waits until no callback of this lane is being
+    /// Moves all that waits to the end of another callback queue of the same domain. Waits until no callback of this callback queue is being
     /// run, unless by the calling thread; so what one thread has pushed stays in order.
     ///
     /// # Errors
     /// As [`attend`](Self::attend).
     ///
     /// # Panics
-    /// If it is another domain's, or the same lane.
+    /// If it is another domain's, or the same callback queue.
     pub fn hand_over(&self, to: &Self) -> Result<Pushed, QueuedTwice> {
         assert!(
             std::ptr::eq(self.core(), to.core()) && !Arc::ptr_eq(&self.shared, &to.shared),
-            "quiescence: a lane is handed over to itself, or to one of another domain"
+            "quiescence: a callback queue is handed over to itself, or to one of another domain"
         );
-        self.core().lanes.hand_over(&self.shared, &to.shared)
+        self.core().callback_queues.hand_over(&self.shared, &to.shared)
     }
 }
 
-impl Drop for Lane {
+impl Drop for CallbackQueue {
     /// What is left is run by the worker.
     fn drop(&mut self) {
         attend::end(&self.handle, &self.shared);
@@ -231,7 +231,7 @@ pub fn in_callback() -> bool {
 /// Whether heads that wait are remembered, so that one that is queued twice is found: in builds with debug assertions, and under
 /// `QUIESCENCE_DEBUG=1`.
 pub fn remembers_heads() -> bool {
-    lane::is_twice_checked()
+    callback_queue::is_twice_checked()
 }
 
 #[cfg(test)]
@@ -246,26 +246,26 @@ mod tests {
     fn pushes_over_the_limit_ring_once() {
         let domain = Domain::new();
         domain.tune(Tuning { objects_max: 10, ..domain.tuning() });
-        let lane = Lane::new(&domain, Wakes::Runner);
+        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
         let mut heads = [const { Head::new() }; 50];
         let mut crowded = 0;
         for head in &mut heads {
             // SAFETY: run by the barrier, before it goes.
-            crowded += u32::from(unsafe { lane.push(head, nothing) }.unwrap().crowded);
+            crowded += u32::from(unsafe { callback_queue.push(head, nothing) }.unwrap().crowded);
         }
-        assert_eq!((crowded, lane.shared.front.0.inbox.heard()), (40, 1));
+        assert_eq!((crowded, callback_queue.shared.front.0.llist.heard()), (40, 1));
         domain.barrier();
     }
 
     /// It is held for moments by runners, barriers and forks; a thread that holds it may lose its CPU.
     #[test]
-    fn a_push_waits_for_no_lock_of_its_lane() {
+    fn a_push_waits_for_no_lock_of_its_callback_queue() {
         let domain = Domain::new();
-        let lane = Lane::new(&domain, Wakes::Runner);
+        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
         let mut head = Head::new();
-        let inner = crate::os::sync::lock(&lane.shared.inner);
+        let inner = crate::os::sync::lock(&callback_queue.shared.inner);
         // SAFETY: run by the barrier, before it goes.
-        let pushed = unsafe { lane.push(&mut head, nothing) }.unwrap();
+        let pushed = unsafe { callback_queue.push(&mut head, nothing) }.unwrap();
         drop(inner);
         assert!(pushed.unattended && !pushed.crowded);
         domain.barrier();

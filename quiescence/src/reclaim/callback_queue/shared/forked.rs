@@ -1,4 +1,4 @@
-//! A lane in the child of a `fork`.
+//! A callback queue in the child of a `fork`.
 
 use std::sync::atomic::Ordering::Relaxed;
 

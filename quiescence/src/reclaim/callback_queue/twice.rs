@@ -12,7 +12,7 @@ use crate::os::environment;
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 use crate::reclaim::head::Head;
 
-/// The addresses of heads that wait in some lane.
+/// The addresses of heads that wait in some callback queue.
 static WAITING: Mutex<BTreeSet<usize>> = Mutex::new(Rank::Heads, BTreeSet::new());
 
 /// Whether it is done.

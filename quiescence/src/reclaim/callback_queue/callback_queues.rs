@@ -1,4 +1,4 @@
-//! The lanes of a domain, taken together: the list of them, barriers, room, counts, and what a fork does to them.
+//! The callback queues of a domain, taken together: the list of them, barriers, room, counts, and what a fork does to them.
 
 use std::ptr;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::reclaim::limit::Charged;
 use crate::reclaim::llist::Chain;
 use crate::reclaim::running;
 
-/// The lanes of a domain.
+/// The callback queues of a domain.
 #[derive(Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct CallbackQueues {
     list: Mutex<Vec<Arc<Shared>>>,
-    /// Heads that went through lanes which are no longer in the list. Under its lock.
+    /// Heads that went through callback queues which are no longer in the list. Under its lock.
     gone: AtomicU64,
     /// Threads that wait for room.
     short: Mutex<u32>,
@@ -36,7 +36,7 @@ pub(crate) struct Lanes {
 /// The list, locked.
 type List<'a> = MutexGuard<'a, Vec<Arc<Shared>>>;
 
-/// A head that a barrier sends through a lane.
+/// A head that a barrier sends through a callback queue.
 #[repr(C)]
 struct Mark {
     /// First: a pointer to it is one to the mark.
@@ -58,30 +58,30 @@ unsafe extern "C" fn came_through(head: *mut Head) {
 /// The marks of a barrier, on their way.
 #[must_use = "they are to be waited for"]
 pub(crate) struct Barrier {
-    lanes: Vec<Arc<Shared>>,
+    callback_queues: Vec<Arc<Shared>>,
     /// All there are before the first is pushed: they stay where they are.
     marks: Vec<Mark>,
     left: Arc<Word>,
 }
 
-impl Lanes {
+impl CallbackQueues {
     pub(crate) const fn new() -> Self {
         Self {
-            list: Mutex::new(Rank::Lanes, Vec::new()),
+            list: Mutex::new(Rank::CallbackQueues, Vec::new()),
             gone: AtomicU64::new(0),
-            short: Mutex::new(Rank::LaneRoom, 0),
+            short: Mutex::new(Rank::CallbackQueueRoom, 0),
             is_short: AtomicU32::new(0),
             room: Condvar::new(),
         }
     }
 
-    /// A new lane in the list.
+    /// A new callback queue in the list.
     pub(crate) fn add(&self, core: &Charged, wakes: Wakes) -> Arc<Shared> {
-        let lane = Arc::new(Shared::new(wakes));
+        let callback_queue = Arc::new(Shared::new(wakes));
         let mut list = sync::lock(&self.list);
-        list.push(Arc::clone(&lane));
-        core.charge.0.lanes.store(list.len() as u64, Relaxed);
-        lane
+        list.push(Arc::clone(&callback_queue));
+        core.charge.0.callback_queues.store(list.len() as u64, Relaxed);
+        callback_queue
     }
 
     /// Callbacks ever pushed and ever run, and what waits.
@@ -90,10 +90,10 @@ impl Lanes {
         let list = sync::lock(&self.list);
         let gone = self.gone.load(Relaxed);
         let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
-        list.iter().fold(none, |all, lane| {
+        list.iter().fold(none, |all, callback_queue| {
             // What has finished first: it is never more than what was pushed.
-            let run = lane.finished.load(Acquire);
-            let queued = lane.front.0.pushed.load(Relaxed);
+            let run = callback_queue.finished.load(Acquire);
+            let queued = callback_queue.front.0.pushed.load(Relaxed);
             let waiting = queued.saturating_sub(run) * super::shared::BYTES_A_HEAD;
             Callbacks {
                 queued: all.queued + queued,
@@ -103,24 +103,24 @@ impl Lanes {
         })
     }
 
-    /// [`Lane::hand_over`](crate::lane::Lane::hand_over).
+    /// [`CallbackQueue::hand_over`](crate::callback_queue::CallbackQueue::hand_over).
     pub(crate) fn hand_over(&self, from: &Shared, to: &Shared) -> Result<Pushed, QueuedTwice> {
         let (_list, chain) = self.take_away(from)?;
-        if chaos::mutant(Mutant::LostLane) {
+        if chaos::mutant(Mutant::LostCallbackQueue) {
             return Ok(Pushed { unattended: false, crowded: false });
         }
         Ok(to.take_over(chain))
     }
 
-    /// What waits in a lane, and the list, which stays locked: no barrier comes meanwhile.
-    fn take_away(&self, lane: &Shared) -> Result<(List<'_>, Chain), QueuedTwice> {
+    /// What waits in a callback queue, and the list, which stays locked: no barrier comes meanwhile.
+    fn take_away(&self, callback_queue: &Shared) -> Result<(List<'_>, Chain), QueuedTwice> {
         loop {
             let list = sync::lock(&self.list);
-            if let Some(chain) = lane.take_away()? {
+            if let Some(chain) = callback_queue.take_away()? {
                 return Ok((list, chain));
             }
             drop(list); // callbacks may want it
-            drop(lane.until_still(sync::lock(&lane.inner)));
+            drop(callback_queue.until_still(sync::lock(&callback_queue.inner)));
         }
     }
 
@@ -136,41 +136,41 @@ impl Lanes {
 
     /// Whether the calling thread runs callbacks of one of them.
     pub(crate) fn are_run_here(&self) -> bool {
-        running::in_callback() && sync::lock(&self.list).iter().any(|lane| lane.is_run_here())
+        running::in_callback() && sync::lock(&self.list).iter().any(|callback_queue| callback_queue.is_run_here())
     }
 
-    /// Sends a mark through each lane in which something is.
+    /// Sends a mark through each callback queue in which something is.
     pub(crate) fn begin_barrier(&self, core: &Charged) -> Barrier {
         let left = Arc::new(Word::new(0));
-        let mut barrier = Barrier { lanes: Vec::new(), marks: Vec::new(), left };
+        let mut barrier = Barrier { callback_queues: Vec::new(), marks: Vec::new(), left };
         // Relaxed: about; who has pushed before is seen.
-        if core.charge.0.lanes.load(Relaxed) == 0 || chaos::mutant(Mutant::NoMark) {
+        if core.charge.0.callback_queues.load(Relaxed) == 0 || chaos::mutant(Mutant::NoMark) {
             return barrier;
         }
-        // Locked: no lane ends, or is handed over, before its mark is in it.
+        // Locked: no callback queue ends, or is handed over, before its mark is in it.
         let list = sync::lock(&self.list);
-        for lane in list.iter().filter(|lane| !lane.is_empty()) {
-            barrier.lanes.push(Arc::clone(lane));
+        for callback_queue in list.iter().filter(|callback_queue| !callback_queue.is_empty()) {
+            barrier.callback_queues.push(Arc::clone(callback_queue));
             let left = Arc::clone(&barrier.left);
             barrier.marks.push(Mark { head: Head::new(), left });
         }
         // Relaxed: the pushes release it. Before any of them comes through.
-        let marks = u32::try_from(barrier.marks.len()).expect("quiescence: 2^32 lanes of a domain");
+        let marks = u32::try_from(barrier.marks.len()).expect("quiescence: 2^32 callback queues of a domain");
         barrier.left.store(marks, Relaxed);
-        for (lane, mark) in barrier.lanes.iter().zip(&mut barrier.marks) {
+        for (callback_queue, mark) in barrier.callback_queues.iter().zip(&mut barrier.marks) {
             let mark = ptr::from_mut(mark);
             // SAFETY: the barrier keeps it, and leaves it alone, until it has come through.
             let link = unsafe { Head::set(mark.cast(), came_through) };
             // SAFETY: as above.
-            unsafe { lane.push_mark(link) };
+            unsafe { callback_queue.push_mark(link) };
         }
         barrier
     }
 
-    /// Before a `fork`, beside those of other domains: the list, so that no lane comes, goes or is
+    /// Before a `fork`, beside those of other domains: the list, so that no callback queue comes, goes or is
     /// handed over.
-    pub(crate) fn hold(&self) -> HeldLanes<'_> {
-        HeldLanes { list: sync::lock_another(&self.list), lanes: self }
+    pub(crate) fn hold(&self) -> HeldCallbackQueues<'_> {
+        HeldCallbackQueues { list: sync::lock_another(&self.list), callback_queues: self }
     }
 
     /// Before a `fork`, beside those of other domains: how many threads wait for room.
@@ -180,51 +180,51 @@ impl Lanes {
 }
 
 impl Barrier {
-    /// Waits until all marks have come through. Lanes that nobody attends to are run here.
-    pub(crate) fn finish(self, core: &Charged, lanes: &Lanes, me: impl Fn() -> Me) {
+    /// Waits until all marks have come through. Callback queues that nobody attends to are run here.
+    pub(crate) fn finish(self, core: &Charged, callback_queues: &CallbackQueues, me: impl Fn() -> Me) {
         // Acquire: pairs with the Release in `came_through`.
         while self.left.load(Acquire) != 0 {
-            for lane in lanes.all() {
-                // What is wrong with a lane its runner says, or the next push.
-                let _: Result<(), QueuedTwice> = attend_for_now(&lane, core, lanes, &me);
+            for callback_queue in callback_queues.all() {
+                // What is wrong with a callback queue its runner says, or the next push.
+                let _: Result<(), QueuedTwice> = attend_for_now(&callback_queue, core, callback_queues, &me);
             }
             match self.left.load(Acquire) {
                 0 => break,
-                // No longer than a tick: whoever attends to a lane may leave it.
+                // No longer than a tick: whoever attends to a callback queue may leave it.
                 left => _ = futex::wait(&self.left, left, Some(nap::TICK)),
             }
         }
     }
 }
 
-/// Runs what is in a lane that nobody attends to.
+/// Runs what is in a callback queue that nobody attends to.
 fn attend_for_now(
-    lane: &Shared,
+    callback_queue: &Shared,
     core: &Charged,
-    lanes: &Lanes,
+    callback_queues: &CallbackQueues,
     me: impl Fn() -> Me,
 ) -> Result<(), QueuedTwice> {
-    if lane.is_empty() || !lane.begin(Part::Visitor)? {
+    if callback_queue.is_empty() || !callback_queue.begin(Part::Visitor)? {
         return Ok(());
     }
     // Once: what is pushed from now on is not what the barrier waits for, and who pushes it is told that nobody attends.
-    lane.round(core, lanes, true, &me)?;
-    lane.depart();
+    callback_queue.round(core, callback_queues, true, &me)?;
+    callback_queue.depart();
     Ok(())
 }
 
-impl Lanes {
+impl CallbackQueues {
     fn all(&self) -> Vec<Arc<Shared>> {
         sync::lock(&self.list).clone()
     }
 
-    /// A lane ends: what is left in it is the worker's. It stays in the list until that is in the queues, since a barrier looks
+    /// A callback queue ends: what is left in it is the worker's. It stays in the list until that is in the queues, since a barrier looks
     /// for it here or there; the mark that it sends meanwhile goes the same way, behind what came before it.
     ///
     /// `leave` gives the worker what is left.
-    pub(crate) fn end(&self, core: &Charged, lane: &Arc<Shared>, leave: impl Fn(Chain)) {
+    pub(crate) fn end(&self, core: &Charged, callback_queue: &Arc<Shared>, leave: impl Fn(Chain)) {
         let mut list = loop {
-            let (list, left) = match self.take_away(lane) {
+            let (list, left) = match self.take_away(callback_queue) {
                 Ok(taken) => taken,
                 // A head was queued twice: what was queued with it is lost.
                 Err(_) => (sync::lock(&self.list), Chain::EMPTY),
@@ -232,15 +232,15 @@ impl Lanes {
             if left.is_empty() {
                 break list;
             }
-            lane.begin_end();
+            callback_queue.begin_end();
             drop(list); // the queues' locks come before it, and there may be no room
             leave(left);
         };
-        list.retain(|other| !Arc::ptr_eq(other, lane));
-        core.charge.0.lanes.store(list.len() as u64, Relaxed);
+        list.retain(|other| !Arc::ptr_eq(other, callback_queue));
+        core.charge.0.callback_queues.store(list.len() as u64, Relaxed);
         // Relaxed: under the list's lock.
-        self.gone.fetch_add(lane.finished.load(Acquire), Relaxed);
-        lane.end(core);
+        self.gone.fetch_add(callback_queue.finished.load(Acquire), Relaxed);
+        callback_queue.end(core);
     }
 
     /// Waits until there is room, for a tick at most.
@@ -257,33 +257,33 @@ impl Lanes {
 }
 
 /// What is held across a `fork`.
-pub(crate) struct HeldLanes<'a> {
+pub(crate) struct HeldCallbackQueues<'a> {
     list: List<'a>,
-    lanes: &'a Lanes,
+    callback_queues: &'a CallbackQueues,
 }
 
-/// The lanes themselves, held across a `fork`.
+/// The callback queues themselves, held across a `fork`.
 pub(crate) struct HeldInners(Vec<MutexGuard<'static, Inner>>);
 
 /// How many threads wait for room, held across a `fork`.
 pub(crate) struct HeldRoom<'a>(MutexGuard<'a, u32>);
 
-impl HeldLanes<'_> {
-    /// Takes the locks of all lanes.
+impl HeldCallbackQueues<'_> {
+    /// Takes the locks of all callback queues.
     ///
     /// # Safety
     /// What is held is let go before `self` is.
     pub(crate) unsafe fn hold_inners(&self) -> HeldInners {
-        let inners = self.list.iter().map(|lane| {
-            // SAFETY: the list keeps the lanes alive, and by the contract it is locked until these
+        let inners = self.list.iter().map(|callback_queue| {
+            // SAFETY: the list keeps the callback queues alive, and by the contract it is locked until these
             // guards are gone.
-            let lane: &'static Shared = unsafe { &*Arc::as_ptr(lane) };
-            sync::lock_another(&lane.inner)
+            let callback_queue: &'static Shared = unsafe { &*Arc::as_ptr(callback_queue) };
+            sync::lock_another(&callback_queue.inner)
         });
         HeldInners(inners.collect())
     }
 
-    /// In the child: a lane has no runner, unless it is the forking thread. What waits stays.
+    /// In the child: a callback queue has no runner, unless it is the forking thread. What waits stays.
     /// Returns what is charged.
     pub(crate) fn after_fork(
         &self,
@@ -293,9 +293,9 @@ impl HeldLanes<'_> {
         owner: usize,
     ) -> Amount {
         *room.0 = 0;
-        self.lanes.is_short.store(0, Relaxed);
-        self.list.iter().zip(&mut held.0).fold(Amount::NONE, |all, (lane, inner)| {
-            all.plus(lane.after_fork(inner, owner, |head| heads.note(head)))
+        self.callback_queues.is_short.store(0, Relaxed);
+        self.list.iter().zip(&mut held.0).fold(Amount::NONE, |all, (callback_queue, inner)| {
+            all.plus(callback_queue.after_fork(inner, owner, |head| heads.note(head)))
         })
     }
 }
