@@ -48,7 +48,7 @@
 //! that Linux grants them, and are stuck without it: `token` reworked and `adaptive` run the
 //! callbacks of a CPU that is awake on its ticks.
 //!
-//! **Bounded memory** ([`limit`]): threads with allowances and two words that are touched one after the other
+//! **Bounded memory** ([`limit`]): threads with stocks and two words that are touched one after the other
 //! keep within the limit and one object a thread, free nothing under a section, wait for nothing
 //! but sections, and lose no room: nine scenarios of up to some 110,000 states. Of 26 rules that are left
 //! out three do no harm.

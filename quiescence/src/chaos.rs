@@ -133,11 +133,11 @@ pub enum Mutant {
     /// A thread that went over the limit does not settle that when its section ends.
     NoSettle,
     /// The room that callbacks make is given back twice.
-    CreditTwice,
+    UnchargedTwice,
     /// The room that callbacks make is not given back where another thread than their own runs them.
     LostRoom,
     /// A thread that ends keeps what it might still have added.
-    LostPurse,
+    LostLocalStock,
     /// Of the callbacks that are run in one go the first few are passed over.
     SkipOne,
     /// The callbacks of a thread that has ended are forgotten.
@@ -258,9 +258,9 @@ impl Mutant {
         Self::NoLimit,
         Self::NoRefusal,
         Self::NoSettle,
-        Self::CreditTwice,
+        Self::UnchargedTwice,
         Self::LostRoom,
-        Self::LostPurse,
+        Self::LostLocalStock,
         Self::SkipOne,
         Self::LostTail,
         Self::LazyForever,

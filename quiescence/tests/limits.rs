@@ -281,7 +281,7 @@ fn closures_wait_for_room_until_the_worker_has_made_some() {
 }
 
 #[test]
-fn a_thread_that_ends_leaves_its_allowance_and_what_waits_to_others() {
+fn a_thread_that_ends_leaves_its_stock_and_what_waits_to_others() {
     let (domain, live) = (domain_with_limit(1_000, 1 << 30), Arc::new(Live::default()));
     for _ in 0..rounds(200, 5) {
         let (inside, counted) = (domain.clone(), Counted::new(&live));

@@ -267,7 +267,7 @@ fn limits(limit: u64, amount_max: u64) {
     if amount_max * THREADS as u64 <= limit {
         assert_eq!(refused.into_inner(), 0, "all of them together fit");
     }
-    // All of it can be had, wherever the allowances are, and no more.
+    // All of it can be had, wherever the stocks are, and no more.
     let one = limit.div_ceil(1_000);
     let mut sum = 0;
     while counter.try_add(one.min(limit - sum)) && sum < limit {
@@ -299,7 +299,7 @@ fn a_large_limit_is_kept() {
 
 #[test]
 fn room_that_one_thread_gives_back_is_for_all() {
-    // One adds, another subtracts: the allowances are on the wrong CPUs again and again.
+    // One adds, another subtracts: the stocks are on the wrong CPUs again and again.
     let counter = LimitCounter::new(10_000);
     let (sender, receiver) = mpsc::sync_channel::<u64>(64);
     thread::scope(|scope| {

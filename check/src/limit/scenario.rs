@@ -75,7 +75,7 @@ pub fn scenarios() -> Vec<Scenario> {
     vec![
         base.clone(),
         Scenario {
-            name: "allowances",
+            name: "stocks",
             about: "a thread takes more than it needs, and keeps what it frees",
             limit: amount(2, 0),
             chunk: amount(1, 0),
@@ -147,8 +147,8 @@ pub fn exhaustive() -> Vec<Scenario> {
     vec![
         base.clone(),
         Scenario {
-            name: "allowances-bytes",
-            about: "as allowances, with bytes, and sections of both",
+            name: "stocks-bytes",
+            about: "as stocks, with bytes, and sections of both",
             limit: amount(2, 8),
             chunk: amount(1, 2),
             clients: vec![client(&[SMALL, SMALL, SMALL], 1), client(&[SMALL, SMALL], 1)],

@@ -3,7 +3,7 @@
 use core::hash::Hash;
 use std::collections::VecDeque;
 
-use grace::limit::{Allowance, Amount};
+use grace::limit::{Amount, Stock};
 
 use super::fault::Mutant;
 use super::scenario::{Object, Scenario};
@@ -133,9 +133,9 @@ pub(super) enum ExitAt {
 /// A thread: a client, or the worker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Thread {
-    pub(super) allowance: Allowance,
+    pub(super) stock: Stock,
     /// What the callbacks that it runs had been charged: what it may queue meanwhile.
-    pub(super) credit: Amount,
+    pub(super) uncharged: Amount,
     /// Callbacks under way, one in the other.
     pub(super) callbacks: u8,
     pub(super) in_section: bool,
@@ -200,8 +200,8 @@ enum Op {
 impl World {
     pub(super) fn new(scenario: &Scenario) -> Self {
         let thread = |queue, sections, lives| Thread {
-            allowance: Allowance::EMPTY,
-            credit: Amount::NONE,
+            stock: Stock::EMPTY,
+            uncharged: Amount::NONE,
             callbacks: 0,
             in_section: false,
             frames: Vec::new(),
@@ -277,7 +277,7 @@ impl World {
             let frame = thread.frames.last();
             let borrows =
                 matches!(frame, Some(Frame::Retire { at: RetireAt::BorrowBytes { .. }, .. }));
-            if !borrows && !thread.allowance.owes() {
+            if !borrows && !thread.stock.is_over_limit() {
                 thread.lowest = [0; 2];
             }
         }
@@ -399,10 +399,10 @@ impl World {
                 _ => {}
             }
         }
-        if turn.is(Mutant::DebtForgotten) {
-            self.threads[me].allowance.forgive();
+        if turn.is(Mutant::OverLimitForgotten) {
+            self.threads[me].stock.clear_over_limit();
         }
-        if self.threads[me].allowance.owes() && !turn.is(Mutant::NoSettling) {
+        if self.threads[me].stock.is_over_limit() && !turn.is(Mutant::NoSettling) {
             self.push(me, Frame::Settle(SettleAt::Begin));
         }
         Outcome::Moved
@@ -428,7 +428,7 @@ impl World {
     fn held(&self) -> Amount {
         let waiting = self.waiting();
         let threads = self.threads.iter();
-        threads.fold(waiting, |sum, one| sum.plus(one.allowance.left()).plus(one.credit))
+        threads.fold(waiting, |sum, one| sum.plus(one.stock.left()).plus(one.uncharged))
     }
 
     fn waiting(&self) -> Amount {
@@ -442,14 +442,14 @@ impl World {
         if !self.held().fits(charged) {
             return Some("something waits, or may be retired, that is not charged");
         }
-        let owed = self.threads.iter().map(|thread| thread.allowance.owed());
-        if owed.clone().any(|owed| owed.objects > 1) {
+        let over_limit = self.threads.iter().map(|thread| thread.stock.over_limit());
+        if over_limit.clone().any(|over_limit| over_limit.objects > 1) {
             return Some("a thread owes more than one object");
         }
         // Who runs the queue of a thread that ended in debt sees to its end.
         let inherited = self.queues.iter().filter(|queue| queue.is_run);
         let inherited = inherited.filter_map(|queue| queue.orphan);
-        let over = owed.chain(inherited).fold(Amount::NONE, Amount::plus);
+        let over = over_limit.chain(inherited).fold(Amount::NONE, Amount::plus);
         let all = self.queues.iter().flat_map(|queue| &queue.waiting);
         let largest = all.map(|one| one.amount().bytes).max().unwrap_or(0);
         let bytes = scenario.limit.bytes.max(largest);

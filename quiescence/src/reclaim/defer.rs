@@ -34,7 +34,7 @@ pub(crate) use tasks::{
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;
-use grace::limit::{Amount, Place, Remedy, Zone, remedy};
+use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
 
 use crate::chaos::{self, Mutant, Point};
 use crate::event::trace;
@@ -46,7 +46,7 @@ use crate::reclaim::handle::{Handle, Named};
 use crate::reclaim::local::{self, Own, Sections};
 use crate::reclaim::queue::{BATCH, BATCH_ALONE, Contents, Queue, RUN_SHARE, Wants};
 use crate::reclaim::retire::{self, Boxed, Counted, Refused, Retire, Value, charge_of_box};
-use crate::reclaim::running::{self, Credit};
+use crate::reclaim::running::{self, Uncharged};
 use crate::reclaim::stream;
 use crate::reclaim::worker;
 
@@ -90,7 +90,7 @@ pub(crate) unsafe fn retire_raw<K: Named, T: Send + 'static>(
     }
 }
 
-/// As [`retire_raw`], where the thread's purse does not pay for it.
+/// As [`retire_raw`], where the thread's local stock does not pay for it.
 ///
 /// # Safety
 /// As [`retire_raw`].
@@ -137,20 +137,20 @@ unsafe fn add_boxed<K: Named, T: Send + 'static>(
     }
 }
 
-/// Room for one object in the calling thread's queue, out of its purse: for who is about to unlink one.
+/// Room for one object in the calling thread's queue, out of its local stock: for who is about to unlink one.
 #[derive(Debug)]
 pub(crate) struct Reserved<'q> {
     queue: &'q Queue,
     amount: Amount,
 }
 
-/// Room for an object of so many bytes, if the thread's purse has it.
+/// Room for an object of so many bytes, if the thread's local stock has it.
 #[inline]
 pub(crate) fn reserve<K: Named>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
     let amount = Amount::object(bytes as u64);
     let queue = local::objects(kind.core(), || kind.handle())?;
     let plain = !chaos::mutant(Mutant::RetireBeforeUnlink);
-    (plain && queue.purse().take(amount)).then_some(Reserved { queue, amount })
+    (plain && queue.local_stock().take(amount)).then_some(Reserved { queue, amount })
 }
 
 /// The same with more from the domain, as far as there is any.
@@ -164,7 +164,7 @@ fn reserve_more<K: Named>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
 impl Reserved<'_> {
     /// It is not needed after all.
     pub(crate) fn put_back(self) {
-        self.queue.purse().put_back(self.amount);
+        self.queue.local_stock().put_back(self.amount);
     }
 
     /// Drops the box that `object` came from after a grace period; nothing, if it is null.
@@ -195,10 +195,10 @@ impl Reserved<'_> {
     #[cold]
     fn adjust(&mut self, core: &DomainState, bytes: usize) {
         let reserved = std::mem::replace(&mut self.amount, Amount::object(bytes as u64));
-        let purse = self.queue.purse();
-        core.charge.0.give_back(purse.give_back(reserved.minus(self.amount)));
+        let local_stock = self.queue.local_stock();
+        core.charge.0.give_back(local_stock.give_back(reserved.minus(self.amount)));
         let missing = self.amount.minus(reserved);
-        if !purse.take(missing) && !admit(core, Some(self.queue), missing) {
+        if !local_stock.take(missing) && !admit(core, Some(self.queue), missing) {
             core.admit_over(missing);
         }
     }
@@ -208,9 +208,9 @@ impl Reserved<'_> {
 /// section, where nothing can be waited for, if this thread has gone over the limit there already.
 pub(crate) fn may_replace<K: Named>(kind: &K, bytes: Option<usize>) -> bool {
     let Some(queue) = local::objects(kind.core(), || kind.handle()) else { return true };
-    let mut allowance = queue.purse().allowance();
-    let taken = bytes.is_some_and(|bytes| allowance.take(Amount::object(bytes as u64)));
-    taken || !local::owes(kind.core()) || place() != Place::Section
+    let mut stock = queue.local_stock().stock();
+    let taken = bytes.is_some_and(|bytes| stock.take(Amount::object(bytes as u64)));
+    taken || !local::is_over_limit(kind.core()) || context() != Context::Section
 }
 
 /// Drops `value` after a grace period, or gives it back: if there is no room, and `waits` is false or nothing
@@ -223,7 +223,7 @@ pub(crate) fn retire<K: Named, P: Retire>(
 ) -> Result<(), Refused<P>> {
     let (value, amount) = retire::note(value);
     let queue = local::objects(kind.core(), || kind.handle());
-    let paid = queue.is_some_and(|queue| queue.purse().take(amount));
+    let paid = queue.is_some_and(|queue| queue.local_stock().take(amount));
     if !paid {
         match make_room(kind, queue, amount, waits) {
             Room::Charged => {}
@@ -248,7 +248,7 @@ pub(crate) fn retire<K: Named, P: Retire>(
 pub(crate) fn retire_over<P: Retire>(handle: &Handle, value: P) {
     let (value, amount) = retire::note(value);
     let queue = local::objects(handle, || handle.clone());
-    if !queue.is_some_and(|queue| queue.purse().take(amount)) {
+    if !queue.is_some_and(|queue| queue.local_stock().take(amount)) {
         admit_over(handle, queue, amount);
     }
     add_value(handle, queue, value, amount.bytes);
@@ -352,7 +352,7 @@ fn close_if_full(core: &DomainState, queue: &Queue, batch: u64) -> bool {
     let full = queue.is_full(core, batch);
     if full {
         queue.close(core, urgency(core));
-        queue.purse().trim(core);
+        queue.local_stock().trim(core);
     }
     full
 }
@@ -367,24 +367,24 @@ fn urgency(core: &DomainState) -> Urgency {
 
 /// Frees an object whose grace period is over, as callbacks are run.
 fn on_the_spot(core: &DomainState, free: impl FnOnce()) {
-    let whole = running::running_callbacks(core, &Credit::new(), || unwind::caught(free));
+    let whole = running::running_callbacks(core, &Uncharged::new(), || unwind::caught(free));
     core.counters().callbacks_panicked.fetch_add(u64::from(!whole), Relaxed);
 }
 
 // ---- the limit ------------------------------------------------------------------------------------
 
 /// Where the calling thread is, as far as the limit goes.
-fn place() -> Place {
+fn context() -> Context {
     if Sections::of_this_thread() != Sections::None {
-        Place::Section
+        Context::Section
     } else if running::in_callback() {
-        Place::Callback
+        Context::Callback
     } else {
-        Place::Outside
+        Context::Outside
     }
 }
 
-/// Admits an object that the thread's purse does not pay for, if need be and `waits` by waiting.
+/// Admits an object that the thread's local stock does not pay for, if need be and `waits` by waiting.
 #[cold]
 fn make_room<K: Named>(kind: &K, queue: Option<&Queue>, object: Amount, waits: bool) -> Room {
     let core = domains::known(kind);
@@ -395,40 +395,40 @@ fn make_room<K: Named>(kind: &K, queue: Option<&Queue>, object: Amount, waits: b
         admit_over(core, queue, object);
         return Room::Charged;
     }
-    let remedy = match queue {
+    let limit_action = match queue {
         // One object or closure of a thread goes over the limit. It owes nothing if others have made room.
-        Some(_) if place() == Place::Section && local::owes(core) => Remedy::Refuse,
-        Some(queue) => remedy(place(), &queue.purse().allowance()),
-        // Whoever has no queue any more has no purse to owe from.
-        None if place() == Place::Section => Remedy::Refuse,
-        None => Remedy::WaitAndFree,
+        Some(_) if context() == Context::Section && local::is_over_limit(core) => LimitAction::Refuse,
+        Some(queue) => limit_action(context(), &queue.local_stock().stock()),
+        // Whoever has no queue any more has no local stock to owe from.
+        None if context() == Context::Section => LimitAction::Refuse,
+        None => LimitAction::WaitAndFree,
     };
     trace::limit_reached(
         core.source(),
-        waits && !matches!(remedy, Remedy::Borrow | Remedy::Refuse),
+        waits && !matches!(limit_action, LimitAction::Borrow | LimitAction::Refuse),
     );
-    match remedy {
+    match limit_action {
         _ if !waits => Room::Full,
-        Remedy::WaitAndRun => {
+        LimitAction::WaitAndRun => {
             let is_over = settle(core, queue);
             admit_after_wait(core, queue, object, is_over)
         }
-        Remedy::WaitAndFree => match running::nested_in_callbacks() {
+        LimitAction::WaitAndFree => match running::nested_in_callbacks() {
             NESTED_MAX.. => Room::Full,
             _ => {
                 let is_over = await_grace_period(core);
                 admit_after_wait(core, queue, object, is_over)
             }
         },
-        Remedy::Borrow => {
+        LimitAction::Borrow => {
             admit_over(core, queue, object);
             Room::Charged
         }
-        Remedy::Refuse if chaos::mutant(Mutant::NoRefusal) => {
+        LimitAction::Refuse if chaos::mutant(Mutant::NoRefusal) => {
             admit_over(core, queue, object);
             Room::Charged
         }
-        Remedy::Refuse => Room::Full,
+        LimitAction::Refuse => Room::Full,
     }
 }
 
@@ -452,14 +452,14 @@ fn admit_after_wait(
 /// Admits an object without waiting: with what the running callbacks have freed, with more from the domain, or
 /// by itself.
 fn admit(core: &DomainState, queue: Option<&Queue>, object: Amount) -> bool {
-    if let Some(credit) = running::credit(core)
-        && core.admit(object.minus(credit.room()))
+    if let Some(uncharged) = running::uncharged(core)
+        && core.admit(object.minus(uncharged.room()))
     {
-        credit.spend(object);
+        uncharged.spend(object);
         return true;
     }
     match queue {
-        Some(queue) => queue.purse().refill(core, object),
+        Some(queue) => queue.local_stock().refill(core, object),
         None => core.admit(object),
     }
 }
@@ -469,8 +469,8 @@ fn admit(core: &DomainState, queue: Option<&Queue>, object: Amount) -> bool {
 fn admit_over(core: &DomainState, queue: Option<&Queue>, object: Amount) {
     match queue {
         Some(queue) => {
-            queue.purse().borrow(core, object);
-            local::note_debt(core);
+            queue.local_stock().borrow(core, object);
+            local::note_over_limit(core);
             if is_settled_here(core, queue) {
                 local::make_overdue();
             }
@@ -489,7 +489,7 @@ fn is_settled_here(core: &DomainState, queue: &Queue) -> bool {
 /// ends: that takes no lock [D-3].
 fn leave_to_worker<K: Named>(kind: &K, queue: Option<&Queue>) {
     let core = kind.core();
-    if queue.is_some_and(|queue| queue.purse().allowance().owes() && !is_settled_here(core, queue))
+    if queue.is_some_and(|queue| queue.local_stock().stock().is_over_limit() && !is_settled_here(core, queue))
     {
         worker::hurry(&kind.handle());
     }
@@ -528,17 +528,17 @@ fn run_ready(core: &DomainState, queue: &Queue) {
         && Sections::of_this_thread() == Sections::None
     {}
     if queue.is_empty() {
-        queue.purse().forgive();
+        queue.local_stock().clear_over_limit();
     }
-    queue.purse().trim(core);
+    queue.local_stock().trim(core);
 }
 
 /// Settles what a section of this thread has gone over the limit with. Where another thread is in a drop of this thread's
 /// objects (the worker, a barrier), it waits for that, as it would for the drop if it ran it itself: else the next
 /// section would find the thread over the limit, with an object that it may not refuse.
-fn settle_debt(core: &DomainState, queue: &Queue) {
+fn settle_domain(core: &DomainState, queue: &Queue) {
     settle(core, Some(queue));
-    while queue.purse().owes(core)
+    while queue.local_stock().is_over_limit(core)
         && Sections::of_this_thread() == Sections::None
         && queue.wait_for_runner()
     {
@@ -552,16 +552,16 @@ fn settle_debt(core: &DomainState, queue: &Queue) {
 /// **Invariant [D-3]: nothing else waits, locks or runs a drop where a section ends.** This does because objects that are
 /// replaced in sections have no other place to wait in: who does nothing but that would go over the limit each time.
 #[cold]
-pub(crate) fn settle_debts() {
+pub(crate) fn settle_over_limit() {
     if chaos::mutant(Mutant::NoSettle) {
         return;
     }
-    if place() != Place::Outside || std::thread::panicking() {
+    if context() != Context::Outside || std::thread::panicking() {
         return local::make_overdue();
     }
-    for (handle, queue) in local::debtors() {
-        if is_settled_here(&handle, &queue) && queue.purse().owes(&handle) {
-            settle_debt(&handle, &queue);
+    for (handle, queue) in local::queues_over_limit() {
+        if is_settled_here(&handle, &queue) && queue.local_stock().is_over_limit(&handle) {
+            settle_domain(&handle, &queue);
         }
     }
 }
@@ -570,12 +570,12 @@ pub(crate) fn settle_debts() {
 pub(crate) fn is_due(core: &DomainState) -> bool {
     !running::in_callback()
         && (local::existing_objects(core).is_some_and(|queue| !queue.is_empty())
-            || local::has_debts())
+            || local::has_over_limit())
 }
 
 /// Its part, to be done offline: drops what is ready, and waits near the limit.
 pub(crate) fn catch_up(core: &DomainState) {
-    settle_debts();
+    settle_over_limit();
     let Some(queue) = local::existing_objects(core) else { return };
     if Sections::of_this_thread() != Sections::None {
         return;

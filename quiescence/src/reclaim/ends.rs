@@ -12,7 +12,7 @@ use crate::reclaim::{domains, worker};
 /// leaving.
 pub(crate) fn section_ended(slot: &Slot) {
     if slot.take_overdue() {
-        defer::settle_debts();
+        defer::settle_over_limit();
     }
     if slot.is_leaving() {
         local::left_last_section(slot);

@@ -1,7 +1,7 @@
-//! Bounded memory: [`grace::limit`], executed with two atomic words and a purse for each thread.
+//! Bounded memory: [`grace::limit`], executed with two atomic words and a local stock for each thread.
 //!
 //! **Invariant [L-1]: what waits in a domain has been charged to it.** The domain's charge is what waits and
-//! what is in purses. It is at most the limit, but for one object of each thread that owes it, and what had to be
+//! what is in local stocks. It is at most the limit, but for one object of each thread that owes it, and what had to be
 //! admitted though nobody owes it: that is counted ([`Statistics::limit_overruns`](crate::Statistics)).
 
 use std::cell::Cell;
@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Start;
-use grace::limit::{self, Allowance, Amount, Zone};
+use grace::limit::{self, Stock, Amount, Zone};
 
 use crate::chaos::{self, Point};
 use crate::gp::engine::Settings;
@@ -135,12 +135,12 @@ impl Charged {
         limit::zone(self.charge.0.get(), self.limit())
     }
 
-    /// Admits an object that no thread's purse pays for.
+    /// Admits an object that no thread's local stock pays for.
     pub(crate) fn admit(&self, object: Amount) -> bool {
         self.charge.0.admit(self.limit(), object)
     }
 
-    /// Admits an object over the limit; whoever has a purse may remember it by that ([`Purse::borrow`]).
+    /// Admits an object over the limit; whoever has a local stock may remember it by that ([`LocalStock::borrow`]).
     pub(crate) fn admit_over(&self, object: Amount) {
         if !object.is_none() {
             self.counters().limit_overruns.fetch_add(1, Relaxed);
@@ -157,26 +157,26 @@ impl Charged {
     }
 }
 
-/// What one thread may still add to its queue, without asking; see [`Allowance`].
+/// What one thread may still add to its queue, without asking; see [`Stock`].
 #[derive(Debug)]
-pub(crate) struct Purse {
-    allowance: Cell<Allowance>,
+pub(crate) struct LocalStock {
+    stock: Cell<Stock>,
     /// How much to take and to keep at once, as it was found last.
     chunk: Cell<Amount>,
 }
 
-impl Purse {
+impl LocalStock {
     pub(crate) fn new() -> Self {
-        Self { allowance: Cell::new(Allowance::EMPTY), chunk: Cell::new(Amount::NONE) }
+        Self { stock: Cell::new(Stock::EMPTY), chunk: Cell::new(Amount::NONE) }
     }
 
     /// Admits an object out of what is left.
     #[inline]
     pub(crate) fn take(&self, object: Amount) -> bool {
-        let mut allowance = self.allowance.get();
-        let taken = allowance.take(object);
+        let mut stock = self.stock.get();
+        let taken = stock.take(object);
         if taken {
-            self.allowance.set(allowance);
+            self.stock.set(stock);
         }
         taken
     }
@@ -190,10 +190,10 @@ impl Purse {
         }
         self.chunk.set(core.chunk());
         [self.chunk.get(), Amount::NONE].into_iter().any(|chunk| {
-            let wanted = self.allowance.get().shortfall(object, chunk);
+            let wanted = self.stock.get().shortfall(object, chunk);
             let admitted = core.charge.0.admit(limit, wanted);
             if admitted {
-                self.with(|allowance| allowance.grant(wanted));
+                self.with(|stock| stock.grant(wanted));
             }
             admitted && self.take(object)
         })
@@ -201,21 +201,21 @@ impl Purse {
 
     /// Admits an object over the limit, to be settled.
     pub(crate) fn borrow(&self, core: &Charged, object: Amount) {
-        let wanted = self.allowance.get().shortfall(object, Amount::NONE);
+        let wanted = self.stock.get().shortfall(object, Amount::NONE);
         core.admit_over(wanted);
-        self.with(|allowance| allowance.borrow(wanted));
+        self.with(|stock| stock.borrow(wanted));
         self.take(object);
     }
 
     /// The thread's objects, so many, were freed by itself. Answers what is to be given back to the domain.
     #[must_use]
     pub(crate) fn give_back(&self, finished: Amount) -> Amount {
-        self.with(|allowance| allowance.give_back(finished, self.chunk.get()))
+        self.with(|stock| stock.give_back(finished, self.chunk.get()))
     }
 
     /// What was taken is not needed after all.
     pub(crate) fn put_back(&self, object: Amount) {
-        self.with(|allowance| allowance.grant(object));
+        self.with(|stock| stock.grant(object));
     }
 
     /// Keeps no more than [`Self::give_back`] leaves here: the limit may have been lowered.
@@ -225,37 +225,37 @@ impl Purse {
     }
 
     /// Whether the thread owes something; not if there is room for it by now.
-    pub(crate) fn owes(&self, core: &Charged) -> bool {
-        self.allowance.get().owes()
-            && self.with(|allowance| allowance.still_owes(core.charge.0.get(), core.limit()))
+    pub(crate) fn is_over_limit(&self, core: &Charged) -> bool {
+        self.stock.get().is_over_limit()
+            && self.with(|stock| stock.is_still_over_limit(core.charge.0.get(), core.limit()))
     }
 
     /// All that the thread has admitted has been freed, so it owes nothing.
-    pub(crate) fn forgive(&self) {
-        self.with(Allowance::forgive);
+    pub(crate) fn clear_over_limit(&self) {
+        self.with(Stock::clear_over_limit);
     }
 
-    /// What [`grace::limit::remedy`] asks.
-    pub(crate) fn allowance(&self) -> Allowance {
-        self.allowance.get()
+    /// What [`grace::limit::limit_action`] asks.
+    pub(crate) fn stock(&self) -> Stock {
+        self.stock.get()
     }
 
     /// The thread ends. Answers what is to be given back to the domain.
     #[must_use]
     pub(crate) fn empty(&self) -> Amount {
-        self.with(Allowance::empty)
+        self.with(Stock::empty)
     }
 
     /// In a child process: its thread is gone.
     #[cfg(not(loom))]
     pub(crate) fn forget(&self) {
-        self.allowance.set(Allowance::EMPTY);
+        self.stock.set(Stock::EMPTY);
     }
 
-    fn with<R>(&self, f: impl FnOnce(&mut Allowance) -> R) -> R {
-        let mut allowance = self.allowance.get();
-        let result = f(&mut allowance);
-        self.allowance.set(allowance);
+    fn with<R>(&self, f: impl FnOnce(&mut Stock) -> R) -> R {
+        let mut stock = self.stock.get();
+        let result = f(&mut stock);
+        self.stock.set(stock);
         result
     }
 }

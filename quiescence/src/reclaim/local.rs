@@ -291,36 +291,36 @@ pub(crate) fn make_overdue() {
 }
 
 /// Whether the thread owes something in a domain, an object or a closure.
-pub(crate) fn owes(core: &DomainState) -> bool {
+pub(crate) fn is_over_limit(core: &DomainState) -> bool {
     let Some(table) = Table::existing() else { return false };
     let locals = table.locals();
     let queues = locals.get(core).into_iter().flat_map(Local::queues);
     // All of them: who looks is forgiven what there is room for by now.
-    queues.filter(|queue| queue.purse().owes(core)).count() != 0
+    queues.filter(|queue| queue.local_stock().is_over_limit(core)).count() != 0
 }
 
 /// The thread has gone over the limit in a domain, in which it has a queue.
-pub(crate) fn note_debt(core: &DomainState) {
+pub(crate) fn note_over_limit(core: &DomainState) {
     if let Some(table) = Table::existing() {
-        table.locals().note_debt(core);
+        table.locals().note_over_limit(core);
     }
 }
 
 /// Whether the thread owes something in some domain, as far as it knows.
-pub(crate) fn has_debts() -> bool {
-    Table::existing().is_some_and(|table| table.locals().debtors().next().is_some())
+pub(crate) fn has_over_limit() -> bool {
+    Table::existing().is_some_and(|table| table.locals().queues_over_limit().next().is_some())
 }
 
 /// The domains in which the thread has gone over the limit, and its queues there.
-pub(crate) fn debtors() -> Vec<(Handle, Arc<Queue>)> {
+pub(crate) fn queues_over_limit() -> Vec<(Handle, Arc<Queue>)> {
     let Some(table) = Table::existing() else { return Vec::new() };
     let mut locals = table.locals();
-    let owing = locals.debtors().flat_map(|local| {
+    let over_limit = locals.queues_over_limit().flat_map(|local| {
         let queues = local.objects.iter().chain(&local.closures);
-        let owing = queues.filter(|queue| queue.purse().allowance().owes());
-        owing.filter_map(|queue| Some((local.core.upgrade()?, Arc::clone(queue))))
+        let over_limit = queues.filter(|queue| queue.local_stock().stock().is_over_limit());
+        over_limit.filter_map(|queue| Some((local.core.upgrade()?, Arc::clone(queue))))
     });
-    owing.collect()
+    over_limit.collect()
 }
 
 /// The sections that a thread is in, of whatever domains.

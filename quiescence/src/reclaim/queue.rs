@@ -46,8 +46,8 @@ use crate::gp::reader_side::Line;
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::unwind;
-use crate::reclaim::limit::{Charged, Purse};
-use crate::reclaim::running::Credit;
+use crate::reclaim::limit::{Charged, LocalStock};
+use crate::reclaim::running::Uncharged;
 use crate::reclaim::stream::{Cursor, Kind, Stream};
 
 /// Callbacks in a full batch, at most: one grace period's cost is shared by so many. Whoever fills a batch
@@ -105,7 +105,7 @@ struct Own {
     stream: Stream,
     /// Bytes of the callbacks that have been added.
     bytes: AtomicU64,
-    purse: Purse,
+    local_stock: LocalStock,
     until_tend: Cell<u32>,
     /// Whether this process has light fences only in name.
     portable: bool,
@@ -276,7 +276,7 @@ impl Queue {
             own: Line(Own {
                 stream,
                 bytes: AtomicU64::new(0),
-                purse: Purse::new(),
+                local_stock: LocalStock::new(),
                 until_tend: Cell::new(TEND_EVERY),
                 portable,
             }),
@@ -312,8 +312,8 @@ impl Queue {
     }
 
     /// What its thread may still add. The owner's.
-    pub(crate) fn purse(&self) -> &Purse {
-        &self.own.0.purse
+    pub(crate) fn local_stock(&self) -> &LocalStock {
+        &self.own.0.local_stock
     }
 
     /// Adds a callback that has been admitted with so many bytes. Answers whether it is time to look after the
@@ -400,27 +400,27 @@ impl Queue {
     /// Runs so many callbacks, from `cursor` on, without the lock; fewer if that takes too long.
     fn run(&self, core: &Charged, cursor: &mut Cursor, claimed: u64, runner: usize) -> Ran {
         let mut ran = Ran::default();
-        let credit = Credit::new();
+        let uncharged = Uncharged::new();
         let deadline = Deadline::of(core, claimed);
-        running(core, &credit, || {
+        running(core, &uncharged, || {
             while ran.count < claimed && !deadline.is_over(ran.count) {
                 // So that it comes by each number that the clock is looked at.
                 let chunk = RUN_CHUNK - ran.count % RUN_CHUNK;
                 let max = chunk.min(claimed - ran.count);
                 // SAFETY: claimed and not yet read.
-                unsafe { self.run_next(cursor, max, &credit, &mut ran) };
+                unsafe { self.run_next(cursor, max, &uncharged, &mut ran) };
             }
         });
         core.counters().callbacks_panicked.fetch_add(ran.panicked, Relaxed);
         let left = if runner == self.owner && !self.is_orphan() {
             self.tended.store(true, Relaxed); // see `is_tended`
-            self.purse().give_back(credit.room())
+            self.local_stock().give_back(uncharged.room())
         } else {
             let lost = chaos::mutant(Mutant::LostRoom);
-            if lost { Amount::NONE } else { credit.room() }
+            if lost { Amount::NONE } else { uncharged.room() }
         };
         core.charge.0.give_back(left);
-        if chaos::mutant(Mutant::CreditTwice) {
+        if chaos::mutant(Mutant::UnchargedTwice) {
             core.charge.0.give_back(left);
         }
         trace::callbacks_run(core.source(), ran.count);
@@ -431,7 +431,7 @@ impl Queue {
     ///
     /// # Safety
     /// The caller is the one who reads the stream, which has `max` callbacks left, at least one.
-    unsafe fn run_next(&self, cursor: &mut Cursor, max: u64, credit: &Credit, ran: &mut Ran) {
+    unsafe fn run_next(&self, cursor: &mut Cursor, max: u64, uncharged: &Uncharged, ran: &mut Ran) {
         // SAFETY: by the contract.
         let run = unsafe { cursor.next(max) };
         let bytes = run.bytes_each();
@@ -440,10 +440,10 @@ impl Queue {
         if chaos::mutant(Mutant::SkipOne) && ran.count == run.count {
             return;
         }
-        credit.begin_run(bytes);
-        while credit.progress.begun() < run.count {
+        uncharged.begin_run(bytes);
+        while uncharged.progress.begun() < run.count {
             // SAFETY: read above, and each is run once; readers have let go, since it was ready.
-            let call = || unsafe { (run.kind.run)(run.payload, run.count, &credit.progress) };
+            let call = || unsafe { (run.kind.run)(run.payload, run.count, &uncharged.progress) };
             ran.panicked += u64::from(!unwind::caught(call));
         }
     }
@@ -509,7 +509,7 @@ impl Queue {
             drop(inner);
             let mut one = Ran::default();
             // SAFETY: one is left, and nobody else reads: the domain ends on this thread.
-            unsafe { self.run_next(&mut cursor, 1, &Credit::new(), &mut one) };
+            unsafe { self.run_next(&mut cursor, 1, &Uncharged::new(), &mut one) };
             ran.count += one.count;
             inner = sync::lock(&self.inner);
             inner.count(self);
@@ -537,7 +537,7 @@ impl Queue {
         self.finished.load(Acquire) == self.own.0.stream.written() // [DQ-2]
     }
 
-    /// What waits here, and what the purse has: with nobody else about.
+    /// What waits here, and what the local stock has: with nobody else about.
     #[cfg(not(loom))]
     fn charged(&self) -> Amount {
         let bytes = self.own.0.bytes.load(Relaxed);
@@ -545,7 +545,7 @@ impl Queue {
             objects: self.own.0.stream.written() - self.finished.load(Relaxed),
             bytes: bytes_between(self.bytes_finished.load(Relaxed), bytes),
         };
-        waiting.plus(self.purse().allowance().left())
+        waiting.plus(self.local_stock().stock().left())
     }
 
     /// Whether its thread has run callbacks itself since this was last asked: what it frees, it can use again.
@@ -562,8 +562,8 @@ impl Queue {
 
     /// The owner adds no more, and takes nothing back.
     pub(crate) fn mark_orphan(&self, core: &Charged) {
-        let left = self.purse().empty();
-        if !chaos::mutant(Mutant::LostPurse) {
+        let left = self.local_stock().empty();
+        if !chaos::mutant(Mutant::LostLocalStock) {
             core.charge.0.give_back(left);
         }
         // Release: pairs with the Acquire in `is_orphan`; what was added comes before.

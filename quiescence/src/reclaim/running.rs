@@ -16,7 +16,7 @@ use crate::reclaim::stream::Progress;
 /// The room that the callbacks of a domain have made on this thread, while they are run: for those that they
 /// queue themselves.
 #[derive(Debug)]
-pub(crate) struct Credit {
+pub(crate) struct Uncharged {
     room: Cell<Amount>,
     /// How far the run in progress is, how much of it is in `room` already, and what each of it counts for.
     pub(crate) progress: Progress,
@@ -24,7 +24,7 @@ pub(crate) struct Credit {
     bytes_each: Cell<u64>,
 }
 
-impl Credit {
+impl Uncharged {
     pub(crate) const fn new() -> Self {
         Self {
             room: Cell::new(Amount::NONE),
@@ -57,11 +57,11 @@ impl Credit {
 }
 
 #[cfg(not(loom))]
-pub(crate) use of_thread::{credit, in_callback, nested_in_callbacks, running_callbacks};
+pub(crate) use of_thread::{uncharged, in_callback, nested_in_callbacks, running_callbacks};
 
 #[cfg(not(loom))]
 mod of_thread {
-    use super::{Cell, Credit, GracePeriods, Surroundings, ptr};
+    use super::{Cell, Uncharged, GracePeriods, Surroundings, ptr};
 
     thread_local! {
         /// What this thread is running.
@@ -75,11 +75,11 @@ mod of_thread {
         depth: u32,
         /// Whose they are, and the room that they have made so far; or nulls.
         core: *const GracePeriods,
-        credit: *const Credit,
+        uncharged: *const Uncharged,
     }
 
     impl Running {
-        const NOTHING: Self = Self { depth: 0, core: ptr::null(), credit: ptr::null() };
+        const NOTHING: Self = Self { depth: 0, core: ptr::null(), uncharged: ptr::null() };
     }
 
     /// Whether this thread is running callbacks.
@@ -92,14 +92,14 @@ mod of_thread {
         RUNNING.get().depth
     }
 
-    /// Runs `f`, which runs callbacks of `core`; the room that they have made is in `credit`. Foreign ones have their
+    /// Runs `f`, which runs callbacks of `core`; the room that they have made is in `uncharged`. Foreign ones have their
     /// surroundings.
     pub(crate) fn running_callbacks<R>(
         core: &GracePeriods,
-        credit: &Credit,
+        uncharged: &Uncharged,
         f: impl FnOnce() -> R,
     ) -> R {
-        /// What the thread was running before. Again, also where `f` panics: `credit` goes with this call.
+        /// What the thread was running before. Again, also where `f` panics: `uncharged` goes with this call.
         struct Before(Running);
 
         impl Drop for Before {
@@ -111,7 +111,7 @@ mod of_thread {
         let surroundings = core.foreign.as_ref().and_then(|links| links.surroundings());
         let _around = surroundings.map(Around::begin);
         let before = Before(RUNNING.get());
-        RUNNING.set(Running { depth: before.0.depth + 1, core, credit });
+        RUNNING.set(Running { depth: before.0.depth + 1, core, uncharged });
         let result = f();
         drop(before);
         result
@@ -133,10 +133,10 @@ mod of_thread {
     }
 
     /// The room that the callbacks of `core` on this thread have made so far, while they are run.
-    pub(crate) fn credit(core: &GracePeriods) -> Option<&Credit> {
+    pub(crate) fn uncharged(core: &GracePeriods) -> Option<&Uncharged> {
         let running = RUNNING.get();
         // SAFETY: `running_callbacks` is in progress, which borrows it; it ends after the caller, who is one of
         // its callbacks.
-        if ptr::eq(running.core, core) { unsafe { running.credit.as_ref() } } else { None }
+        if ptr::eq(running.core, core) { unsafe { running.uncharged.as_ref() } } else { None }
     }
 }

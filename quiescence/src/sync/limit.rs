@@ -1,9 +1,9 @@
 //! A counter with a limit: what may still be added is handed out to the CPUs, and called in near the limit.
 //!
-//! What is kept is the *room*: `limit - value`, part of it in a pool that all share and part as allowances of the
-//! CPUs. To add is to take from the CPU's allowance; to subtract is to give to it. An allowance that
+//! What is kept is the *room*: `limit - value`, part of it in a pool that all share and part as stocks of the
+//! CPUs. To add is to take from the CPU's stock; to subtract is to give to it. A stock that
 //! does not suffice is filled up from the pool, a part of what is there each time. When the pool does not
-//! suffice either, all allowances are folded into it; then it *is* the room, and says exactly whether the addition
+//! suffice either, all stocks are folded into it; then it *is* the room, and says exactly whether the addition
 //! fits. It stays so until there is room enough to hand out.
 
 use std::fmt;
@@ -13,10 +13,10 @@ use super::folding::Folding;
 use crate::os::percpu;
 use crate::os::sync::{self, Mutex, Rank};
 
-/// An allowance is filled with at least so much, if there is.
-const ALLOWANCE_MIN: u64 = 16;
+/// A stock is filled with at least so much, if there is.
+const STOCK_MIN: u64 = 16;
 
-/// Room for each CPU without which allowances are not worth their folding.
+/// Room for each CPU without which stocks are not worth their folding.
 const ROOM_MIN: u64 = 64;
 
 /// A counter between zero and a limit.
@@ -37,7 +37,7 @@ const ROOM_MIN: u64 = 64;
 /// those did who subtracted. Not for signal handlers: it takes locks.
 ///
 /// # Cost
-/// Far from the limit an addition or subtraction is a few plain instructions on the CPU's allowance, and now
+/// Far from the limit an addition or subtraction is a few plain instructions on the CPU's stock, and now
 /// and then (the less room, the more often) a lock. Within an eighth of the limit, or with less room than 64 for each
 /// CPU, all share one word: an atomic compare-and-swap. To get there costs one
 /// `membarrier(2)`, as [`value`](Self::value) does. Source: McKenney's exact limit counters; the sharing near the limit
@@ -46,7 +46,7 @@ pub struct LimitCounter {
     /// `limit - value`. Starts folded: in the pool.
     room: Folding<1>,
     limit: u64,
-    /// Held by whoever folds, unfolds, or moves room between the pool and an allowance: so that whoever holds it
+    /// Held by whoever folds, unfolds, or moves room between the pool and a stock: so that whoever holds it
     /// finds all room in its place.
     turn: Mutex<()>,
 }
@@ -99,7 +99,7 @@ impl LimitCounter {
         }
         let turn = sync::lock(&self.turn);
         if !self.room.is_stopped() {
-            if self.take_with_allowance(amount) {
+            if self.take_with_stock(amount) {
                 return true;
             }
             self.room.stop();
@@ -126,18 +126,18 @@ impl LimitCounter {
         self.room.central().fetch_update(Relaxed, Relaxed, take).is_ok()
     }
 
-    /// Takes `amount` out of the pool, and an allowance for this CPU. By whoever has the turn: what is on
+    /// Takes `amount` out of the pool, and a stock for this CPU. By whoever has the turn: what is on
     /// its way would be missing in a fold.
-    fn take_with_allowance(&self, amount: u64) -> bool {
+    fn take_with_stock(&self, amount: u64) -> bool {
         let pool = self.room.central().load(Relaxed);
         let Some(left) = pool.checked_sub(amount) else { return false };
-        let allowance = (left / (4 * percpu::slots() as u64)).max(ALLOWANCE_MIN).min(left);
-        if !self.take_from_pool(amount, allowance) {
+        let stock = (left / (4 * percpu::slots() as u64)).max(STOCK_MIN).min(left);
+        if !self.take_from_pool(amount, stock) {
             // Somebody was faster.
             return self.take_from_pool(amount, 0);
         }
-        if !self.room.add(allowance) {
-            self.room.central().fetch_add(allowance, Relaxed); // no word for us here
+        if !self.room.add(stock) {
+            self.room.central().fetch_add(stock, Relaxed); // no word for us here
         }
         true
     }

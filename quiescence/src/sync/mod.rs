@@ -10,7 +10,7 @@
 //! | [`PerCpu`] | [`here`](PerCpu::here) is a plain reference | never | one `T` for each CPU, none in another's cache line |
 //! | [`Counter`] | an addition to this CPU's word | never | *fuzzy*: a sum has each addition that came before it, and may have those that come during it; nothing is lost or counted twice |
 //! | [`ExactCounter`] | the same | each sum | *exact*: a sum is the value that the counter had at one moment of the call |
-//! | [`LimitCounter`] | takes from this CPU's allowance | near the limit, and to say its value | *limit*: the value never exceeds the limit, and no addition is refused that would not exceed it |
+//! | [`LimitCounter`] | takes from this CPU's stock | near the limit, and to say its value | *limit*: the value never exceeds the limit, and no addition is refused that would not exceed it |
 //! | [`BigRef`] | a reference comes and goes on this CPU's words | once, when it is killed | the release runs once, after the last reference is gone |
 //! | [`LocalGlobalLock`] | a reader marks this CPU's word | each write | a writer is alone; readers do not disturb each other |
 //!

@@ -28,7 +28,7 @@ use crate::os::{clock, forking, nap, thread};
 use crate::reclaim::head::{Function, Head};
 use crate::reclaim::limit::Charged;
 use crate::reclaim::llist::{Chain, Found, Llist, Link, Ring};
-use crate::reclaim::running::{self, Credit};
+use crate::reclaim::running::{self, Uncharged};
 
 /// What a head counts for: nobody knows the size of the object that it is in. As many fill the default limit
 /// of bytes as that of objects.
@@ -426,7 +426,7 @@ impl Shared {
         callback_queues.made_room(core);
         drop(inner);
         let (mut ran, mut marks) = (0, Chain::EMPTY);
-        running::running_callbacks(core, &Credit::new(), || {
+        running::running_callbacks(core, &Uncharged::new(), || {
             while let Some((link, is_mark)) = chunk.pop() {
                 ran += 1;
                 if is_mark {

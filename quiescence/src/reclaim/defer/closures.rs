@@ -1,8 +1,8 @@
 //! Closures: how they are queued, who runs them, and what happens at the limit.
 
-use grace::limit::{Amount, Place};
+use grace::limit::{Amount, Context};
 
-use super::{add, admit, admit_over, close_if_full, leave_to_worker, place, settle};
+use super::{add, admit, admit_over, close_if_full, leave_to_worker, context, settle};
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::os::{clock, nap};
@@ -21,7 +21,7 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
 ) -> Result<(), Refused<F>> {
     let amount = Closure::<F>::AMOUNT;
     let queue = local::closures(kind.core(), || kind.handle());
-    let admitted = queue.is_some_and(|queue| queue.purse().take(amount))
+    let admitted = queue.is_some_and(|queue| queue.local_stock().take(amount))
         || make_room_for_closure(kind, queue, amount, patience);
     if !admitted {
         return Err(Refused::closure(f));
@@ -38,7 +38,7 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
 
 /// As [`call`], for callers that cannot be refused: over the limit, where nothing may be waited for.
 pub(crate) fn call_over<K: Named, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
-    let waits = if place() == Place::Outside { Patience::Lazy } else { Patience::None };
+    let waits = if context() == Context::Outside { Patience::Lazy } else { Patience::None };
     call_in_any_case(kind, f, waits);
 }
 
@@ -103,7 +103,7 @@ pub(super) fn tend_closures<K: Named>(kind: &K, queue: &Queue) {
     worker::hurry(&kind.handle());
 }
 
-/// Admits a closure that the thread's purse does not pay for. Where it waits, it waits for the worker.
+/// Admits a closure that the thread's local stock does not pay for. Where it waits, it waits for the worker.
 #[cold]
 fn make_room_for_closure<K: Named>(
     kind: &K,
@@ -120,17 +120,17 @@ fn make_room_for_closure<K: Named>(
         admit_over(core, queue, amount);
         return true;
     }
-    let place = place();
-    let borrows = place == Place::Section && queue.is_some() && !local::owes(core);
-    trace::limit_reached(core.source(), waits && place == Place::Outside);
-    match place {
+    let context = context();
+    let borrows = context == Context::Section && queue.is_some() && !local::is_over_limit(core);
+    trace::limit_reached(core.source(), waits && context == Context::Outside);
+    match context {
         _ if !waits => false,
-        Place::Section if borrows => {
+        Context::Section if borrows => {
             admit_over(core, queue, amount);
             true
         }
-        Place::Section | Place::Callback => false,
-        Place::Outside => wait_for_room(kind, queue, amount, patience),
+        Context::Section | Context::Callback => false,
+        Context::Outside => wait_for_room(kind, queue, amount, patience),
     }
 }
 
@@ -158,7 +158,7 @@ fn wait_for_room<K: Named>(
         if admit(core, queue, amount) {
             return true;
         }
-        // What is charged then is in the purses of threads that may not come by for long, since a limit that
+        // What is charged then is in the local stocks of threads that may not come by for long, since a limit that
         // was greater. Nobody will make room, and nothing waits.
         in_vain = if core.queues.wants() == Wants::Nothing { in_vain + 1 } else { 0 };
         if in_vain == LOOKS_IN_VAIN {

@@ -1,11 +1,11 @@
 //! What tasks do at the limit: nothing here waits.
 
 use grace::Urgency;
-use grace::limit::{Amount, Place};
+use grace::limit::{Amount, Context};
 
 use super::closures::{add_closure, tend_closures};
 use super::{
-    NESTED_MAX, Reserved, add_boxed, add_value, admit, on_the_spot, place, reserve, reserve_more,
+    NESTED_MAX, Reserved, add_boxed, add_value, admit, on_the_spot, context, reserve, reserve_more,
     retire_over,
 };
 use crate::event::trace;
@@ -36,7 +36,7 @@ pub(crate) fn ask_for_room<K: Named>(kind: &K) -> grace::Cookie {
 
 /// Drops what is ready of the objects of this thread, where it may.
 pub(crate) fn run_own_objects(core: &DomainState) {
-    while place() == Place::Outside
+    while context() == Context::Outside
         && local::existing_objects(core)
             .is_some_and(|queue| queue.run_some(core, thread::token(), core.tuning.run_min()) != 0)
     {
@@ -52,7 +52,7 @@ pub(crate) fn nothing_waits(core: &DomainState) -> bool {
 pub(crate) fn retire_if_room<K: Named, P: Retire>(kind: &K, value: P) -> Result<(), P> {
     let (value, amount) = retire::note(value);
     let queue = local::objects(kind.core(), || kind.handle());
-    let taken = queue.is_some_and(|queue| queue.purse().take(amount));
+    let taken = queue.is_some_and(|queue| queue.local_stock().take(amount));
     if !taken && !admit(domains::known(kind), queue, amount) {
         debug_objects::forget(value.owned().0);
         return Err(value);
@@ -72,7 +72,7 @@ pub(crate) fn end_after_wait<K: Named, P: Retire>(kind: &K, value: P) {
 
 /// Whether the thread may drop objects now: not in a section [D-1], nor too deep in other drops.
 fn may_free_here() -> bool {
-    place() != Place::Section && running::nested_in_callbacks() < NESTED_MAX
+    context() != Context::Section && running::nested_in_callbacks() < NESTED_MAX
 }
 
 /// Room for an object of so many bytes, if there is any.
@@ -115,7 +115,7 @@ pub(crate) fn call_if_room<K: Named, F: FnOnce() + Send + 'static>(
 ) -> Result<(), F> {
     let amount = Closure::<F>::AMOUNT;
     let queue = local::closures(kind.core(), || kind.handle());
-    let taken = queue.is_some_and(|queue| queue.purse().take(amount));
+    let taken = queue.is_some_and(|queue| queue.local_stock().take(amount));
     if !taken && !admit(domains::known(kind), queue, amount) {
         return Err(f);
     }

@@ -9,8 +9,8 @@
 //! A section begins with a slot that was asked of the table ([`Table::watch`]), or with one that stays in the list: that
 //! of a handle, and that of the global domain. So nobody goes through all domains to find the sections of a thread.
 //!
-//! **Invariant [TT-2]: the domain of each debt of the thread is in `debts`.** Only
-//! [`crate::reclaim::defer`] borrows, and says so ([`Table::note_debt`]).
+//! **Invariant [TT-2]: the domain of each debt of the thread is in `over_limit`.** Only
+//! [`crate::reclaim::defer`] borrows, and says so ([`Table::note_over_limit`]).
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::ptr;
@@ -47,8 +47,8 @@ pub(super) struct Local {
     pub(super) implicit: bool,
     /// Where the domain stands in `watched`, or [`NOWHERE`].
     watched: u32,
-    /// Where it stands in `debts`.
-    in_debt: u32,
+    /// Where it stands in `over_limit`.
+    in_over_limit: u32,
     /// The slots of QSBR handles.
     pub(super) others: Vec<*const Slot>,
     /// Retired objects.
@@ -129,7 +129,7 @@ pub(super) struct Locals {
     /// Domains in which the thread may be in a section [TT-1].
     watched: Listed,
     /// Domains in which it may owe something [TT-2].
-    debts: Listed,
+    over_limit: Listed,
     /// [`ENDED`] when the table was last gone through.
     ended: usize,
 }
@@ -235,7 +235,7 @@ impl Default for Locals {
         Self {
             all: ByDomain::new(),
             watched: Listed { domains: Vec::new(), place: |local| &mut local.watched },
-            debts: Listed { domains: Vec::new(), place: |local| &mut local.in_debt },
+            over_limit: Listed { domains: Vec::new(), place: |local| &mut local.in_over_limit },
             ended: ENDED.load(Relaxed), // see `ended`
         }
     }
@@ -254,7 +254,7 @@ impl Locals {
             slot: ptr::null(),
             implicit: false,
             watched: NOWHERE,
-            in_debt: NOWHERE,
+            in_over_limit: NOWHERE,
             others: Vec::new(),
             objects: None,
             closures: None,
@@ -288,9 +288,9 @@ impl Locals {
     fn retain(&mut self, keep: impl Fn(&Local) -> bool) {
         forget_last_queues();
         self.all.retain(|local| local.core.is_alive() && keep(local));
-        let Self { all, watched, debts, .. } = self;
+        let Self { all, watched, over_limit, .. } = self;
         watched.retain(all, |_| true);
-        debts.retain(all, |_| true);
+        over_limit.retain(all, |_| true);
     }
 
     /// Forgets one domain.
@@ -298,7 +298,7 @@ impl Locals {
         if let Some(mut local) = self.all.remove(core) {
             forget_last_queues();
             self.watched.remove(&mut self.all, &mut local);
-            self.debts.remove(&mut self.all, &mut local);
+            self.over_limit.remove(&mut self.all, &mut local);
         }
     }
 
@@ -317,19 +317,19 @@ impl Locals {
     }
 
     /// The thread has gone over the limit in a domain [TT-2].
-    pub(super) fn note_debt(&mut self, core: &DomainState) {
+    pub(super) fn note_over_limit(&mut self, core: &DomainState) {
         if let Some(local) = self.all.get_mut(core) {
-            self.debts.add(local);
+            self.over_limit.add(local);
         }
     }
 
     /// Where the thread owes something, as far as it knows.
-    pub(super) fn debtors(&mut self) -> impl Iterator<Item = &Local> {
-        let Self { all, debts, .. } = self;
-        debts.retain(all, |local| {
-            local.core.is_alive() && local.queues().any(|queue| queue.purse().allowance().owes())
+    pub(super) fn queues_over_limit(&mut self) -> impl Iterator<Item = &Local> {
+        let Self { all, over_limit, .. } = self;
+        over_limit.retain(all, |local| {
+            local.core.is_alive() && local.queues().any(|queue| queue.local_stock().stock().is_over_limit())
         });
-        debts.iter(all)
+        over_limit.iter(all)
     }
 }
 

@@ -62,7 +62,7 @@ impl Held<'_> {
             held.0.count_lost(queue);
             held.0.waiters = 0;
             if queue.owner != owner && queue.owner != 0 {
-                queue.purse().forget();
+                queue.local_stock().forget();
                 queue.orphan.store(true, Release);
             }
         }

@@ -13,7 +13,7 @@ use crate::gp::grace_periods::Me;
 use crate::os::fence;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, Rank, const_unless_loom};
 use crate::reclaim::limit::Charged;
-use crate::reclaim::running::Credit;
+use crate::reclaim::running::Uncharged;
 
 /// The queues that threads without any of their own share: one for objects, one for closures, since a closure may
 /// take long. They are in the list, too.
@@ -118,7 +118,7 @@ impl Queues {
     /// At the end of a domain, which has no reader left: runs everything. These are callbacks like others: the
     /// thread, which may be the worker, must not wait for callbacks meanwhile.
     pub(crate) fn run_all(&self, core: &Charged) {
-        running(core, &Credit::new(), || {
+        running(core, &Uncharged::new(), || {
             while self.all().iter().map(|queue| queue.run_all()).sum::<u64>() != 0 {}
         });
     }
