@@ -88,7 +88,7 @@
 //!
 //! Reading order: `memory` (what a step may see), `scenario` (who does what), `world` (the
 //! transcriptions), `system` and `explore`, `mutant`, [`scenarios`], [`litmus`]; then [`engines`], [`limit`],
-//! [`two_bank`], [`restart`], [`hazard`].
+//! [`srcu`], [`restart`], [`hazard`].
 #![forbid(unsafe_code)]
 
 mod choice;
@@ -104,7 +104,7 @@ pub mod restart;
 mod scenario;
 pub mod scenarios;
 mod system;
-pub mod two_bank;
+pub mod srcu;
 mod world;
 
 pub use explore::{Model, Verdict, explore};

@@ -24,7 +24,7 @@ pub mod machine;
 pub mod policy;
 pub mod segments;
 pub mod sequence;
-pub mod two_bank;
+pub mod srcu;
 pub mod word;
 
 pub use machine::{Action, Event, Machine, Refused, Start};

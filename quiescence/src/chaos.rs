@@ -39,9 +39,9 @@ pub enum Point {
     Orphaned,
     /// The worker has said that it leaves a domain alone, and not yet looked a last time.
     Leaving,
-    /// A reader of a sleepable domain knows its bank and has not yet counted itself in.
-    BankChosen,
-    /// The unlock counts of a bank have been summed, the lock counts not yet.
+    /// A reader of a sleepable domain knows its index and has not yet counted itself in.
+    IndexChosen,
+    /// The unlock counts of an index have been summed, the lock counts not yet.
     Summed,
     /// The words of the CPUs have been emptied, and what was in them is not yet in the one word.
     Gathered,
@@ -170,16 +170,16 @@ pub enum Mutant {
     EarlyRelease,
     /// The last reader of a local-global lock does not wake the writer.
     NoWriterWakeUp,
-    /// Sleepable domains: a grace period passes over the bank that is not current when it begins.
+    /// Sleepable domains: a grace period passes over the index that is not current when it begins.
     OneScan,
-    /// Sleepable domains: a grace period ends when the banks have been flipped.
+    /// Sleepable domains: a grace period ends when the indexes have been flipped.
     EarlyHandOut,
-    /// Sleepable domains: the banks are not flipped.
+    /// Sleepable domains: the indexes are not flipped.
     NoFlip,
     /// Sleepable domains: the lock counts are summed before the unlock counts.
     LocksFirst,
-    /// Sleepable domains: a section ends in the bank that is current then.
-    WrongBank,
+    /// Sleepable domains: a section ends in the index that is current then.
+    WrongIndex,
     /// Sums leave out the words of the CPUs.
     SharedOnly,
     /// Hash tables: a bucket is begun at before it stands in the list.
@@ -278,7 +278,7 @@ impl Mutant {
         Self::EarlyHandOut,
         Self::NoFlip,
         Self::LocksFirst,
-        Self::WrongBank,
+        Self::WrongIndex,
         Self::SharedOnly,
         Self::LostWaker,
     ];
@@ -289,7 +289,7 @@ impl Mutant {
         Self::EarlyHandOut,
         Self::NoFlip,
         Self::LocksFirst,
-        Self::WrongBank,
+        Self::WrongIndex,
         Self::SharedOnly,
         Self::LostWaker,
     ];

@@ -25,7 +25,7 @@ fn a_grace_period_waits_for_sections_that_had_begun() {
     assert!(domain.statistics().grace_periods >= 1);
 }
 
-/// The counts of one bank are summed in two parts with a heavy fence between, twice a grace period: a fence of the
+/// The counts of one index are summed in two parts with a heavy fence between, twice a grace period: a fence of the
 /// updater's alone leaves the readers' increments unordered, which a CPU shows seldom.
 #[test]
 fn each_look_at_the_counts_has_a_heavy_fence() {
@@ -46,7 +46,7 @@ fn a_grace_period_does_not_wait_for_sections_that_began_later() {
     let domain = Srcu::new();
     let early = domain.read();
     let cookie = domain.start_poll();
-    assert!(!domain.poll(cookie), "it has looked, and flipped the banks");
+    assert!(!domain.poll(cookie), "it has looked, and flipped the indexes");
     let late = domain.read();
     drop(early);
     domain.wait(cookie);

@@ -1,6 +1,6 @@
 //! The simulation of SRCU: repeatable, conserving time, and with the mechanisms that it is there to show.
 
-use grace::two_bank::{Adaptive, AnyDelay};
+use grace::srcu::{Adaptive, AnyDelay};
 use simulate::srcu::{Blocked, Options, Placement, Readers, Report, VARIANTS, run, variant};
 
 const MS: u64 = 1_000_000;

@@ -14,8 +14,8 @@ use crate::memory::Location;
 pub(super) enum Reg {
     /// The number of an object.
     Object,
-    /// A bank, 0 or 1.
-    Bank,
+    /// An index, 0 or 1.
+    Index,
     /// The number of a CPU.
     Cpu,
     /// A sum, or a value that is about to be stored.
@@ -173,9 +173,9 @@ pub(super) enum Op {
     Await(Location, Reg),
     /// Wakes who sleeps.
     Wake,
-    /// Asks for a grace period of the two banks.
+    /// Asks for a grace period of the two indexes.
     Request,
-    /// What the machine wants: a check of the bank in `Reg::Bank`, a flip to it, or nothing more.
+    /// What the machine wants: a check of the index in `Reg::Index`, a flip to it, or nothing more.
     Drive {
         check: Label,
         flip: Label,

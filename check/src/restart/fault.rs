@@ -65,8 +65,8 @@ mutants! {
     UnlocksAfterBarrier,
     /// Both sums are made after the barrier, locks first.
     LocksFirstAfterBarrier,
-    /// One bank is looked at.
-    FirstBankOnly,
+    /// One index is looked at.
+    FirstIndexOnly,
     /// No light fence, neither after lock nor before unlock, nor between unlock and a look.
     NoLightFence,
     /// No light fence after a reader has counted itself in.
@@ -230,8 +230,8 @@ faults! {
         "with release and acquire, whoever sees an unlock sees its lock";
     LocksFirstAfterBarrier Unsafe Both ["guard-two-readers"]
         "a reader that comes and goes between the sums makes up for one that stays";
-    FirstBankOnly Unsafe Both ["guard-two-reads"]
-        "a guard is in the other bank";
+    FirstIndexOnly Unsafe Both ["guard-two-reads"]
+        "a guard is in the other index";
     NoLightFence Unsafe Both ["guard-portable" "growing-portable"]
         "the reader's count is in its store buffer while it loads the old pointer";
     NoLightFence Stuck WeakOnly ["local-global-portable"]

@@ -1,7 +1,7 @@
 //! Counts that are small until used: shared words first, and then words of each CPU as well.
 //!
 //! ```text
-//! add 1 to a count of bank b:
+//! add 1 to a count of index b:
 //!          c = cells (Acquire)
 //!          c == 0: shared[b] += 1 (Relaxed, locked)
 //!          else:   percpu[b][this cpu] += 1 (in one instruction)
@@ -22,7 +22,7 @@ use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 use super::Mutant;
 use super::code::{At, Barrier, Code, How, Op, Reg, Value};
 use super::guard::{
-    BANK_LOCKS, BANK_UNLOCKS, LOCKS, OWN_LOCK, OWN_UNLOCK, UNLOCKS, grace_period, heavy_fence,
+    INDEX_LOCKS, INDEX_UNLOCKS, LOCKS, OWN_LOCK, OWN_UNLOCK, UNLOCKS, grace_period, heavy_fence,
     light_fence, sum,
 };
 use super::read::{programs, publish, repeat};
@@ -37,11 +37,11 @@ const WORDS: u64 = OBJECTS as u64 - 1;
 const SHARED_LOCKS: [Location; 2] = [Location::Variable(0), Location::Variable(1)];
 const SHARED_UNLOCKS: [Location; 2] = [Location::Variable(2), Location::Variable(3)];
 const SHARED_LOCK: At = At::Of {
-    pick: |regs, _| SHARED_LOCKS[regs[Reg::Bank as usize] as usize],
+    pick: |regs, _| SHARED_LOCKS[regs[Reg::Index as usize] as usize],
     among: &SHARED_LOCKS,
 };
 const SHARED_UNLOCK: At = At::Of {
-    pick: |regs, _| SHARED_UNLOCKS[regs[Reg::Bank as usize] as usize],
+    pick: |regs, _| SHARED_UNLOCKS[regs[Reg::Index as usize] as usize],
     among: &SHARED_UNLOCKS,
 };
 
@@ -49,19 +49,19 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     let mut programs =
         programs(scenario, ("reader", read(scenario, mutant)), ("writer", store(scenario, mutant)));
     if scenario.straggles {
-        // The reader has looked up bank 1; since then a grace period has made bank 0 the current one.
-        programs[0].regs[Reg::Bank as usize] = 1;
+        // The reader has looked up index 1; since then a grace period has made index 0 the current one.
+        programs[0].regs[Reg::Index as usize] = 1;
         programs[0].regs[Reg::Aborts as usize] = 1;
     }
     let cpu = scenario.cpus + scenario.writers;
     programs.push(Program::staying("grower", grow(mutant), 0, cpu));
-    Plan { end: banks_are_drained, ..Plan::new(programs, name) }
+    Plan { end: srcu_counts_are_drained, ..Plan::new(programs, name) }
 }
 
-fn banks_are_drained(end: &End<'_>) -> Option<String> {
+fn srcu_counts_are_drained(end: &End<'_>) -> Option<String> {
     let locks = end.sum(&LOCKS) + end.sum(&SHARED_LOCKS);
     let unlocks = end.sum(&UNLOCKS) + end.sum(&SHARED_UNLOCKS);
-    (locks != unlocks).then(|| "a bank is never drained".into())
+    (locks != unlocks).then(|| "an index is never drained".into())
 }
 
 fn add(code: &mut Code, shared: At, own: At, order: Ordering, mutant: Option<Mutant>) {
@@ -89,7 +89,7 @@ fn read(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
     let begin = code.here();
     let is_looked_up = code.label();
     code.op(Op::IfIs(Reg::Aborts, 1, is_looked_up));
-    code.load(Reg::Bank, At::Is(INDEX), Relaxed);
+    code.load(Reg::Index, At::Is(INDEX), Relaxed);
     code.place(is_looked_up);
     code.op(Op::Set(Reg::Aborts, Value::Is(0)));
     add(&mut code, SHARED_LOCK, OWN_LOCK, Relaxed, mutant);
@@ -100,7 +100,7 @@ fn read(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
     let order = if mutant == Some(Mutant::RelaxedUnlock) { Relaxed } else { Release };
     add(&mut code, SHARED_UNLOCK, OWN_UNLOCK, order, mutant);
     code.op(Op::Set(Reg::Object, Value::Is(0)));
-    code.op(Op::Set(Reg::Bank, Value::Is(0)));
+    code.op(Op::Set(Reg::Index, Value::Is(0)));
     repeat(&mut code, begin);
     code
 }
@@ -122,7 +122,7 @@ fn store(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
     grace_period(&mut code, |code| {
         let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };
         code.load(Reg::Flag, At::Is(CELLS), Acquire);
-        sums(code, How::Add, SHARED_UNLOCK, &BANK_UNLOCKS, order, mutant);
+        sums(code, How::Add, SHARED_UNLOCK, &INDEX_UNLOCKS, order, mutant);
         code.op(match mutant {
             Some(Mutant::NoBarrier) => Op::Barrier(Barrier::None),
             _ => heavy_fence(scenario, Barrier::Plain),
@@ -130,7 +130,7 @@ fn store(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
         if mutant != Some(Mutant::CellsOnce) {
             code.load(Reg::Flag, At::Is(CELLS), Acquire);
         }
-        sums(code, How::Subtract, SHARED_LOCK, &BANK_LOCKS, Relaxed, mutant);
+        sums(code, How::Subtract, SHARED_LOCK, &INDEX_LOCKS, Relaxed, mutant);
         code.op(Op::Set(Reg::Flag, Value::Is(0)));
     });
     code.op(Op::Free(Reg::Object));

@@ -1,4 +1,4 @@
-//! The fallback: a read that gives up its section takes a guard of a domain with two banks.
+//! The fallback: a read that gives up its section takes a guard of a domain with two indexes.
 //!
 //! ```text
 //! read:    aborts = 0
@@ -14,10 +14,10 @@
 //!          unlock[b][this cpu] += 1 (Release)
 //!
 //! store:   n = a new object; old = swap ptr, n (AcqRel)
-//!          u = sum over banks and cpus of unlock (Acquire)
+//!          u = sum over srcu_counts and cpus of unlock (Acquire)
 //!          membarrier(PRIVATE_EXPEDITED_RSEQ)
-//!          l = sum over banks and cpus of lock (Relaxed)
-//!          equal: free old.  Else: a grace period of the two banks; free old
+//!          l = sum over srcu_counts and cpus of lock (Relaxed)
+//!          equal: free old.  Else: a grace period of the two srcu_counts; free old
 //!
 //! check b: u = sum over cpus of unlock[b] (Acquire); heavy fence; l = sum over cpus of lock[b]
 //!             (Relaxed)
@@ -46,24 +46,24 @@ pub(super) const UNLOCKS: [Location; 4] = [
 ];
 
 fn of_cpu(regs: &Regs, cpu: u8) -> usize {
-    regs[Reg::Bank as usize] as usize * CPUS + usize::from(cpu)
+    regs[Reg::Index as usize] as usize * CPUS + usize::from(cpu)
 }
 
-/// `lock[bank][this cpu]`.
+/// `lock[index][this cpu]`.
 pub(super) const OWN_LOCK: At =
     At::Of { pick: |regs, cpu| LOCKS[of_cpu(regs, cpu)], among: &LOCKS };
-/// `unlock[bank][this cpu]`.
+/// `unlock[index][this cpu]`.
 pub(super) const OWN_UNLOCK: At =
     At::Of { pick: |regs, cpu| UNLOCKS[of_cpu(regs, cpu)], among: &UNLOCKS };
 
 pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     let (reader, writer) = (read(scenario, mutant), store(scenario, mutant));
     let programs = programs(scenario, ("reader", reader), ("writer", writer));
-    Plan { end: banks_are_drained, ..Plan::new(programs, name) }
+    Plan { end: srcu_counts_are_drained, ..Plan::new(programs, name) }
 }
 
-fn banks_are_drained(end: &End<'_>) -> Option<String> {
-    (end.sum(&LOCKS) != end.sum(&UNLOCKS)).then(|| "a bank is never drained".into())
+fn srcu_counts_are_drained(end: &End<'_>) -> Option<String> {
+    (end.sum(&LOCKS) != end.sum(&UNLOCKS)).then(|| "an index is never drained".into())
 }
 
 /// A fence of readers: for the compiler only, where membarrier makes up for it.
@@ -97,7 +97,7 @@ fn read(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
     guard(&mut code, scenario, mutant);
     code.place(done);
     code.op(Op::Set(Reg::Object, Value::Is(0)));
-    code.op(Op::Set(Reg::Bank, Value::Is(0)));
+    code.op(Op::Set(Reg::Index, Value::Is(0)));
     code.op(Op::Set(Reg::Aborts, Value::Is(0)));
     repeat(&mut code, begin);
     code
@@ -109,7 +109,7 @@ fn guard(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
     if is_early {
         code.load(Reg::Object, pointer, Acquire);
     }
-    code.load(Reg::Bank, At::Is(INDEX), Relaxed);
+    code.load(Reg::Index, At::Is(INDEX), Relaxed);
     code.op(Op::Add { at: OWN_LOCK, by: 1, order: Relaxed });
     light_fence(code, scenario, mutant);
     if !is_early {
@@ -132,12 +132,12 @@ fn guard(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
     code.op(unlock);
 }
 
-/// The words of the bank in `Reg::Bank`.
-pub(super) const BANK_LOCKS: [At; CPUS] = [
+/// The words of the index in `Reg::Index`.
+pub(super) const INDEX_LOCKS: [At; CPUS] = [
     At::Of { pick: |regs, _| LOCKS[of_cpu(regs, 0)], among: &LOCKS },
     At::Of { pick: |regs, _| LOCKS[of_cpu(regs, 1)], among: &LOCKS },
 ];
-pub(super) const BANK_UNLOCKS: [At; CPUS] = [
+pub(super) const INDEX_UNLOCKS: [At; CPUS] = [
     At::Of { pick: |regs, _| UNLOCKS[of_cpu(regs, 0)], among: &UNLOCKS },
     At::Of { pick: |regs, _| UNLOCKS[of_cpu(regs, 1)], among: &UNLOCKS },
 ];
@@ -147,7 +147,7 @@ pub(super) fn sum(code: &mut Code, how: How, of: &[At], order: Ordering) {
     of.iter().for_each(|at| code.op(Op::Load { to: Reg::Sum, how, at: *at, order }));
 }
 
-/// A grace period of the two banks, driven by the machine. `check` sums a bank's counts.
+/// A grace period of the two indexes, driven by the machine. `check` sums an index's counts.
 pub(super) fn grace_period(code: &mut Code, check: impl Fn(&mut Code)) {
     let (on_check, flip, idle) = (code.label(), code.label(), code.label());
     code.op(Op::Request);
@@ -158,16 +158,16 @@ pub(super) fn grace_period(code: &mut Code, check: impl Fn(&mut Code)) {
     code.op(Op::Checked);
     code.op(Op::Goto(drive));
     code.place(flip);
-    code.store(INDEX, Value::In(Reg::Bank), Relaxed);
+    code.store(INDEX, Value::In(Reg::Index), Relaxed);
     code.op(Op::Flipped);
     code.op(Op::Goto(drive));
     code.place(idle);
-    code.op(Op::Set(Reg::Bank, Value::Is(0)));
+    code.op(Op::Set(Reg::Index, Value::Is(0)));
 }
 
 /// Whether anybody is in a guard, and the barrier that ends all sections, in the order of the mutant.
 fn look(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
-    let banks = if mutant == Some(Mutant::FirstBankOnly) { CPUS } else { 2 * CPUS };
+    let srcu_counts = if mutant == Some(Mutant::FirstIndexOnly) { CPUS } else { 2 * CPUS };
     let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };
     let barrier = match barrier(mutant) {
         Op::Barrier(Barrier::Restart) => heavy_fence(scenario, Barrier::Restart),
@@ -184,8 +184,8 @@ fn look(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
     for step in steps {
         match *step {
             "barrier" => code.op(barrier),
-            "unlocks" => code.sum(How::Add, &UNLOCKS[..banks], order),
-            _ => code.sum(How::Subtract, &LOCKS[..banks], Relaxed),
+            "unlocks" => code.sum(How::Add, &UNLOCKS[..srcu_counts], order),
+            _ => code.sum(How::Subtract, &LOCKS[..srcu_counts], Relaxed),
         }
     }
 }
@@ -200,9 +200,9 @@ fn store(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
     code.op(Op::Set(Reg::Sum, Value::Is(0)));
     grace_period(&mut code, |code| {
         let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };
-        sum(code, How::Add, &BANK_UNLOCKS, order);
+        sum(code, How::Add, &INDEX_UNLOCKS, order);
         code.op(heavy_fence(scenario, Barrier::Plain));
-        sum(code, How::Subtract, &BANK_LOCKS, Relaxed);
+        sum(code, How::Subtract, &INDEX_LOCKS, Relaxed);
     });
     code.place(free);
     code.op(Op::Free(Reg::Object));

@@ -16,7 +16,7 @@ pub enum Subject {
     Counts,
     /// The same with a load and a store.
     TwoStepCounts,
-    /// Counts that begin as shared words and become words of each CPU, under a two-bank scan.
+    /// Counts that begin as shared words and become words of each CPU, under an SRCU scan.
     Growing,
     /// `LocalGlobalLock`.
     LocalGlobal,
@@ -57,7 +57,7 @@ pub struct Scenario {
     pub readers_stay: bool,
     /// Whether the one writer there is shares the CPUs with the one reader.
     pub writer_moves: bool,
-    /// Whether the first reader has looked up its bank before a grace period that has ended.
+    /// Whether the first reader has looked up its index before a grace period that has ended.
     pub straggles: bool,
     /// After how many aborts a read falls back.
     pub aborts_max: u8,
@@ -196,7 +196,7 @@ fn guards() -> Vec<Scenario> {
         },
         Scenario {
             name: "guard-two-reads",
-            about: "two reads in a row, which may be of different kinds and in different banks",
+            about: "two reads in a row, which may be of different kinds and in different indexes",
             rounds: 2,
             updates: 2,
             cpus: 1,

@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use grace::Urgency;
-use grace::two_bank::{Action, Event};
+use grace::srcu::{Action, Event};
 
 use super::code::{At, Barrier, Code, How, Label, Op, Reg, Regs, Value};
 use super::world::{Armed, Turn, World};
@@ -282,7 +282,7 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
-    /// The machine of the two banks: what it wants that is no check and no flip takes no time here.
+    /// The machine of the two indexes: what it wants that is no check and no flip takes no time here.
     fn drive(&mut self, thread: usize, op: Op, turn: &mut Turn<'_>) {
         let code = &turn.plan.programs[thread].code;
         let is_drained = self.threads[thread].regs[Reg::Sum as usize] == 0;
@@ -302,10 +302,10 @@ impl<M: Memory> World<M> {
                 Event::Flipped
             }
             Op::Drive { check, flip, idle } => {
-                let (bank, label, what) = loop {
+                let (index, label, what) = loop {
                     let event = match self.machine.pending() {
                         Action::Idle => break (0, idle, "the grace period has ended"),
-                        Action::Check { bank } => break (bank, check, "is to check"),
+                        Action::Check { index } => break (index, check, "is to check"),
                         Action::Flip { to } => break (to, flip, "is to flip"),
                         Action::Queue(_) => Event::Queued,
                         Action::Await => Event::Runs,
@@ -314,8 +314,8 @@ impl<M: Memory> World<M> {
                     };
                     self.machine.observe(event).expect("it answers the pending action");
                 };
-                turn.tell(|| format!("{what} {bank}"));
-                self.set(thread, Reg::Bank, u64::from(bank));
+                turn.tell(|| format!("{what} {index}"));
+                self.set(thread, Reg::Index, u64::from(index));
                 turn.next = code.find(label);
                 return;
             }

@@ -23,7 +23,7 @@
 //! back. By then the object may be freed; what matters is whether its memory is still mapped.
 
 use grace::engine::Steps;
-use grace::two_bank::{AnyDelay, Machine, Published, Sequence};
+use grace::srcu::{AnyDelay, Machine, Published, Sequence};
 
 use super::code::{Code, Op, REGS, Reg, Regs};
 use super::fault::Mutant;

@@ -15,7 +15,7 @@
 //! | [`tree::Tree`] | a combining tree of masks | limits of age | Tree RCU, 3.15 to today |
 //! | [`adaptive::Adaptive`] | counters, scanned | what is demanded, and a budget | ours |
 //!
-//! SRCU, whose readers report to two banks of counters, is [`two_bank`](crate::two_bank).
+//! SRCU, whose readers report to two indexes of counters, is [`srcu`](crate::srcu).
 //!
 //! An engine is told what happens on a CPU ([`Engine`]) and asks for what it wants done
 //! ([`Host`]). It has no clock: time is what it asked its timer to wait, and the ticks it is told of.

@@ -58,7 +58,7 @@ impl Base {
         let workloads = or_default(&args.workload, WORKLOAD);
         let named = |name: &String| {
             EngineKind::named(name)
-                .map_err(|error| Failure::Usage(format!("{error}, {}", super::two_bank::NAME)))
+                .map_err(|error| Failure::Usage(format!("{error}, {}", super::srcu::NAME)))
         };
         Ok(Self {
             engines: engines.iter().map(named).collect::<Result<_, _>>()?,
@@ -183,8 +183,8 @@ fn owners(name: &str) -> Vec<&'static str> {
     let workloads = Workload::all().into_iter().filter_map(|workload| {
         workload.parameters().iter().any(|each| each.name == name).then_some(workload.name())
     });
-    let two_bank = super::two_bank::NUMBERS.iter().any(|(own, ..)| *own == name);
-    engines.chain(workloads).chain(two_bank.then_some(super::two_bank::NAME)).collect()
+    let srcu = super::srcu::NUMBERS.iter().any(|(own, ..)| *own == name);
+    engines.chain(workloads).chain(srcu.then_some(super::srcu::NAME)).collect()
 }
 
 impl Run {
@@ -318,7 +318,7 @@ mod tests {
         let message = resolve(&WhatIfArgs { engine: vec!["steam".to_owned()], ..args() });
         let message = message.unwrap_err();
         assert!(message.contains("steam") && message.contains("tick"), "{message}");
-        assert!(message.contains("two-bank"), "{message}");
+        assert!(message.contains("srcu"), "{message}");
         let message = resolve(&WhatIfArgs { workload: vec!["tea".to_owned()], ..args() });
         assert!(message.unwrap_err().contains("dbench"));
         let message = resolve(&WhatIfArgs { set: vec![set("milk=1")], ..args() }).unwrap_err();

@@ -68,7 +68,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
     if !args.variant.is_empty() {
         return Err(Failure::Usage(format!(
             "--variant is of --engine {}, which runs alone",
-            super::two_bank::NAME
+            super::srcu::NAME
         )));
     }
     // Everything but the costs is checked before they are measured, which takes seconds.

@@ -19,7 +19,7 @@ use super::random::Random;
 /// overtaken by several.
 const PAUSE_MAX_US: u64 = 300;
 
-/// The same, of a reader that knows its bank and is counted nowhere: two grace periods have to go by meanwhile, and those of
+/// The same, of a reader that knows its index and is counted nowhere: two grace periods have to go by meanwhile, and those of
 /// sleepable domains have CPUs to share with eight readers for each.
 const STALL_MAX_US: u64 = 4_000;
 
@@ -70,7 +70,7 @@ fn hook(point: Point) {
     let late = random.one_in(if LATE.get() { 2 } else { pause_one_in });
     LATE.set(late);
     if late {
-        let longest_us = if point == Point::BankChosen { STALL_MAX_US } else { PAUSE_MAX_US };
+        let longest_us = if point == Point::IndexChosen { STALL_MAX_US } else { PAUSE_MAX_US };
         thread::sleep(Duration::from_micros(1 + random.below(longest_us)));
     } else if random.one_in(yield_one_in) {
         thread::yield_now();
@@ -87,7 +87,7 @@ const fn chances(point: Point) -> (u64, u64) {
         Point::EnterBeforeStore | Point::Entered | Point::LeaveBeforeStore | Point::Left => {
             (128, 1024)
         }
-        Point::BankChosen => (128, 2048),
+        Point::IndexChosen => (128, 2048),
         // Every grace period or update passes these.
         Point::Unlinked | Point::Fenced | Point::Announced | Point::Summed => (8, 64),
         Point::BatchClosed | Point::BeforeCallbacks | Point::Gathered => (8, 32),

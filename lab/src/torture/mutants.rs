@@ -86,7 +86,7 @@ const MUTANTS: &[Removed] = &[
     of("early-hand-out", Mutant::EarlyHandOut, Theme::Sleepable),
     of("no-flip", Mutant::NoFlip, Theme::Sleepable),
     of("locks-first", Mutant::LocksFirst, Theme::Sleepable),
-    of("wrong-bank", Mutant::WrongBank, Theme::Sleepable),
+    of("wrong-index", Mutant::WrongIndex, Theme::Sleepable),
     of("shared-only", Mutant::SharedOnly, Theme::Sleepable),
     of("lost-waker", Mutant::LostWaker, Theme::Sleepable),
     on(Restartable, "no-restart", Mutant::NoRestart, Theme::Tools),

@@ -1,8 +1,8 @@
 //! Sleepable domains (SRCU): [`Srcu`], whose sections may last, move to other threads, and be held across `.await`.
 //!
-//! Readers are counted, not registered: [`banks`](crate::srcu::banks) says how, `grace::two_bank`
+//! Readers are counted, not registered: [`counts`](crate::srcu::counts) says how, `grace::srcu`
 //! how a grace period is made of that, `srcu/driver.rs` who drives it. Everything else (callbacks,
-//! limits, statistics, reports) is a domain's like any other, so [`Srcu`] is a place for the banks
+//! limits, statistics, reports) is a domain's like any other, so [`Srcu`] is a place for the counts
 //! and, from the first grace period on, a [`Domain<Sleepable>`]: see `reclaim/sleepable.rs`.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use grace::two_bank::Adaptive;
+use grace::srcu::Adaptive;
 
 use crate::domain::domain::{Cookie, Domain};
 use crate::domain::kind::AnyKind;
@@ -22,7 +22,7 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::retire::{Refused, Retire, WithSize};
 use crate::reclaim::sleepable::SleepableDomain;
-use crate::srcu::{self, Banks, Entry, track};
+use crate::srcu::{self, SrcuCounts, Entry, track};
 
 mod tasks;
 
@@ -31,7 +31,7 @@ pub use tasks::Synchronize;
 /// A sleepable domain: its sections may block for as long as they like, begin on one thread and end on another, and be
 /// held across an `.await`.
 ///
-/// No thread registers. A reader counts itself in and out on the CPU that it is on, in two banks of which one
+/// No thread registers. A reader counts itself in and out on the CPU that it is on, in two indexes of which one
 /// is current; a grace period waits for the sections of this domain only, and of no other. So a domain for
 /// each subsystem, or each object, is the rule here, not the exception: the sections of one may last for
 /// minutes without anybody else's updaters noticing.
@@ -145,7 +145,7 @@ impl Srcu {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> SrcuGuard<'_> {
-        SrcuGuard::begin(self.banks(), Location::caller())
+        SrcuGuard::begin(self.srcu_counts(), Location::caller())
     }
 
     /// Begins a section whose guard keeps the domain alive: for domains made at run time, in tasks and threads that are
@@ -166,7 +166,7 @@ impl Srcu {
     #[inline]
     #[track_caller]
     pub fn read_owned(self: &Arc<Self>) -> SrcuOwnedGuard {
-        let entry = self.banks().enter(Location::caller());
+        let entry = self.srcu_counts().enter(Location::caller());
         SrcuOwnedGuard { srcu: Arc::clone(self), entry }
     }
 
@@ -312,7 +312,7 @@ impl Srcu {
     /// A section costs a lock and an entry in a table then, and must not be begun in a signal handler. Guards
     /// that were taken before are not listed.
     pub fn track_guards(&self, on: bool) {
-        self.banks().track(on);
+        self.srcu_counts().track(on);
     }
 
     /// Takes every section of this domain as ended: for a child process, in which the threads that were in them do not
@@ -322,13 +322,13 @@ impl Srcu {
     /// No guard of this domain is alive in this process but such that were lost with their threads in a `fork`, and no
     /// such guard is dropped.
     pub unsafe fn forget_sections(&self) {
-        self.banks().forget_sections();
-        track::forget_all(self.banks().address());
+        self.srcu_counts().forget_sections();
+        track::forget_all(self.srcu_counts().address());
     }
 
     #[inline(always)]
-    fn banks(&self) -> &Banks {
-        self.0.banks()
+    fn srcu_counts(&self) -> &SrcuCounts {
+        self.0.srcu_counts()
     }
 
     fn sleepable(&self) -> ManuallyDrop<Domain<Sleepable>> {
@@ -344,7 +344,7 @@ impl Default for Srcu {
 
 impl fmt::Debug for Srcu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sections = self.0.banks_if_any().map_or(0, Banks::sections);
+        let sections = self.0.srcu_counts_if_any().map_or(0, SrcuCounts::sections);
         let grace_periods = self.0.state_if_any().map_or(0, |state| state.sequence().ended());
         f.debug_struct("Srcu")
             .field("name", &self.0.name())
@@ -366,7 +366,7 @@ unsafe impl AnyKind for Sleepable {
 
     #[inline]
     fn enter(&self, place: &'static Location<'static>) -> SrcuGuard<'_> {
-        SrcuGuard::begin(self.0.banks(), place)
+        SrcuGuard::begin(self.0.srcu_counts(), place)
     }
 
     fn core(&self) -> &DomainState {
@@ -392,17 +392,17 @@ pub struct SrcuGuard<'s>(srcu::Section<'s>);
 
 impl<'s> SrcuGuard<'s> {
     #[inline(always)]
-    fn begin(banks: &'s Banks, place: &'static Location<'static>) -> Self {
-        Self(srcu::Section::begin(banks, place))
+    fn begin(srcu_counts: &'s SrcuCounts, place: &'static Location<'static>) -> Self {
+        Self(srcu::Section::begin(srcu_counts, place))
     }
 }
 
 // SAFETY: its lock count is not matched by an unlock count until it is dropped, so no grace period that begins
-// meanwhile ends (`grace::two_bank`, [TB-2] and [TB-3]).
+// meanwhile ends (`grace::srcu`, [TB-2] and [TB-3]).
 unsafe impl Section<Sleepable> for SrcuGuard<'_> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
-        self.0.banks().core.load(Relaxed).cast() // compared only
+        self.0.srcu_counts().core.load(Relaxed).cast() // compared only
     }
 }
 
@@ -423,14 +423,14 @@ pub struct SrcuOwnedGuard {
 unsafe impl Section<Sleepable> for SrcuOwnedGuard {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
-        self.srcu.banks().core.load(Relaxed).cast() // compared only
+        self.srcu.srcu_counts().core.load(Relaxed).cast() // compared only
     }
 }
 
 impl Drop for SrcuOwnedGuard {
     #[inline]
     fn drop(&mut self) {
-        self.srcu.banks().leave(&self.entry);
+        self.srcu.srcu_counts().leave(&self.entry);
     }
 }
 
@@ -448,7 +448,7 @@ mod tests {
     #[test]
     fn domains_are_small() {
         assert!(size_of::<Srcu>() <= 32);
-        assert!(size_of::<Banks>() <= 64);
+        assert!(size_of::<SrcuCounts>() <= 64);
         assert!(size_of::<DomainState>() <= 2_048);
     }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use grace::policy::AnyPolicy;
 #[cfg(not(loom))]
-use grace::two_bank::Adaptive;
+use grace::srcu::Adaptive;
 use grace::{Machine, NotGiven, Number, Sequence, Start, Urgency, word};
 
 use self::handover::{Conduct, Patience};
@@ -56,7 +56,7 @@ pub(crate) mod handover;
 pub(crate) mod protocol;
 pub(crate) mod sleepers;
 #[cfg(not(loom))]
-pub(crate) mod two_bank;
+pub(crate) mod srcu;
 mod watch;
 
 /// What a domain has for its grace periods. What else it has is beside this, in [`DomainState`],
@@ -85,7 +85,7 @@ pub struct GracePeriods {
     when_wanted: Attention,
     /// Where the sections of a sleepable domain are counted.
     #[cfg(not(loom))]
-    counted: Option<two_bank::CountedRef>,
+    counted: Option<srcu::CountedRef>,
 }
 
 // Not derived: it would look into the slots' cells, which belong to other threads.
@@ -218,7 +218,7 @@ impl GracePeriods {
     #[cfg(not(loom))]
     pub(crate) fn make_sleepable(&mut self, name: Option<&'static str>, delay: Adaptive) {
         let state = self.state.get_mut();
-        state.protocol = Protocol::TwoBank(protocol::TwoBank::new(delay));
+        state.protocol = Protocol::Srcu(protocol::SrcuProtocol::new(delay));
         self.observers.declared_name = name;
         self.observers.number = Observers::next_number();
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::Start;
 use grace::policy::Budget;
 #[cfg(not(loom))]
-use grace::two_bank::Adaptive;
+use grace::srcu::Adaptive;
 
 use crate::gp::engine::Settings;
 use crate::gp::grace_periods::GracePeriods;
@@ -23,7 +23,7 @@ use crate::reclaim::queue::Queues;
 #[cfg(not(loom))]
 use crate::srcu::driver::{self, Unfinished};
 #[cfg(not(loom))]
-use crate::srcu::{Banks, OwnBanks, track};
+use crate::srcu::{SrcuCounts, OwnSrcuCounts, track};
 
 /// Everything that is shared in a domain.
 // In the order of C: see `of`.
@@ -45,7 +45,7 @@ pub struct DomainState {
     /// Those of a sleepable domain. Given back after `queues` have run what is left, which may look
     /// at them.
     #[cfg(not(loom))]
-    banks: Option<OwnBanks>,
+    srcu_counts: Option<OwnSrcuCounts>,
 }
 
 const _: () = assert!(std::mem::offset_of!(DomainState, charged) == 0);
@@ -80,7 +80,7 @@ impl DomainState {
                 budget: settings.budget,
                 rests_until_ns: AtomicU64::new(0),
                 #[cfg(not(loom))]
-                banks: None,
+                srcu_counts: None,
             }
         }
     }
@@ -101,7 +101,7 @@ impl DomainState {
         domain
     }
 
-    /// A sleepable domain, which is to be given its banks.
+    /// A sleepable domain, which is to be given its counts.
     #[cfg(not(loom))]
     pub(crate) fn sleepable(name: Option<&'static str>, delay: Adaptive) -> Self {
         let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
@@ -109,48 +109,48 @@ impl DomainState {
         domain
     }
 
-    /// Gives a sleepable domain its banks, which are its own from now on.
+    /// Gives a sleepable domain its counts, which are its own from now on.
     ///
     /// # Safety
-    /// They came from [`Banks::take`] and nobody else gives them back.
+    /// They came from [`SrcuCounts::take`] and nobody else gives them back.
     #[cfg(not(loom))]
-    pub(crate) unsafe fn give_banks(&mut self, banks: NonNull<Banks>) {
-        // SAFETY: `self.banks` keeps them until the grace periods have been dropped: they come
+    pub(crate) unsafe fn give_srcu_counts(&mut self, srcu_counts: NonNull<SrcuCounts>) {
+        // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped: they come
         // before it.
-        unsafe { self.charged.grace_periods.count_in(banks) };
+        unsafe { self.charged.grace_periods.count_in(srcu_counts) };
         // SAFETY: by the contract.
-        self.banks = Some(unsafe { OwnBanks::new(banks) });
+        self.srcu_counts = Some(unsafe { OwnSrcuCounts::new(srcu_counts) });
     }
 
     /// Another domain has them, and this one ends.
     #[cfg(not(loom))]
-    pub(crate) fn let_banks_go(&mut self) {
-        if let Some(banks) = self.banks.take() {
-            std::mem::forget(banks);
+    pub(crate) fn let_srcu_counts_go(&mut self) {
+        if let Some(srcu_counts) = self.srcu_counts.take() {
+            std::mem::forget(srcu_counts);
         }
     }
 
-    /// The banks of a sleepable domain.
+    /// The counts of a sleepable domain.
     ///
     /// # Panics
     /// If it is a domain of registered threads.
     #[cfg(not(loom))]
     #[inline]
-    pub(crate) fn banks(&self) -> &Banks {
-        self.banks.as_ref().expect("a sleepable domain").get()
+    pub(crate) fn srcu_counts(&self) -> &SrcuCounts {
+        self.srcu_counts.as_ref().expect("a sleepable domain").get()
     }
 
     /// The sections that the grace period in progress waits for; `None` in a domain of registered
     /// threads, and if there is none in progress.
     #[cfg(not(loom))]
     pub(crate) fn unfinished_sections(&self) -> Option<Unfinished> {
-        driver::unfinished_sections(&self.grace_periods, self.banks.as_ref()?.get())
+        driver::unfinished_sections(&self.grace_periods, self.srcu_counts.as_ref()?.get())
     }
 
     /// The oldest guard that is listed, and how many are.
     #[cfg(not(loom))]
     pub(crate) fn oldest_guard(&self) -> Option<(track::Live, usize)> {
-        track::oldest(self.banks.as_ref()?.get().address())
+        track::oldest(self.srcu_counts.as_ref()?.get().address())
     }
 
     /// The domain that has this reader side, by its address.

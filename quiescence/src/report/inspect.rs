@@ -64,9 +64,9 @@ impl DomainState {
                         longest.map(|(slot, turns)| LongestReader::of(slot, turns, waits_ns));
                     (Engine::of_policy(*machine.policy()).name(), reader)
                 }
-                Protocol::TwoBank(_) => {
+                Protocol::Srcu(_) => {
                     let oldest = self.oldest_guard();
-                    ("two-bank", oldest.map(|(live, _)| LongestReader::of_tracked(&live, now_ns)))
+                    ("srcu", oldest.map(|(live, _)| LongestReader::of_tracked(&live, now_ns)))
                 }
             };
             Look { engine, in_progress, longest_reader }

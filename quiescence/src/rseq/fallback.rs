@@ -35,7 +35,7 @@ use crate::gp::grace_periods::Me;
 use crate::reclaim::handle::Named;
 use crate::reclaim::sleepable::SleepableDomain;
 use crate::reclaim::{domains, worker};
-use crate::srcu::{Bank, Banks, Section};
+use crate::srcu::{Index, SrcuCounts, Section};
 
 /// The counts of those who cannot read in a sequence.
 pub(super) struct Fallback {
@@ -91,9 +91,9 @@ impl Fallback {
         self.prepared.store(true, Release);
     }
 
-    /// Something of both banks; zero if nobody has ever been in a fallback section.
-    pub(super) fn banks(&self, what: impl Fn(&Banks, Bank) -> u64) -> [u64; 2] {
-        self.domain.banks_if_any().map_or([0; 2], |banks| [what(banks, 0), what(banks, 1)])
+    /// Something of both indexes; zero if nobody has ever been in a fallback section.
+    pub(super) fn srcu_counts(&self, what: impl Fn(&SrcuCounts, Index) -> u64) -> [u64; 2] {
+        self.domain.srcu_counts_if_any().map_or([0; 2], |srcu_counts| [what(srcu_counts, 0), what(srcu_counts, 1)])
     }
 
     /// Waits until all sections that have begun have ended.
@@ -105,7 +105,7 @@ impl Fallback {
     /// Counts a section in.
     #[inline]
     fn enter(&'static self) -> Section<'static> {
-        Section::begin(self.domain.banks(), Location::caller())
+        Section::begin(self.domain.srcu_counts(), Location::caller())
     }
 }
 
@@ -192,8 +192,8 @@ pub(super) fn after_fork() {
     INSIDE.with(|inside| {
         if inside.load(Relaxed).is_null() {
             // Whoever was in a section, which takes a few instructions, is another thread and gone.
-            if let Some(banks) = Fallback::current().domain.banks_if_any() {
-                banks.forget_sections();
+            if let Some(srcu_counts) = Fallback::current().domain.srcu_counts_if_any() {
+                srcu_counts.forget_sections();
             }
             return;
         }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     fn sections() -> u64 {
-        Fallback::current().domain.banks_if_any().map_or(0, Banks::sections)
+        Fallback::current().domain.srcu_counts_if_any().map_or(0, SrcuCounts::sections)
     }
 
     /// Nobody is in a section, by the counts that updaters look at; and later sections are counted.

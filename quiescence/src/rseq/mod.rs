@@ -12,15 +12,15 @@
 //! ```text
 //!   fallback reader                 updater
 //!   lock += 1                       pointer = new
-//!   light fence                     u = unlocks of each bank
+//!   light fence                     u = unlocks of each index
 //!   load pointer, read              barrier: heavy fence, and sequences begin anew  [RR-1]
-//!   light fence                     l = locks of each bank
+//!   light fence                     l = locks of each index
 //!   unlock += 1                     u = l: nobody sees the old object; else a grace period of that domain  [RR-2]
 //! ```
 //!
-//! One look is enough, whatever the banks do meanwhile. A reader counts itself in and out in one bank, and both
-//! banks are looked at, so it does not matter which of them a reader finds current; flipping is there to end a
-//! *wait*, not to make a look right. Of each bank: whoever is seen to have left before the barrier is seen to have
+//! One look is enough, whatever the counts do meanwhile. A reader counts itself in and out in one index, and both
+//! indexes are looked at, so it does not matter which of them a reader finds current; flipping is there to end a
+//! *wait*, not to make a look right. Of each index: whoever is seen to have left before the barrier is seen to have
 //! come after it, so `l` is never less than `u`, and if they are equal everybody who was seen to have come had
 //! left before the barrier. Whoever was not seen to have come loads the pointer after it.
 //!
@@ -63,12 +63,12 @@ pub(crate) fn section() -> FallbackSection {
 /// Waits for readers in fallback sections and for no others.
 pub(crate) fn grace_period() {
     let fallback = Fallback::current();
-    let unlocks = fallback.banks(|banks, bank| banks.unlocks(bank));
+    let unlocks = fallback.srcu_counts(|srcu_counts, index| srcu_counts.unlocks(index));
     if !chaos::mutant(Mutant::NoRestartBarrier) {
         percpu::barrier(); // [RR-1]
     }
-    // The banks are asked for anew: whose making is not seen now begins to read after the barrier.
-    let locks = fallback.banks(|banks, bank| banks.locks(bank));
+    // The counts are asked for anew: whose making is not seen now begins to read after the barrier.
+    let locks = fallback.srcu_counts(|srcu_counts, index| srcu_counts.locks(index));
     if unlocks != locks && !chaos::mutant(Mutant::NoFallbackLook) {
         fallback.synchronize(); // [RR-2]
     }

@@ -22,7 +22,7 @@ pub(crate) struct Live {
     pub(crate) since_ns: u64,
 }
 
-/// Live guards, by the address of their domain's banks and their tickets: those of one domain in the order in which they
+/// Live guards, by the address of their domain's counts and their tickets: those of one domain in the order in which they
 /// were taken.
 #[derive(Debug)]
 struct Table {
@@ -31,42 +31,42 @@ struct Table {
 }
 
 /// The keys of a domain's guards.
-fn of_domain(banks: usize) -> RangeInclusive<(usize, u64)> {
-    (banks, 0)..=(banks, u64::MAX)
+fn of_domain(srcu_counts: usize) -> RangeInclusive<(usize, u64)> {
+    (srcu_counts, 0)..=(srcu_counts, u64::MAX)
 }
 
 static TABLE: Mutex<Table> = Mutex::new(Rank::Guards, Table { live: BTreeMap::new(), last: 0 });
 
 /// Lists a guard. Answers its ticket, which is not 0.
 #[cold]
-pub(crate) fn note(banks: usize, place: &'static Location<'static>) -> u64 {
+pub(crate) fn note(srcu_counts: usize, place: &'static Location<'static>) -> u64 {
     let live = Live { place, thread: thread::id(), since_ns: clock::monotonic_ns() };
     let mut table = sync::lock(&TABLE);
     table.last += 1;
     let ticket = table.last;
-    table.live.insert((banks, ticket), live);
+    table.live.insert((srcu_counts, ticket), live);
     ticket
 }
 
 /// The guard with this ticket has ended.
 #[cold]
-pub(crate) fn forget(banks: usize, ticket: u64) {
-    sync::lock(&TABLE).live.remove(&(banks, ticket));
+pub(crate) fn forget(srcu_counts: usize, ticket: u64) {
+    sync::lock(&TABLE).live.remove(&(srcu_counts, ticket));
 }
 
 /// The oldest listed guard of a domain, and how many there are.
-pub(crate) fn oldest(banks: usize) -> Option<(Live, usize)> {
+pub(crate) fn oldest(srcu_counts: usize) -> Option<(Live, usize)> {
     let table = sync::lock(&TABLE);
-    let mut live = table.live.range(of_domain(banks));
+    let mut live = table.live.range(of_domain(srcu_counts));
     let (_, oldest) = live.next()?;
     Some((*oldest, live.count() + 1))
 }
 
 /// The domain has ended, and its guards with it: a leaked one is not to be taken for one of the next domain in its
 /// place.
-pub(crate) fn forget_all(banks: usize) {
+pub(crate) fn forget_all(srcu_counts: usize) {
     let mut table = sync::lock(&TABLE);
-    while let Some((key, _)) = table.live.range(of_domain(banks)).next() {
+    while let Some((key, _)) = table.live.range(of_domain(srcu_counts)).next() {
         let key = *key;
         table.live.remove(&key);
     }

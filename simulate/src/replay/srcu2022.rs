@@ -8,7 +8,7 @@
 //! Kolothum four boots on another machine. Both: arm64, 250 ticks a second, preemptible.
 //!
 //! **What is fitted**: the caller's work between two calls, on the loop of 5.18; the price of a look at a
-//! bank, on the boot with at most 100 looks; how many calls a boot makes and what else it does, on
+//! index, on the boot with at most 100 looks; how many calls a boot makes and what else it does, on
 //! Gao's boots with 5.18 and 5.19-rc1. All else is predicted, and hardly changes with the seed.
 //!
 //! **What does not fit**: of the four boots with few looks and long pauses one; the others fit narrowly.
@@ -20,7 +20,7 @@
 //! 1,000,000, and says that this and the logic without the block take the same time "in both
 //! cases": so they are those two, in whatever order. In the model they behave alike.
 
-use grace::two_bank::{AnyDelay, CallbackDelay, Published};
+use grace::srcu::{AnyDelay, CallbackDelay, Published};
 
 use super::{Role, Row};
 use crate::srcu::{Options, run};

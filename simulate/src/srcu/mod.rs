@@ -7,7 +7,7 @@
 //! CPU at once: then it waits for the very task that it keeps from running. Whether it does is
 //! the fair scheduler's choice by virtual runtime, how long it takes is the delay function's and the
 //! timer wheel's. So the machine has those: ticks, a wheel that rounds up, a fair scheduler with its
-//! latency and granularities. The grace periods are driven by [`grace::two_bank::Machine`], the code
+//! latency and granularities. The grace periods are driven by [`grace::srcu::Machine`], the code
 //! that the explorer explores.
 //!
 //! Times are integers, in nanoseconds; same options, same bytes.
@@ -20,7 +20,7 @@ mod scheduler;
 mod world;
 
 /// Any of the delay functions.
-pub use grace::two_bank::AnyDelay as DelayFunction;
+pub use grace::srcu::AnyDelay as DelayFunction;
 pub use options::{
     Blocked, Invalid, Options, Placement, Readers, SchedulerTimes, VARIANTS, variant,
 };

@@ -1,6 +1,6 @@
 //! What can be asked of the simulation, and what is refused.
 
-use grace::two_bank::{Adaptive, AnyDelay, Published};
+use grace::srcu::{Adaptive, AnyDelay, Published};
 
 /// The names of the delay functions that [`variant`] knows.
 pub const VARIANTS: &[&str] =
@@ -50,7 +50,7 @@ impl SchedulerTimes {
     };
 }
 
-/// Readers on other CPUs, drawn when a bank is looked at rather than simulated one by one.
+/// Readers on other CPUs, drawn when an index is looked at rather than simulated one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Readers {
     /// How many there are.
@@ -95,7 +95,7 @@ pub struct Options {
     pub enqueue_ns: u64,
     /// What a run of the worker costs besides its checks and pauses.
     pub run_ns: u64,
-    /// What a check costs: summing a bank's counts over all CPUs.
+    /// What a check costs: summing an index's counts over all CPUs.
     pub check_ns: u64,
     /// From a wake-up to the first instruction on a CPU that was idle.
     pub wake_ns: u64,

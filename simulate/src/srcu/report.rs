@@ -1,6 +1,6 @@
 //! What a run measures, while it runs and in the end.
 
-use grace::two_bank::Wait;
+use grace::srcu::Wait;
 
 use super::options::Options;
 use crate::events::Time;
@@ -30,7 +30,7 @@ pub struct Report {
     pub worker_awake_max_ns: u64,
     /// Runs of the worker.
     pub runs: u64,
-    /// Looks at a bank.
+    /// Looks at an index.
     pub checks: u64,
     /// Those of them that found a reader.
     pub checks_failed: u64,

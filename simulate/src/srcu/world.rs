@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use grace::Urgency;
-use grace::two_bank::{Action, AnyDelay, Cookie, Event, Machine, Sequence, Wait};
+use grace::srcu::{Action, AnyDelay, Cookie, Event, Machine, Sequence, Wait};
 
 use super::options::{Options, Placement};
 use super::report::{Record, Report};
@@ -91,12 +91,12 @@ pub(super) struct World<'a> {
     /// When the timer wheel queues the worker, and the callbacks.
     worker_at_jiffy: Option<u64>,
     callbacks_at_jiffy: Option<u64>,
-    /// Readers that are in each bank now.
+    /// Readers that are in each index now.
     inside: [u32; 2],
-    /// When the readers on other CPUs that were in each bank at the last flip are gone.
+    /// When the readers on other CPUs that were in each index at the last flip are gone.
     clear_at: [Time; 2],
-    caller_bank: u8,
-    blocked_bank: u8,
+    caller_index: u8,
+    blocked_index: u8,
     call_began: Time,
     /// What the caller waits for.
     waits_for: Option<Cookie>,
@@ -136,8 +136,8 @@ impl<'a> World<'a> {
             callbacks_at_jiffy: None,
             inside: [0; 2],
             clear_at: [0; 2],
-            caller_bank: 0,
-            blocked_bank: 0,
+            caller_index: 0,
+            blocked_index: 0,
             call_began: 0,
             waits_for: None,
             last_end: 0,
@@ -164,7 +164,7 @@ impl<'a> World<'a> {
                 Happening::End { cpu, generation } => self.end(cpu, generation),
                 Happening::Nap => self.give(WORKER, Work::GracePeriod),
                 Happening::BlockedEnters => self.blocked_enters(),
-                Happening::BlockedLeaves => self.inside[usize::from(self.blocked_bank)] -= 1,
+                Happening::BlockedLeaves => self.inside[usize::from(self.blocked_index)] -= 1,
             }
             self.settle();
         }
@@ -193,8 +193,8 @@ impl<'a> World<'a> {
 
     fn blocked_enters(&mut self) {
         if let Some(blocked) = self.options.blocked {
-            self.blocked_bank = self.machine.current_bank();
-            self.inside[usize::from(self.blocked_bank)] += 1;
+            self.blocked_index = self.machine.current_index();
+            self.inside[usize::from(self.blocked_index)] += 1;
             self.events.after(blocked.for_ns, Happening::BlockedLeaves);
         }
     }
@@ -309,8 +309,8 @@ impl<'a> World<'a> {
         match self.tasks[CALLER].stage {
             Stage::Work => {
                 self.call_began = self.events.now();
-                self.caller_bank = self.machine.current_bank();
-                self.inside[usize::from(self.caller_bank)] += 1;
+                self.caller_index = self.machine.current_index();
+                self.inside[usize::from(self.caller_index)] += 1;
                 self.goto(CALLER, Stage::Enqueue, self.options.enqueue_ns);
             }
             Stage::Enqueue => {
@@ -325,7 +325,7 @@ impl<'a> World<'a> {
                 self.queue();
             }
             _ => {
-                self.inside[usize::from(self.caller_bank)] -= 1;
+                self.inside[usize::from(self.caller_index)] -= 1;
                 if self.waits_for.is_some() {
                     self.sleep(CALLER);
                 } else {
@@ -408,23 +408,23 @@ impl<'a> World<'a> {
     }
 
     fn is_drained(&self) -> bool {
-        let Action::Check { bank } = self.machine.pending() else { return false };
-        let bank = usize::from(bank);
-        self.inside[bank] == 0 && self.events.now() >= self.clear_at[bank]
+        let Action::Check { index } = self.machine.pending() else { return false };
+        let index = usize::from(index);
+        self.inside[index] == 0 && self.events.now() >= self.clear_at[index]
     }
 
-    /// At the flip: how long the readers on other CPUs stay in the bank that was current.
+    /// At the flip: how long the readers on other CPUs stay in the index that was current.
     fn draw_readers(&mut self) {
         let readers = self.options.readers;
         let all_ns = readers.inside_ns + readers.outside_ns;
-        let bank = usize::from(self.machine.current_bank());
+        let index = usize::from(self.machine.current_index());
         let mut longest = 0;
         for _ in 0..readers.count {
             if self.random.below(all_ns) < readers.inside_ns {
                 longest = longest.max(self.random.exponential(readers.inside_ns));
             }
         }
-        self.clear_at[bank] = self.events.now() + longest;
+        self.clear_at[index] = self.events.now() + longest;
     }
 
     fn hand_out(&mut self, delay_jiffies: u32) {

@@ -27,7 +27,7 @@ impl GracePeriods {
         let driven = match &state.protocol {
             Protocol::Threads(_) => self.drive_threads(state, driver),
             #[cfg(not(loom))]
-            Protocol::TwoBank(_) => self.drive_two_bank(state, driver),
+            Protocol::Srcu(_) => self.drive_srcu(state, driver),
         };
         state = match driven {
             Ok(state) => state,
@@ -300,7 +300,7 @@ impl State {
         match &mut self.protocol {
             Protocol::Threads(machine) => machine,
             #[cfg(not(loom))]
-            Protocol::TwoBank(_) => unreachable!("drive() tells them apart"),
+            Protocol::Srcu(_) => unreachable!("drive() tells them apart"),
         }
     }
 }

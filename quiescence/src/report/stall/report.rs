@@ -154,7 +154,7 @@ impl Holdout {
     }
 }
 
-/// What one CPU has counted in the bank of a sleepable domain that is waited for.
+/// What one CPU has counted in the index of a sleepable domain that is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SlotBalance {

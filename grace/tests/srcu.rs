@@ -1,9 +1,9 @@
-//! The two-bank machine: laws of its sequence across the wrap, soundness and completeness of its
+//! The SRCU machine: laws of its sequence across the wrap, soundness and completeness of its
 //! cookies under any driver, and what each delay function makes of a reader that stays.
 
 use grace::Urgency;
 use grace::engine::{Steps, Without};
-use grace::two_bank::{
+use grace::srcu::{
     Action, Adaptive, Cookie, Delay, Event, Machine, Phase, Published, RING, STEPS, Sequence, Wait,
 };
 use proptest::prelude::*;
@@ -124,7 +124,7 @@ proptest! {
 enum Move {
     Request(Urgency),
     Tick(u32),
-    /// Answers the pending action; `true` for a check that finds the bank drained.
+    /// Answers the pending action; `true` for a check that finds the index drained.
     Answer(bool),
     /// Reports something whether it fits or not.
     Blurt(Event),
@@ -168,12 +168,12 @@ struct Waiter {
 }
 
 /// Follows a machine through any moves: cookies are done exactly when a grace period that began after
-/// them has ended; banks are checked and flipped in order. Answers how many places of the ring were in
+/// them has ended; indexes are checked and flipped in order. Answers how many places of the ring were in
 /// use at once.
 fn follow<D: Delay, S: Steps>(mut machine: Machine<D, S>, moves: &[Move]) -> Result<u32, String> {
     let mut waiters: Vec<Waiter> = Vec::new();
     let (mut begun, mut ended_latest) = (0u64, 0u64);
-    let (mut seen_drained, mut old_bank) = ([false; 2], 0);
+    let (mut seen_drained, mut old_index) = ([false; 2], 0);
     let (mut queued, mut places_max) = (false, 0);
     for step in moves {
         let before = machine.clone();
@@ -196,9 +196,9 @@ fn follow<D: Delay, S: Steps>(mut machine: Machine<D, S>, moves: &[Move]) -> Res
                 match action {
                     Action::Queue(_) => queued = true,
                     Action::Await => queued = false,
-                    Action::Check { bank } => seen_drained[usize::from(bank)] |= drained,
+                    Action::Check { index } => seen_drained[usize::from(index)] |= drained,
                     Action::Flip { to } if !seen_drained[usize::from(to)] => {
-                        return Err("a bank that was not seen drained becomes current".into());
+                        return Err("an index that was not seen drained becomes current".into());
                     }
                     // Whoever is in the other one has yet to be seen to leave.
                     Action::Flip { to } => seen_drained[usize::from(1 ^ to)] = false,
@@ -207,22 +207,22 @@ fn follow<D: Delay, S: Steps>(mut machine: Machine<D, S>, moves: &[Move]) -> Res
                 if let Some(event) = answer(action, drained) {
                     machine.observe(event).map_err(|refused| refused.to_string())?;
                 }
-                if matches!(action, Action::Flip { .. }) && machine.current_bank() > 1 {
-                    return Err("there are two banks".into());
+                if matches!(action, Action::Flip { .. }) && machine.current_index() > 1 {
+                    return Err("there are two indexes".into());
                 }
             }
         }
         let (was, is) = (before.sequence(), machine.sequence());
         if was.ended() != is.ended() {
-            if !seen_drained[usize::from(old_bank)] {
-                return Err("ended, and the old bank was not seen drained".into());
+            if !seen_drained[usize::from(old_index)] {
+                return Err("ended, and the old index was not seen drained".into());
             }
             ended_latest = begun;
         }
         if is.phase() != Phase::Idle && (was.phase() == Phase::Idle || was.ended() != is.ended()) {
             begun += 1;
             seen_drained = [false; 2];
-            old_bank = machine.current_bank();
+            old_index = machine.current_index();
         }
         for waiter in &waiters {
             let should = ended_latest > waiter.begun;
@@ -256,7 +256,7 @@ fn places_in_use<D: Delay, S: Steps>(machine: &Machine<D, S>) -> Result<u32, Str
     Ok(cookies.len() as u32)
 }
 
-/// With every bank drained, all that was asked for ends.
+/// With every index drained, all that was asked for ends.
 fn settle<D: Delay, S: Steps>(
     mut machine: Machine<D, S>,
     mut queued: bool,
@@ -334,7 +334,7 @@ fn each_step_that_matters_to_cookies_is_missed() {
     assert_eq!(follow(late, &story), Ok(2));
 }
 
-/// Begins an expedited grace period and goes to its second scan, whose bank has a reader in it.
+/// Begins an expedited grace period and goes to its second scan, whose index has a reader in it.
 fn in_second_scan<D: Delay, S: Steps>(machine: &mut Machine<D, S>) {
     machine.request(Urgency::Expedited);
     while machine.sequence().phase() != Phase::Scan2 {

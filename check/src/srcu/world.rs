@@ -17,7 +17,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use grace::Urgency;
 use grace::engine::Steps;
-use grace::two_bank::{Action, AnyDelay, Cookie, Event, Machine, Sequence};
+use grace::srcu::{Action, AnyDelay, Cookie, Event, Machine, Sequence};
 
 use super::fault::Mutant;
 use super::reader::Reader;
@@ -121,12 +121,12 @@ pub(super) struct World<M> {
 
 pub(super) const INDEX: Location = Location::GpCtr;
 
-pub(super) fn lock_count(bank: u8, cpu: u8) -> Location {
-    Location::Word(bank * CPUS as u8 + cpu)
+pub(super) fn lock_count(index: u8, cpu: u8) -> Location {
+    Location::Word(index * CPUS as u8 + cpu)
 }
 
-pub(super) fn unlock_count(bank: u8, cpu: u8) -> Location {
-    Location::Attention(bank * CPUS as u8 + cpu)
+pub(super) fn unlock_count(index: u8, cpu: u8) -> Location {
+    Location::Attention(index * CPUS as u8 + cpu)
 }
 
 fn layout() -> Layout {
@@ -138,9 +138,9 @@ fn layout() -> Layout {
     loaders[Location::Pointer.index()] = cpus;
     loaders[Location::Completed.index()] = 1 << OTHER;
     for cpu in 0..CPUS as u8 {
-        for bank in 0..2 {
-            loaders[lock_count(bank, cpu).index()] = 1 << WORKER | 1 << cpu;
-            loaders[unlock_count(bank, cpu).index()] = 1 << WORKER | 1 << cpu;
+        for index in 0..2 {
+            loaders[lock_count(index, cpu).index()] = 1 << WORKER | 1 << cpu;
+            loaders[unlock_count(index, cpu).index()] = 1 << WORKER | 1 << cpu;
         }
     }
     Layout { threads: OTHER + 1, initial, loaders }
@@ -310,9 +310,9 @@ impl<M: Memory> World<M> {
         mut counts: [i8; CPUS],
         turn: &mut Turn<'_>,
     ) -> Outcome {
-        let Action::Check { bank } = self.machine.pending() else { return Outcome::Blocked };
+        let Action::Check { index } = self.machine.pending() else { return Outcome::Blocked };
         let is_lock = second != turn.is(Mutant::LocksFirst);
-        let at = if is_lock { lock_count(bank, cpu) } else { unlock_count(bank, cpu) };
+        let at = if is_lock { lock_count(index, cpu) } else { unlock_count(index, cpu) };
         let value = self.memory.load(WORKER, at, Relaxed, turn.choice) as i8;
         turn.tell(|| format!("worker: load {}: {value}", name(at)));
         counts[usize::from(cpu)] += if is_lock { value } else { -value };

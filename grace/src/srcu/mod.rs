@@ -1,22 +1,22 @@
-//! SRCU: readers count themselves in and out of two banks, and may sleep in between.
+//! SRCU: readers count themselves in and out of two indexes, and may sleep in between.
 //!
-//! A reader looks which bank is current, increments that bank's *lock* count on its CPU, and
-//! at the end the same bank's *unlock* count on whatever CPU it is on then. A bank has drained
+//! A reader looks which index is current, increments that index's *lock* count on its CPU, and
+//! at the end the same index's *unlock* count on whatever CPU it is on then. An index has drained
 //! when the sums over all CPUs are equal. Counts never go down, so that a reader may migrate.
 //!
 //! ```text
-//!   reader                          worker, to see whether a bank has drained
-//!   b = current bank                u = sum of the bank's unlock counts
+//!   reader                          worker, to see whether a index has drained
+//!   b = current index                u = sum of the index's unlock counts
 //!   lock[b] on this cpu += 1  fence A
-//!   fence B                         l = sum of the bank's lock counts
+//!   fence B                         l = sum of the index's lock counts
 //!     ... section ...               drained if u = l
 //!   fence C
-//!   unlock[b] on any cpu += 1 flip: fence E; current = the other bank; fence D
+//!   unlock[b] on any cpu += 1 flip: fence E; current = the other index; fence D
 //! ```
 //!
-//! A grace period is a scan of the bank that is not current (a reader that looked up the bank
+//! A grace period is a scan of the index that is not current (a reader that looked up the index
 //! before the last flip and counts itself in only now is still in it), a flip, and a scan of the other
-//! bank. It is driven by a *worker*, which is run, makes a few checks, and is queued again after what
+//! index. It is driven by a *worker*, which is run, makes a few checks, and is queued again after what
 //! the *delay function* says. That function is all that changed in 2022, from 5.66 seconds for 8,000
 //! grace periods to 128 and back to ten ([`Published`]).
 //!
@@ -44,7 +44,7 @@ pub const RING: u8 = 4;
 /// A synchronous grace period is expedited by itself if the domain was idle for longer than this.
 pub const EXPEDITE_AFTER_IDLE_NS: u64 = 25_000;
 
-/// The bank that is not `bank`.
-pub const fn other(bank: u8) -> u8 {
-    1 ^ (bank & 1)
+/// The index that is not `index`.
+pub const fn other(index: u8) -> u8 {
+    1 ^ (index & 1)
 }

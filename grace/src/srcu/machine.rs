@@ -1,4 +1,4 @@
-//! The grace-period machine of a two-bank domain.
+//! The grace-period machine of an SRCU domain.
 //!
 //! ```text
 //!          request                               drained              (second scan)
@@ -10,9 +10,9 @@
 //! ```
 //!
 //! **Invariant [TB-1]: a request is served by a grace period that begins after it.**
-//! **Invariant [TB-2]: a bank becomes current only after it was seen drained,** so that a straggler of
+//! **Invariant [TB-2]: an index becomes current only after it was seen drained,** so that a straggler of
 //! the flip before is waited for.
-//! **Invariant [TB-3]: a grace period ends only after the bank that was current when it began was seen
+//! **Invariant [TB-3]: a grace period ends only after the index that was current when it began was seen
 //! drained under the other one.**
 //! **Invariant [TB-4]: while callbacks are handed out, one more grace period may begin, and none end,**
 //! so that the places of [`RING`](super::RING) never collide.
@@ -52,18 +52,18 @@ pub enum Action {
     Queue(Wait),
     /// Nothing until the worker runs: [`Event::Runs`].
     Await,
-    /// Sum the unlock counts of this bank, fence A, sum its lock counts, and say whether they are
+    /// Sum the unlock counts of this index, fence A, sum its lock counts, and say whether they are
     /// equal: [`Event::Checked`].
     Check {
         /// 0 or 1.
-        bank: u8,
+        index: u8,
     },
     /// Let so many microseconds pass, without sleeping. Then [`Event::Spun`].
     Spin {
         /// How many.
         microseconds: u32,
     },
-    /// Fence E, make this bank the current one, fence D. Then [`Event::Flipped`].
+    /// Fence E, make this index the current one, fence D. Then [`Event::Flipped`].
     Flip {
         /// 0 or 1.
         to: u8,
@@ -131,7 +131,7 @@ enum Step {
 ///
 /// ```
 /// use grace::Urgency;
-/// use grace::two_bank::{Action, Event, Machine, Published, Sequence};
+/// use grace::srcu::{Action, Event, Machine, Published, Sequence};
 ///
 /// let mut machine = Machine::new(Published::V5_18, Sequence::after(0));
 /// let cookie = machine.request(Urgency::Expedited);
@@ -148,7 +148,7 @@ enum Step {
 ///     machine.observe(event)?;
 /// }
 /// assert!(machine.sequence().is_done(cookie));
-/// # Ok::<(), grace::two_bank::Refused>(())
+/// # Ok::<(), grace::srcu::Refused>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Machine<D, S = Intact> {
@@ -160,8 +160,8 @@ pub struct Machine<D, S = Intact> {
     /// The furthest that somebody in a hurry asked for.
     needed_expedited: Cookie,
     step: Step,
-    /// The current bank.
-    bank: u8,
+    /// The current index.
+    index: u8,
     /// Checks that this run may still make; -1 once the extra one is used.
     checks: i8,
     /// What the delay function said before the first check, if it is asked once a run.
@@ -174,7 +174,7 @@ pub struct Machine<D, S = Intact> {
 }
 
 impl<D: Delay> Machine<D> {
-    /// A machine with nothing to do, after as many grace periods as `start` says; bank 0 is current.
+    /// A machine with nothing to do, after as many grace periods as `start` says; index 0 is current.
     pub const fn new(delay: D, start: Sequence) -> Self {
         Self::with_steps(delay, start, Intact)
     }
@@ -191,7 +191,7 @@ impl<D: Delay, S: Steps> Machine<D, S> {
             needed: nothing,
             needed_expedited: nothing,
             step: Step::Idle,
-            bank: 0,
+            index: 0,
             checks: 0,
             may_check_more: false,
             count: 0,
@@ -261,9 +261,9 @@ impl<D: Delay, S: Steps> Machine<D, S> {
         self.sequence
     }
 
-    /// The bank that readers should use.
-    pub const fn current_bank(&self) -> u8 {
-        self.bank
+    /// The index that readers should use.
+    pub const fn current_index(&self) -> u8 {
+        self.index
     }
 
     /// Whether a grace period is in progress or wanted.
@@ -308,9 +308,9 @@ impl<D: Delay, S: Steps> Machine<D, S> {
             Step::Idle => Action::Idle,
             Step::Queue(wait) => Action::Queue(wait),
             Step::Await => Action::Await,
-            Step::Check => Action::Check { bank: other(self.bank) },
+            Step::Check => Action::Check { index: other(self.index) },
             Step::Spin { is_last } => Action::Spin { microseconds: self.delay.spin_us(is_last) },
-            Step::Flip => Action::Flip { to: other(self.bank) },
+            Step::Flip => Action::Flip { to: other(self.index) },
             Step::HandOut { ended, delay_jiffies, .. } => {
                 Action::HandOut { sequence: ended, delay_jiffies }
             }
@@ -334,7 +334,7 @@ impl<D: Delay, S: Steps> Machine<D, S> {
             }
             (Step::Spin { .. }, Event::Spun) => self.step = Step::Check,
             (Step::Flip, Event::Flipped) => {
-                self.bank = other(self.bank);
+                self.index = other(self.index);
                 self.second_scan();
             }
             (Step::HandOut { next, .. }, Event::HandedOut) => self.handed_out(next),

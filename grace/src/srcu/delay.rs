@@ -1,4 +1,4 @@
-//! Delay functions: how long the worker waits before it looks at a bank again.
+//! Delay functions: how long the worker waits before it looks at an index again.
 //!
 //! The whole of the 2022 regression, its first fixes and its last one lie in here: the machine is the
 //! same in all of them. [`Published`] has the kernel's variants as values with every parameter open;

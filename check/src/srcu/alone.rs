@@ -5,7 +5,7 @@
 //! succeed in the end, whatever the ticks, for each delay function.
 
 use grace::Urgency;
-use grace::two_bank::{Action, AnyDelay, Cookie, Event, Machine, Phase, Sequence};
+use grace::srcu::{Action, AnyDelay, Cookie, Event, Machine, Phase, Sequence};
 
 use super::world::Omission;
 use crate::choice::Choice;

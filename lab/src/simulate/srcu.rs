@@ -14,12 +14,12 @@ use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
 
 /// The engine's name.
-pub(super) const NAME: &str = "two-bank";
+pub(super) const NAME: &str = "srcu";
 
 /// What it is, in a line.
-pub(super) const WHAT: &str = "SRCU: two banks of counters, and a delay function (--variant)";
+pub(super) const WHAT: &str = "SRCU: two indexes of counters, and a delay function (--variant)";
 
-const SCHEMA: &str = "quiescence/simulate-two-bank";
+const SCHEMA: &str = "quiescence/simulate-srcu";
 const VERSION: u32 = 1;
 
 /// The most combinations.
@@ -44,7 +44,7 @@ pub(super) const NUMBERS: &[Number] = &[
     ("caller_work_ns", |to, n| to.caller_work_ns = n, "mean work between two calls"),
     ("enqueue_ns", |to, n| to.enqueue_ns = n, "half of the caller's own section"),
     ("run_ns", |to, n| to.run_ns = n, "a run of the worker, besides checks and pauses"),
-    ("check_ns", |to, n| to.check_ns = n, "summing a bank's counts over all CPUs"),
+    ("check_ns", |to, n| to.check_ns = n, "summing an index's counts over all CPUs"),
     ("wake_ns", |to, n| to.wake_ns = n, "from a wake-up to the first instruction"),
     ("callbacks_ns", |to, n| to.callbacks_ns = n, "running the callbacks"),
     ("latency_ns", |to, n| to.scheduler.latency_ns = n, "the fair scheduler's latency"),
@@ -85,7 +85,7 @@ impl Job for Run {
     type Result = Report;
 
     fn name(&self) -> String {
-        format!("two-bank, {}", self.variant)
+        format!("SRCU, {}", self.variant)
     }
 
     fn about(&self) -> Duration {
@@ -129,7 +129,7 @@ fn runs(args: &WhatIfArgs) -> Result<Vec<Run>, Failure> {
     };
     if let Some(limit) = args.duration {
         if limit.0 > LIMIT_NS_MAX {
-            return Err(Failure::Usage("two-bank runs for at most an hour of virtual time".into()));
+            return Err(Failure::Usage("SRCU runs for at most an hour of virtual time".into()));
         }
         bases[0].0.limit_ns = limit.0;
     }

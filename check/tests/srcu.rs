@@ -1,8 +1,8 @@
 //! SRCU as it stands is safe and cannot get stuck; each fault is found where the table says.
 
-use check::two_bank::{Asked, FAULTS, Mutant, Scenario, explore, explore_alone, named, scenarios};
+use check::srcu::{Asked, FAULTS, Mutant, Scenario, explore, explore_alone, named, scenarios};
 use check::{Kind, Model, Models, Verdict};
-use grace::two_bank::{Adaptive, AnyDelay, Published, STEPS, Sequence};
+use grace::srcu::{Adaptive, AnyDelay, Published, STEPS, Sequence};
 
 /// Far above what any of these needs: reaching it is a failure.
 const LIMIT: usize = 2_000_000;
@@ -73,7 +73,7 @@ fn a_trace_reads_step_by_step() {
     let verdict = explore(&scenario, Model::Tso, Some(Mutant::Omitted("second-scan")), LIMIT);
     let Verdict::Violation { what, trace } = verdict else { panic!("the missing scan is found") };
     assert_eq!(what, "object 0 is read after it was freed");
-    assert_eq!(trace.first().map(String::as_str), Some("reader 0 on cpu 0: looks up bank 0"));
+    assert_eq!(trace.first().map(String::as_str), Some("reader 0 on cpu 0: looks up index 0"));
     assert_eq!(trace.last().map(String::as_str), Some("reader 0: reads object 0"));
 }
 

@@ -17,8 +17,8 @@ use crate::system::{Outcome, System};
 pub fn explore(scenario: &Scenario, model: Model, mutant: Option<Mutant>, limit: usize) -> Verdict {
     let setup = Setup { scenario: scenario.clone(), mutant };
     match model {
-        Model::Tso => explore::run(&Banks::<Tso>::new(setup), limit),
-        Model::Weak => explore::run(&Banks::<Weak>::new(setup), limit),
+        Model::Tso => explore::run(&SrcuCounts::<Tso>::new(setup), limit),
+        Model::Weak => explore::run(&SrcuCounts::<Weak>::new(setup), limit),
     }
 }
 
@@ -27,20 +27,20 @@ pub fn explore_alone(asked: &Asked, limit: usize) -> Verdict {
     explore::run(&ByItself(asked), limit)
 }
 
-/// The machine with its banks, CPUs and readers.
-struct Banks<M> {
+/// The machine with its counts, CPUs and readers.
+struct SrcuCounts<M> {
     setup: Setup,
     moves: Vec<Move>,
     memory: PhantomData<M>,
 }
 
-impl<M: Memory> Banks<M> {
+impl<M: Memory> SrcuCounts<M> {
     fn new(setup: Setup) -> Self {
         Self { moves: Move::all(&setup), setup, memory: PhantomData }
     }
 }
 
-impl<M: Memory> System for Banks<M> {
+impl<M: Memory> System for SrcuCounts<M> {
     type State = World<M>;
 
     fn first(&self) -> World<M> {

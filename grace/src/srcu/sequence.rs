@@ -1,4 +1,4 @@
-//! Sequence numbers of a two-bank domain: which grace period, and how far it has come.
+//! Sequence numbers of an SRCU domain: which grace period, and how far it has come.
 //!
 //! As [`crate::sequence`], with two state bits in place of one: a grace period here has two scans,
 //! and whoever looks at the number alone shall know which. After the kernel's `rcu_seq` (four states,
@@ -9,9 +9,9 @@
 pub enum Phase {
     /// None is in progress.
     Idle,
-    /// The bank that is not current drains: stragglers of the last flip.
+    /// The index that is not current drains: stragglers of the last flip.
     Scan1,
-    /// The banks have been flipped; the bank that was current drains.
+    /// The indexes have been flipped; the index that was current drains.
     Scan2,
 }
 

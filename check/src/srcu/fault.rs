@@ -5,7 +5,7 @@ use crate::mutant::{Kind, Models};
 /// What is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mutant {
-    /// A step of [`grace::two_bank::STEPS`].
+    /// A step of [`grace::srcu::STEPS`].
     Omitted(&'static str),
     /// The fence between the two sums.
     NoFenceA,
@@ -27,8 +27,8 @@ pub enum Mutant {
     FirstCpuOnly,
     /// Each CPU's counts must be equal, not only their sums.
     EachCpuByItself,
-    /// A reader counts itself out of the bank that it did not count itself into.
-    UnlockOtherBank,
+    /// A reader counts itself out of the index that it did not count itself into.
+    UnlockOtherIndex,
 }
 
 /// What is known about a mutant.
@@ -60,7 +60,7 @@ pub const FAULTS: &[Fault] = &[
         kind: Kind::Unsafe,
         scenario: "straggler",
         models: Models::Both,
-        reason: "a straggler of the last flip is in a bank that becomes current, and nobody looks \
+        reason: "a straggler of the last flip is in an index that becomes current, and nobody looks \
                  at it",
     },
     Fault {
@@ -68,14 +68,14 @@ pub const FAULTS: &[Fault] = &[
         kind: Kind::Unsafe,
         scenario: "one-reader",
         models: Models::Both,
-        reason: "the same bank is looked at twice, and the other not",
+        reason: "the same index is looked at twice, and the other not",
     },
     Fault {
         mutant: Mutant::Omitted("second-scan"),
         kind: Kind::Unsafe,
         scenario: "one-reader",
         models: Models::Both,
-        reason: "the bank that was current is not looked at",
+        reason: "the index that was current is not looked at",
     },
     Fault {
         mutant: Mutant::Omitted("heed-check"),
@@ -205,10 +205,10 @@ pub const FAULTS: &[Fault] = &[
         reason: "the counts of a reader that migrated never match on either CPU",
     },
     Fault {
-        mutant: Mutant::UnlockOtherBank,
+        mutant: Mutant::UnlockOtherIndex,
         kind: Kind::Unsafe,
         scenario: "two-readers",
         models: Models::Both,
-        reason: "one bank looks drained while a reader is in it, and the other never drains",
+        reason: "one index looks drained while a reader is in it, and the other never drains",
     },
 ];

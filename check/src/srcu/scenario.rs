@@ -1,6 +1,6 @@
 //! Who does what.
 
-use grace::two_bank::{Adaptive, AnyDelay, Published};
+use grace::srcu::{Adaptive, AnyDelay, Published};
 
 /// A reader: sections one after the other, each of which reads the published object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +55,7 @@ pub fn scenarios() -> Vec<Scenario> {
         base.clone(),
         Scenario {
             name: "straggler",
-            about: "a section against two grace periods: the bank may be looked up before both",
+            about: "a section against two grace periods: the index may be looked up before both",
             updates: 2,
             ..base.clone()
         },
@@ -74,7 +74,7 @@ pub fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             name: "two-sections",
-            about: "two sections in a row, which may be in different banks",
+            about: "two sections in a row, which may be in different indexes",
             readers: vec![Task { sections: 2, ..STAYS }],
             updates: 2,
             ..base.clone()

@@ -9,7 +9,7 @@ use std::time::Duration;
 use grace::Urgency;
 
 use super::handover::Patience;
-use super::protocol::{Protocol, TwoBank};
+use super::protocol::{Protocol, SrcuProtocol};
 use super::{Driver, GracePeriods, Me, State, Until};
 use crate::os::clock;
 use crate::os::sync::{self, MutexGuard};
@@ -62,7 +62,7 @@ impl GracePeriods {
     }
 
     /// As [`Counted::drive`].
-    pub(super) fn drive_two_bank<'a>(
+    pub(super) fn drive_srcu<'a>(
         &'a self,
         state: MutexGuard<'a, State>,
         driver: Driver,
@@ -96,7 +96,7 @@ impl GracePeriods {
             if left_ns == 0 {
                 break false;
             }
-            let nap_ns = state.two_bank().run_at_ns.saturating_sub(now_ns).min(left_ns);
+            let nap_ns = state.srcu().run_at_ns.saturating_sub(now_ns).min(left_ns);
             if state.driven {
                 self.counters().sleeps.fetch_add(1, Relaxed); // a statistic
                 let left = Some(Duration::from_nanos(left_ns));
@@ -118,9 +118,9 @@ impl GracePeriods {
 impl State {
     /// # Panics
     /// If it is a domain of registered threads.
-    pub(crate) fn two_bank(&mut self) -> &mut TwoBank {
+    pub(crate) fn srcu(&mut self) -> &mut SrcuProtocol {
         match &mut self.protocol {
-            Protocol::TwoBank(two_bank) => two_bank,
+            Protocol::Srcu(srcu) => srcu,
             Protocol::Threads(_) => unreachable!("drive() tells them apart"),
         }
     }
@@ -134,10 +134,10 @@ impl State {
         Some(match &self.protocol {
             // Whoever leaves a section does not tell the worker.
             Protocol::Threads(_) => JIFFY_NS,
-            Protocol::TwoBank(banks) => {
+            Protocol::Srcu(srcu) => {
                 // Whoever drives now may leave before the grace period that they wait for.
                 let least_ns = if self.driven { JIFFY_NS } else { 0 };
-                banks.run_at_ns.saturating_sub(clock::monotonic_ns()).max(least_ns)
+                srcu.run_at_ns.saturating_sub(clock::monotonic_ns()).max(least_ns)
             }
         })
     }

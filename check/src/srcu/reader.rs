@@ -35,14 +35,14 @@ pub(super) struct Reader {
     migrations: u8,
     cpu: u8,
     at: ReaderAt,
-    bank: u8,
+    index: u8,
     object: u8,
 }
 
 impl Reader {
     pub(super) fn new(task: &Task) -> Self {
         let Task { sections, migrations, cpu } = *task;
-        Self { sections, migrations, cpu, at: ReaderAt::LookUp, bank: 0, object: 0 }
+        Self { sections, migrations, cpu, at: ReaderAt::LookUp, index: 0, object: 0 }
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -58,26 +58,26 @@ impl<M: Memory> World<M> {
         self.memory.store(me, at, value + 1, Relaxed);
     }
 
-    pub(super) fn read(&mut self, index: usize, turn: &mut Turn<'_>) -> Outcome {
-        let Reader { sections, cpu, at, bank, object, .. } = self.readers[index];
+    pub(super) fn read(&mut self, number: usize, turn: &mut Turn<'_>) -> Outcome {
+        let Reader { sections, cpu, at, index, object, .. } = self.readers[number];
         if sections == 0 {
             return Outcome::Blocked;
         }
         let me = usize::from(cpu);
         let next = match at {
             ReaderAt::LookUp => {
-                let bank = (self.memory.load(me, INDEX, Relaxed, turn.choice) & 1) as u8;
-                turn.tell(|| format!("reader {index} on cpu {cpu}: looks up bank {bank}"));
-                self.readers[index].bank = bank;
+                let index = (self.memory.load(me, INDEX, Relaxed, turn.choice) & 1) as u8;
+                turn.tell(|| format!("reader {number} on cpu {cpu}: looks up index {index}"));
+                self.readers[number].index = index;
                 ReaderAt::Count
             }
             ReaderAt::Count => {
-                turn.tell(|| format!("reader {index}: lock[{bank}][{cpu}] += 1"));
-                self.increment(cpu, lock_count(bank, cpu), turn);
+                turn.tell(|| format!("reader {number}: lock[{index}][{cpu}] += 1"));
+                self.increment(cpu, lock_count(index, cpu), turn);
                 ReaderAt::FenceB
             }
             ReaderAt::FenceB => {
-                turn.tell(|| format!("reader {index}: fence B"));
+                turn.tell(|| format!("reader {number}: fence B"));
                 if !turn.is(Mutant::NoFenceB) {
                     self.memory.fence(me);
                 }
@@ -85,12 +85,12 @@ impl<M: Memory> World<M> {
             }
             ReaderAt::LoadPointer => {
                 let object = self.memory.load(me, Location::Pointer, Acquire, turn.choice) as u8;
-                turn.tell(|| format!("reader {index}: finds object {object}"));
-                self.readers[index].object = object;
+                turn.tell(|| format!("reader {number}: finds object {object}"));
+                self.readers[number].object = object;
                 ReaderAt::ReadObject
             }
             ReaderAt::ReadObject => {
-                turn.tell(|| format!("reader {index}: reads object {object}"));
+                turn.tell(|| format!("reader {number}: reads object {object}"));
                 if self.freed[usize::from(object)] {
                     return Outcome::Violation(format!(
                         "object {object} is read after it was freed"
@@ -102,39 +102,39 @@ impl<M: Memory> World<M> {
                 ReaderAt::FenceC
             }
             ReaderAt::FenceC => {
-                turn.tell(|| format!("reader {index}: fence C"));
+                turn.tell(|| format!("reader {number}: fence C"));
                 if !turn.is(Mutant::NoFenceC) {
                     self.memory.fence(me);
                 }
                 ReaderAt::Uncount
             }
             ReaderAt::Uncount => {
-                let bank = if turn.is(Mutant::UnlockOtherBank) { 1 ^ bank } else { bank };
-                turn.tell(|| format!("reader {index}: unlock[{bank}][{cpu}] += 1"));
-                self.increment(cpu, unlock_count(bank, cpu), turn);
-                let reader = &mut self.readers[index];
+                let index = if turn.is(Mutant::UnlockOtherIndex) { 1 ^ index } else { index };
+                turn.tell(|| format!("reader {number}: unlock[{index}][{cpu}] += 1"));
+                self.increment(cpu, unlock_count(index, cpu), turn);
+                let reader = &mut self.readers[number];
                 reader.sections -= 1;
-                (reader.bank, reader.object) = (0, 0);
+                (reader.index, reader.object) = (0, 0);
                 ReaderAt::LookUp
             }
         };
-        self.readers[index].at = next;
+        self.readers[number].at = next;
         Outcome::Moved
     }
 
     /// A context switch here, and one there: full barriers, and the run queue's lock in between.
-    pub(super) fn migrate(&mut self, index: usize, turn: &mut Turn<'_>) -> Outcome {
-        let Reader { sections, migrations, cpu, .. } = self.readers[index];
+    pub(super) fn migrate(&mut self, number: usize, turn: &mut Turn<'_>) -> Outcome {
+        let Reader { sections, migrations, cpu, .. } = self.readers[number];
         if sections == 0 || migrations == 0 {
             return Outcome::Blocked;
         }
         let (from, to) = (usize::from(cpu), usize::from(1 ^ cpu));
-        turn.tell(|| format!("reader {index}: migrates to cpu {to}"));
+        turn.tell(|| format!("reader {number}: migrates to cpu {to}"));
         self.memory.fence(from);
         self.memory.unlock(from, Lock::Registry);
         self.memory.lock(to, Lock::Registry);
         self.memory.fence(to);
-        let reader = &mut self.readers[index];
+        let reader = &mut self.readers[number];
         (reader.cpu, reader.migrations) = (to as u8, migrations - 1);
         Outcome::Moved
     }
