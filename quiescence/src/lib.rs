@@ -126,10 +126,10 @@ pub use crate::{
     domain::arc_cell::{ArcCell, ArcCellOption},
     domain::domain::{Builder, Cookie, Domain},
     domain::global::*,
-    domain::guard::{Global, Kind},
+    domain::guard::{Global, ThreadTag},
     domain::guard::{Guard, read},
-    domain::kind::AnyKind,
-    domain::kind::Section,
+    domain::tag::DomainTag,
+    domain::tag::Section,
     domain::names::Private,
     domain::qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     domain::raw,
@@ -199,12 +199,12 @@ pub mod __private {
     pub use crate::reclaim::domain_state::DomainState;
     pub use crate::reclaim::handle::Handle;
 
-    use crate::{Guard, Kind};
+    use crate::{Guard, ThreadTag};
     use std::panic::Location;
 
     /// A section of a declared domain.
     #[inline]
-    pub fn begin<'k, K: Kind>(kind: &'k K, place: &'static Location<'static>) -> Guard<'k, K> {
+    pub fn begin<'k, K: ThreadTag>(kind: &'k K, place: &'static Location<'static>) -> Guard<'k, K> {
         Guard::begin(kind, place)
     }
 

@@ -18,13 +18,13 @@ use crate::gp::engine::Settings;
 use crate::gp::grace_periods::Me;
 use crate::gp::grace_periods::sleepers::Wanted;
 use crate::gp::reader_side::{Links, Readers, Surroundings, Words};
-use crate::gp::slot::{Slot, Sort};
+use crate::gp::slot::{Slot, ReaderKind};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::llist::{Chain, Found, Llist, Link};
 use crate::reclaim::queue::{Contents, Queue, Wants};
-use crate::reclaim::stream::Kind;
+use crate::reclaim::stream::CallbackType;
 
 mod threads;
 mod relay;
@@ -119,7 +119,7 @@ fn enter(core: &DomainState, slot: &Slot) {
 
 /// A thread that reads in sections, with a slot that is registered before it starts.
 fn spawn_reader(world: &Arc<World>, sections: usize, nested: bool) -> thread::JoinHandle<()> {
-    let slot = std::ptr::from_ref(world.core.register(1, Sort::Ordinary)).expose_provenance();
+    let slot = std::ptr::from_ref(world.core.register(1, ReaderKind::Ordinary)).expose_provenance();
     let world = Arc::clone(world);
     thread::spawn(move || {
         // SAFETY: the registry keeps the slot while `world` lives.

@@ -110,7 +110,7 @@ fn a_cookie_of_a_domain_that_has_ended_is_refused() {
 #[test]
 fn no_debug_output_looks_into_the_slots() {
     let _reader = quiescence::reader();
-    let shown = format!("{:?}", quiescence::AnyKind::handle(&quiescence::Global));
+    let shown = format!("{:?}", quiescence::DomainTag::handle(&quiescence::Global));
     assert!(shown.contains("DomainState") && !shown.contains("references"), "{shown}");
 }
 

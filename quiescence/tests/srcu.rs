@@ -261,7 +261,10 @@ fn a_domain_may_be_moved_while_it_is_used() {
 
 #[test]
 fn code_that_is_generic_over_domains_takes_it() {
-    fn length<K: quiescence::AnyKind, S: Section<K>>(text: &Rcu<String, K>, section: &S) -> usize {
+    fn length<K: quiescence::DomainTag, S: Section<K>>(
+        text: &Rcu<String, K>,
+        section: &S,
+    ) -> usize {
         text.load(section).len()
     }
     let domain = Srcu::new();

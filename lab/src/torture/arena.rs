@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-use quiescence_chaos::{AnyKind, Cookie, Domain, Rcu, RcuOption, Section};
+use quiescence_chaos::{Cookie, Domain, DomainTag, Rcu, RcuOption, Section};
 
 use super::chaos::{self, spin};
 use super::kinds::{FaultKind, ReaderKind, Way};
@@ -18,7 +18,7 @@ const SLOTS: usize = 6;
 
 /// A domain and its places.
 #[derive(Debug)]
-pub(super) struct Arena<K: AnyKind> {
+pub(super) struct Arena<K: DomainTag> {
     pub(super) name: &'static str,
     pub(super) domain: Domain<K>,
     pub(super) pool: Arc<Pool>,
@@ -29,7 +29,7 @@ pub(super) struct Arena<K: AnyKind> {
 
 /// What a thread needs to take part.
 #[derive(Debug)]
-pub(super) struct Seat<K: AnyKind> {
+pub(super) struct Seat<K: DomainTag> {
     pub(super) arena: Arc<Arena<K>>,
     pub(super) ledger: Arc<Ledger>,
     /// Which of the ledger's posts is this thread's.
@@ -48,7 +48,7 @@ pub(super) struct Look {
     ended: Option<u64>,
 }
 
-impl<K: AnyKind> Arena<K> {
+impl<K: DomainTag> Arena<K> {
     pub(super) fn new(name: &'static str, domain: Domain<K>) -> Self {
         let pool = Arc::new(Pool::new());
         let fresh = || {
@@ -87,13 +87,13 @@ impl<K: AnyKind> Arena<K> {
     }
 }
 
-impl<K: AnyKind> Clone for Seat<K> {
+impl<K: DomainTag> Clone for Seat<K> {
     fn clone(&self) -> Self {
         Self { arena: Arc::clone(&self.arena), ledger: Arc::clone(&self.ledger), post: self.post }
     }
 }
 
-impl<K: AnyKind> Seat<K> {
+impl<K: DomainTag> Seat<K> {
     pub(super) fn post(&self) -> &Post {
         &self.ledger.posts[self.post]
     }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use grace::{Number, Sequence, Start};
-use quiescence_chaos::{AnyKind, Domain, Engine, Global, Kind, Private, Statistics};
+use quiescence_chaos::{Domain, DomainTag, Engine, Global, Private, Statistics, ThreadTag};
 use serde::Serialize;
 
 use super::arena::{Arena, Seat};
@@ -324,7 +324,7 @@ impl Drop for EndOfThread<'_> {
 }
 
 /// Starts one thread.
-fn play<K: Kind>(
+fn play<K: ThreadTag>(
     arena: &Arc<Arena<K>>,
     ledger: &Arc<Ledger>,
     post: usize,
@@ -357,7 +357,7 @@ impl Extra {
 }
 
 /// Waits for all callbacks of a domain, and looks for what is lost.
-pub(super) fn close<K: AnyKind>(
+pub(super) fn close<K: DomainTag>(
     arena: &Arena<K>,
     ledger: &Ledger,
     published: impl FnOnce(&Arena<K>) -> usize,
@@ -382,7 +382,7 @@ pub(super) fn close<K: AnyKind>(
     }
 }
 
-fn counts<K: AnyKind>(arena: &Arena<K>, first: u64) -> DomainCounts {
+fn counts<K: DomainTag>(arena: &Arena<K>, first: u64) -> DomainCounts {
     let Statistics { grace_periods, heavy_fences, sleeps, .. } = arena.domain.statistics();
     // The counter has 63 bits.
     let grace_periods = grace_periods.wrapping_sub(first) & (u64::MAX >> 1);

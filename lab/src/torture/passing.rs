@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::thread;
 
-use quiescence_chaos::Kind;
+use quiescence_chaos::ThreadTag;
 
 use super::arena::Seat;
 use super::kinds::{FaultKind, ReaderKind, Step, Way};
@@ -37,7 +37,7 @@ pub(super) fn at_the_end(last_words: impl FnOnce() + 'static) {
 }
 
 /// Starts one thread after another until the run is over.
-pub(super) fn run<K: Kind>(seat: &Seat<K>, random: &mut Random) {
+pub(super) fn run<K: ThreadTag>(seat: &Seat<K>, random: &mut Random) {
     while !seat.ledger.is_over() {
         seat.post().begin(Step::WaitForThread);
         let (seat_of_child, seed) = (seat.clone(), random.next());
@@ -59,7 +59,7 @@ pub(super) fn run<K: Kind>(seat: &Seat<K>, random: &mut Random) {
 }
 
 /// The life of such a thread.
-fn live<K: Kind>(seat: &Seat<K>, mut random: Random) {
+fn live<K: ThreadTag>(seat: &Seat<K>, mut random: Random) {
     chaos::seed_thread(random.next());
     let sections = 1 + random.below(SECTIONS);
     match random.below(8) {
@@ -90,11 +90,11 @@ fn live<K: Kind>(seat: &Seat<K>, mut random: Random) {
     }
 }
 
-fn read<K: Kind>(seat: &Seat<K>, kind: ReaderKind, sections: u64, random: &mut Random) {
+fn read<K: ThreadTag>(seat: &Seat<K>, kind: ReaderKind, sections: u64, random: &mut Random) {
     (0..sections).for_each(|_| readers::read(seat, kind, random));
 }
 
-fn read_at_the_end<K: Kind>(seat: &Seat<K>, sections: u64, mut random: Random) {
+fn read_at_the_end<K: ThreadTag>(seat: &Seat<K>, sections: u64, mut random: Random) {
     let seat = seat.clone();
     at_the_end(move || {
         read(&seat, ReaderKind::Destructor, sections, &mut random);

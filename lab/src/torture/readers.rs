@@ -7,7 +7,7 @@
 use std::thread;
 use std::time::Duration;
 
-use quiescence_chaos::{AnyKind, Kind, Qsbr, Reader};
+use quiescence_chaos::{DomainTag, Qsbr, Reader, ThreadTag};
 
 use super::arena::Seat;
 use super::chaos::spin;
@@ -23,7 +23,7 @@ const SECTIONS_PER_BEAT: u32 = 16;
 const REGISTER_ONE_IN: u64 = 8;
 
 /// Reads until the run is over.
-pub(super) fn run<K: Kind>(seat: &Seat<K>, kind: ReaderKind, random: &mut Random) {
+pub(super) fn run<K: ThreadTag>(seat: &Seat<K>, kind: ReaderKind, random: &mut Random) {
     match kind {
         ReaderKind::Nested => rounds(seat, || nested(seat, random)),
         ReaderKind::Handle => {
@@ -50,7 +50,7 @@ pub(super) fn run<K: Kind>(seat: &Seat<K>, kind: ReaderKind, random: &mut Random
     }
 }
 
-pub(super) fn rounds<K: AnyKind>(seat: &Seat<K>, mut section: impl FnMut()) {
+pub(super) fn rounds<K: DomainTag>(seat: &Seat<K>, mut section: impl FnMut()) {
     while !seat.ledger.is_over() {
         seat.post().begin(Step::Read);
         for _ in 0..SECTIONS_PER_BEAT {
@@ -62,7 +62,7 @@ pub(super) fn rounds<K: AnyKind>(seat: &Seat<K>, mut section: impl FnMut()) {
 }
 
 /// One section by way of the thread's registration.
-pub(super) fn read<K: Kind>(seat: &Seat<K>, kind: ReaderKind, random: &mut Random) {
+pub(super) fn read<K: ThreadTag>(seat: &Seat<K>, kind: ReaderKind, random: &mut Random) {
     let guard = seat.arena.domain.read();
     let Some(look) = seat.look(&guard, kind, random) else { return };
     dawdle(random);
@@ -74,7 +74,7 @@ pub(super) fn read<K: Kind>(seat: &Seat<K>, kind: ReaderKind, random: &mut Rando
 }
 
 /// A section in a section: the inner one's end ends nothing, in either order of dropping.
-pub(super) fn nested<K: Kind>(seat: &Seat<K>, random: &mut Random) {
+pub(super) fn nested<K: ThreadTag>(seat: &Seat<K>, random: &mut Random) {
     let kind = ReaderKind::Nested;
     let outer = seat.arena.domain.read();
     let before = seat.look(&outer, kind, random);
@@ -89,7 +89,7 @@ pub(super) fn nested<K: Kind>(seat: &Seat<K>, random: &mut Random) {
 }
 
 /// One section of an explicit handle, now and then around one of the thread's own.
-pub(super) fn handle<K: Kind>(seat: &Seat<K>, reader: &Reader<K>, random: &mut Random) {
+pub(super) fn handle<K: ThreadTag>(seat: &Seat<K>, reader: &Reader<K>, random: &mut Random) {
     let kind = ReaderKind::Handle;
     let guard = reader.read();
     let Some(look) = seat.look(&guard, kind, random) else { return };
@@ -101,7 +101,11 @@ pub(super) fn handle<K: Kind>(seat: &Seat<K>, reader: &Reader<K>, random: &mut R
 }
 
 /// One section of a QSBR reader, from one quiescent state to the next.
-pub(super) fn qsbr<K: Kind>(seat: &Seat<K>, mut reader: Qsbr<K>, random: &mut Random) -> Qsbr<K> {
+pub(super) fn qsbr<K: ThreadTag>(
+    seat: &Seat<K>,
+    mut reader: Qsbr<K>,
+    random: &mut Random,
+) -> Qsbr<K> {
     let kind = ReaderKind::Qsbr;
     // Several guards between two quiescent states are one section.
     let guard = reader.read();

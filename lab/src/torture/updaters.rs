@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use quiescence_chaos::{AnyKind, Domain, Kind, Qsbr};
+use quiescence_chaos::{Domain, DomainTag, Qsbr, ThreadTag};
 
 use super::arena::Seat;
 use super::kinds::{FaultKind, ReaderKind, Step, Way};
@@ -21,7 +21,7 @@ const BOXES_KEPT: usize = 4096;
 const CALLS_PER_BARRIER: u64 = 12;
 
 /// Updates until the run is over, each time in a way that is drawn.
-pub(super) fn run<K: Kind>(seat: &Seat<K>, random: &mut Random) {
+pub(super) fn run<K: ThreadTag>(seat: &Seat<K>, random: &mut Random) {
     let ways: Vec<Way> = Way::of_updaters().collect();
     let mut boxes = VecDeque::new();
     while !seat.ledger.is_over() {
@@ -39,7 +39,7 @@ pub(super) fn run<K: Kind>(seat: &Seat<K>, random: &mut Random) {
 
 /// Updates until the run is over, in a domain where no other thread waits: a wake-up that a reader
 /// owes this thread is not made up for by another waiter.
-pub(super) fn wait_alone<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
+pub(super) fn wait_alone<K: DomainTag>(seat: &Seat<K>, random: &mut Random) {
     const WAYS: [Way; 3] = [Way::Synchronize, Way::Expedited, Way::SnapshotWait];
     let mut boxes = VecDeque::new();
     while !seat.ledger.is_over() {
@@ -50,7 +50,7 @@ pub(super) fn wait_alone<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
 }
 
 /// Updates in one of the ways that need no section of the thread's own.
-pub(super) fn update<K: AnyKind>(
+pub(super) fn update<K: DomainTag>(
     seat: &Seat<K>,
     way: Way,
     boxes: &mut VecDeque<Box<BlockRef>>,
@@ -78,7 +78,7 @@ pub(super) fn update<K: AnyKind>(
 }
 
 /// A free block. Waits until there is one; none when the run is over.
-pub(super) fn fresh<K: AnyKind>(seat: &Seat<K>) -> Option<u32> {
+pub(super) fn fresh<K: DomainTag>(seat: &Seat<K>) -> Option<u32> {
     let (pool, domain) = (&seat.arena.pool, &seat.arena.domain);
     loop {
         if let Some(index) = pool.take() {
@@ -97,7 +97,12 @@ pub(super) fn fresh<K: AnyKind>(seat: &Seat<K>) -> Option<u32> {
 }
 
 /// Replaces a block and answers the old one, removed.
-pub(super) fn replace<K: AnyKind>(seat: &Seat<K>, new: u32, way: Way, random: &mut Random) -> u32 {
+pub(super) fn replace<K: DomainTag>(
+    seat: &Seat<K>,
+    new: u32,
+    way: Way,
+    random: &mut Random,
+) -> u32 {
     let old = seat.arena.publish(new, seat.ledger.slip, random);
     seat.arena.pool.removed(old, way);
     seat.ledger.used(way);
@@ -105,7 +110,7 @@ pub(super) fn replace<K: AnyKind>(seat: &Seat<K>, new: u32, way: Way, random: &m
 }
 
 /// Replaces a block and waits: the grace period also carries the older ones along the pipe.
-pub(super) fn waited<K: AnyKind>(
+pub(super) fn waited<K: DomainTag>(
     seat: &Seat<K>,
     way: Way,
     random: &mut Random,
@@ -119,7 +124,7 @@ pub(super) fn waited<K: AnyKind>(
 }
 
 /// As above, by a reader that goes offline meanwhile.
-pub(super) fn by_qsbr<K: Kind>(seat: &Seat<K>, reader: &mut Qsbr<K>, random: &mut Random) {
+pub(super) fn by_qsbr<K: ThreadTag>(seat: &Seat<K>, reader: &mut Qsbr<K>, random: &mut Random) {
     // Not `fresh`: an online reader must not wait for blocks.
     let Some(new) = seat.arena.pool.take() else { return };
     let old = replace(seat, new, Way::QsbrSynchronize, random);
@@ -128,7 +133,7 @@ pub(super) fn by_qsbr<K: Kind>(seat: &Seat<K>, reader: &mut Qsbr<K>, random: &mu
 }
 
 /// Replaces a block; a callback notes the grace period, and now and then queues another one.
-fn call<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
+fn call<K: DomainTag>(seat: &Seat<K>, random: &mut Random) {
     let Some(new) = fresh(seat) else { return };
     let old = replace(seat, new, Way::Call, random);
     let again = random.one_in(4);
@@ -145,7 +150,7 @@ fn call<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
 }
 
 /// Queues a callback, counted before and after.
-fn queue<K: AnyKind>(seat: &Seat<K>, f: impl FnOnce() + Send + 'static) {
+fn queue<K: DomainTag>(seat: &Seat<K>, f: impl FnOnce() + Send + 'static) {
     seat.ledger.calls_queued.fetch_add(1, Relaxed);
     let ledger = Arc::clone(&seat.ledger);
     let queued = seat.arena.domain.call(move || {
@@ -158,7 +163,7 @@ fn queue<K: AnyKind>(seat: &Seat<K>, f: impl FnOnce() + Send + 'static) {
 }
 
 /// Queues some callbacks; a barrier must have run them all.
-fn barrier<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
+fn barrier<K: DomainTag>(seat: &Seat<K>, random: &mut Random) {
     let calls = 1 + random.below(CALLS_PER_BARRIER);
     let run = Arc::new(AtomicU64::new(0));
     let mut queued = 0;
@@ -183,7 +188,7 @@ fn barrier<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
 }
 
 /// Replaces a block and retires an object for it, whose drop notes the grace period.
-pub(super) fn retire<K: AnyKind>(seat: &Seat<K>, way: Way, random: &mut Random) {
+pub(super) fn retire<K: DomainTag>(seat: &Seat<K>, way: Way, random: &mut Random) {
     // Short-lived threads take what there is: they may be inside a destructor.
     let new = if way == Way::Passing { seat.arena.pool.take() } else { fresh(seat) };
     let Some(new) = new else { return };
@@ -194,14 +199,14 @@ pub(super) fn retire<K: AnyKind>(seat: &Seat<K>, way: Way, random: &mut Random) 
 }
 
 /// Nothing is refused outside of sections, and in a callback there is room for one closure.
-fn refused<K: AnyKind>(seat: &Seat<K>, way: Way) {
+fn refused<K: DomainTag>(seat: &Seat<K>, way: Way) {
     seat.ledger.fault(FaultKind::Limit, seat.arena.name, None, Some(way), || {
         "refused where it should have waited".to_owned()
     });
 }
 
 /// The same inside a section, where `retire` only adds.
-fn retire_in_section<K: Kind>(seat: &Seat<K>, random: &mut Random) {
+fn retire_in_section<K: ThreadTag>(seat: &Seat<K>, random: &mut Random) {
     let Some(new) = fresh(seat) else { return };
     let guard = seat.arena.domain.read();
     let old = replace(seat, new, Way::RetireInSection, random);
@@ -211,13 +216,13 @@ fn retire_in_section<K: Kind>(seat: &Seat<K>, random: &mut Random) {
 }
 
 /// A prepared block, for the places that take a value.
-fn value<K: AnyKind>(seat: &Seat<K>) -> Option<BlockRef> {
+fn value<K: DomainTag>(seat: &Seat<K>) -> Option<BlockRef> {
     let index = fresh(seat)?;
     seat.arena.pool.prepare(index);
     Some(BlockRef::new(&seat.arena.pool, index))
 }
 
-fn store<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
+fn store<K: DomainTag>(seat: &Seat<K>, random: &mut Random) {
     let Some(new) = value(seat) else { return };
     seat.ledger.used(Way::Store);
     if random.one_in(2) {
@@ -227,7 +232,7 @@ fn store<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
     }
 }
 
-fn swap<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
+fn swap<K: DomainTag>(seat: &Seat<K>, random: &mut Random) {
     let Some(new) = value(seat) else { return };
     seat.ledger.used(Way::Swap);
     let old = seat.arena.value.swap(new);
@@ -238,7 +243,11 @@ fn swap<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
     drop(old); // retires
 }
 
-fn into_box<K: AnyKind>(seat: &Seat<K>, boxes: &mut VecDeque<Box<BlockRef>>, random: &mut Random) {
+fn into_box<K: DomainTag>(
+    seat: &Seat<K>,
+    boxes: &mut VecDeque<Box<BlockRef>>,
+    random: &mut Random,
+) {
     let Some(new) = value(seat) else { return };
     seat.ledger.used(Way::IntoBox);
     let old = seat.arena.value.swap(new);
@@ -255,7 +264,7 @@ fn into_box<K: AnyKind>(seat: &Seat<K>, boxes: &mut VecDeque<Box<BlockRef>>, ran
 }
 
 /// A new value made from the old one, which the closure reads inside a section.
-fn update_closure<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
+fn update_closure<K: DomainTag>(seat: &Seat<K>, random: &mut Random) {
     let Some(index) = fresh(seat) else { return };
     let pool = &seat.arena.pool;
     pool.prepare(index);
@@ -275,7 +284,7 @@ fn update_closure<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
     });
 }
 
-fn take<K: AnyKind>(seat: &Seat<K>, random: &mut Random) {
+fn take<K: DomainTag>(seat: &Seat<K>, random: &mut Random) {
     let Some(new) = value(seat) else { return };
     seat.ledger.used(Way::Take);
     if let Some(old) = seat.arena.option.take() {

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::domain::domain::Domain;
-use crate::domain::kind::AnyKind;
+use crate::domain::tag::DomainTag;
 use crate::os::thread;
 use crate::reclaim::attend;
 use crate::reclaim::domain_state::DomainState;
@@ -79,8 +79,8 @@ pub struct CallbackQueue {
 
 impl CallbackQueue {
     /// A callback queue of a domain, which nobody attends to yet. Allocates.
-    pub fn new<K: AnyKind>(domain: &Domain<K>, wakes: Wakes) -> Self {
-        let handle = domain.kind().handle();
+    pub fn new<K: DomainTag>(domain: &Domain<K>, wakes: Wakes) -> Self {
+        let handle = domain.tag().handle();
         let shared = {
             let domain = domains::known(&handle);
             domain.callback_queues.add(domain, wakes)
@@ -219,7 +219,7 @@ impl Drop for CallbackQueue {
 
 /// Waits until the domain has room again, but 10 ms at most. Does nothing in a section of registered threads, of whatever domain, or
 /// in a callback: nothing may be waited for there.
-pub fn wait_for_room<K: AnyKind>(domain: &Domain<K>) {
+pub fn wait_for_room<K: DomainTag>(domain: &Domain<K>) {
     attend::wait_for_room(domain.core());
 }
 

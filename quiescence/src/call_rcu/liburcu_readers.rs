@@ -24,12 +24,12 @@ pub use crate::gp::record::Record;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::Guard;
-use crate::domain::guard::Kind;
-use crate::domain::kind::AnyKind;
+use crate::domain::guard::ThreadTag;
+use crate::domain::tag::DomainTag;
 use crate::event::trace;
 use crate::gp::reader_side::Links;
 use crate::gp::record::{add_own, remove_own};
-use crate::gp::slot::{Slot, Sort};
+use crate::gp::slot::{Slot, ReaderKind};
 use crate::os::{fence, thread};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
@@ -166,10 +166,10 @@ impl ForeignDomain {
     /// `record` is all zeroes, or was registered by this function, in this domain, and is no longer. It stays valid
     /// until it is unregistered. Its owner follows the protocol.
     pub unsafe fn register(&'static self, record: *const Record) {
-        let sort = Sort::Foreign(self.links().readers);
+        let reader_kind = ReaderKind::Foreign(self.links().readers);
         assert!(self.links().words().is_some(), "quiescence: a foreign domain is not attached yet");
         // SAFETY: the slot is the first part of the record; by the contract.
-        unsafe { self.core.register_at(record.cast::<Slot>(), thread::token(), sort) };
+        unsafe { self.core.register_at(record.cast::<Slot>(), thread::token(), reader_kind) };
         // SAFETY: by the contract.
         let record = unsafe { &*record };
         add_own(record);
@@ -190,7 +190,7 @@ impl ForeignDomain {
 }
 
 // SAFETY: one static.
-unsafe impl AnyKind for Foreign {
+unsafe impl DomainTag for Foreign {
     const STATIC: bool = false;
 
     type Section<'k> = Guard<'k, Self>;
@@ -209,4 +209,4 @@ unsafe impl AnyKind for Foreign {
 }
 
 // SAFETY: its readers are threads.
-unsafe impl Kind for Foreign {}
+unsafe impl ThreadTag for Foreign {}

@@ -9,7 +9,7 @@ use grace::policy::Budget;
 use grace::{Start, Urgency};
 
 use crate::domain::guard::Global;
-use crate::domain::kind::AnyKind;
+use crate::domain::tag::DomainTag;
 use crate::domain::names::Private;
 use crate::event::statistics::Statistics;
 use crate::gp::engine::{Engine, Settings};
@@ -47,8 +47,8 @@ use crate::reclaim::worker;
 /// domain.synchronize(); // nobody reads "v1" any more
 /// ```
 #[derive(Clone, Copy)]
-pub struct Domain<K: AnyKind = Private> {
-    kind: K,
+pub struct Domain<K: DomainTag = Private> {
+    tag: K,
 }
 
 /// A full grace period of one domain, to ask about later: one that has been asked for, or the next.
@@ -159,7 +159,7 @@ impl Builder {
         if let Some(tuning) = self.tuning {
             core.tuning.set(tuning);
         }
-        Domain { kind: Private(Arc::new(core)) }
+        Domain { tag: Private(Arc::new(core)) }
     }
 }
 
@@ -172,23 +172,23 @@ impl Default for Domain<Private> {
 impl Domain<Global> {
     /// The global domain, as a value: for code that is generic over domains.
     pub const fn global() -> Self {
-        Self { kind: Global }
+        Self { tag: Global }
     }
 }
 
-impl<K: AnyKind> Domain<K> {
+impl<K: DomainTag> Domain<K> {
     /// The domain that a kind names; for those declared with [`domain!`](crate::domain!).
-    pub const fn of(kind: K) -> Self {
-        Self { kind }
+    pub const fn of(tag: K) -> Self {
+        Self { tag }
     }
 
-    pub(crate) fn kind(&self) -> &K {
-        &self.kind
+    pub(crate) fn tag(&self) -> &K {
+        &self.tag
     }
 
     /// The core, for everything but reading.
     pub(crate) fn core(&self) -> &DomainState {
-        domains::known(&self.kind)
+        domains::known(&self.tag)
     }
 
     /// Begins a read-side critical section of this domain: as [`read`](crate::read), with a [`Guard`](crate::Guard),
@@ -199,7 +199,7 @@ impl<K: AnyKind> Domain<K> {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> K::Section<'_> {
-        self.kind.enter(Location::caller())
+        self.tag.enter(Location::caller())
     }
 
     /// Waits for a full grace period: every section of this domain that had begun when this was
@@ -222,7 +222,7 @@ impl<K: AnyKind> Domain<K> {
     /// ever; the message names both places.
     #[track_caller]
     pub fn synchronize(&self) {
-        synchronize(&self.kind, Urgency::Normal, Location::caller());
+        synchronize(&self.tag, Urgency::Normal, Location::caller());
     }
 
     /// As [`synchronize`](Self::synchronize), but spins longer before it sleeps: for callers that
@@ -232,7 +232,7 @@ impl<K: AnyKind> Domain<K> {
     /// As [`synchronize`](Self::synchronize).
     #[track_caller]
     pub fn synchronize_expedited(&self) {
-        synchronize(&self.kind, Urgency::Expedited, Location::caller());
+        synchronize(&self.tag, Urgency::Expedited, Location::caller());
     }
 
     /// Asks for a full grace period, from now on, without waiting.
@@ -257,7 +257,7 @@ impl<K: AnyKind> Domain<K> {
         // Relaxed: a stale `true` is put right by the worker's own look under its lock, as for callbacks.
         if !core.queues.announced.load(Relaxed)
             && core.attention() != Attention::None
-            && !worker::announce(&self.kind.handle())
+            && !worker::announce(&self.tag.handle())
         {
             // Asked anew: a subscriber that was told of it may have begun a section here.
             core.advance_at_tick(Own::in_domain(core).me());
@@ -324,7 +324,7 @@ impl<K: AnyKind> Domain<K> {
     /// first closure of a thread is still taken, and the next one refused until there is room for it. In a
     /// callback one closure is taken for each callback that has run.
     pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
-        defer::call(&self.kind, f, Patience::Lazy)
+        defer::call(&self.tag, f, Patience::Lazy)
     }
 
     /// As [`call`](Self::call), but waits for no company: the worker sees to the domain now.
@@ -332,7 +332,7 @@ impl<K: AnyKind> Domain<K> {
     /// # Errors
     /// As [`call`](Self::call).
     pub fn call_hurry<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
-        defer::call(&self.kind, f, Patience::Hurried)
+        defer::call(&self.tag, f, Patience::Hurried)
     }
 
     /// As [`call`](Self::call), but never waits: at the limit it gives `f` back.
@@ -340,7 +340,7 @@ impl<K: AnyKind> Domain<K> {
     /// # Errors
     /// At the limit.
     pub fn try_call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
-        defer::call(&self.kind, f, Patience::None)
+        defer::call(&self.tag, f, Patience::None)
     }
 
     /// Drops `object`, a [`Box`], an [`Arc`] or another owner, after a grace period.
@@ -375,7 +375,7 @@ impl<K: AnyKind> Domain<K> {
     /// places.
     #[track_caller]
     pub fn retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
-        defer::retire(&self.kind, object, true)
+        defer::retire(&self.tag, object, true)
     }
 
     /// As [`retire`](Self::retire), for an owner of so many bytes: one whose size is not known, or that is
@@ -397,7 +397,7 @@ impl<K: AnyKind> Domain<K> {
         object: P,
         bytes: usize,
     ) -> Result<(), Refused<WithSize<P>>> {
-        defer::retire(&self.kind, WithSize::new(object, bytes), true)
+        defer::retire(&self.tag, WithSize::new(object, bytes), true)
     }
 
     /// As [`retire`](Self::retire), but never waits: at the limit it gives the object back.
@@ -407,7 +407,7 @@ impl<K: AnyKind> Domain<K> {
     /// see [`Tuning::objects_max`].
     #[track_caller]
     pub fn try_retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
-        defer::retire(&self.kind, object, false)
+        defer::retire(&self.tag, object, false)
     }
 
     /// Waits until everything that was queued in this domain before, by any thread, has run.
@@ -476,7 +476,7 @@ impl<K: AnyKind> Domain<K> {
     /// counts against a new limit until they come by again.
     pub fn tune(&self, tuning: Tuning) {
         self.core().tuning.set(tuning);
-        worker::retune(&self.kind.handle());
+        worker::retune(&self.tag.handle());
     }
 
     /// Counts of what has happened in this domain.
@@ -497,7 +497,7 @@ impl<K: AnyKind> Domain<K> {
     }
 }
 
-impl<K: AnyKind> fmt::Debug for Domain<K> {
+impl<K: DomainTag> fmt::Debug for Domain<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Domain")
             .field("sequence", &self.core().sequence())
@@ -507,23 +507,23 @@ impl<K: AnyKind> fmt::Debug for Domain<K> {
 }
 
 /// [`Domain::synchronize`], with the place that it is called from.
-pub(crate) fn synchronize<K: AnyKind>(
-    kind: &K,
+pub(crate) fn synchronize<K: DomainTag>(
+    tag: &K,
     urgency: Urgency,
     place: &'static Location<'static>,
 ) {
-    let core = domains::known(kind);
+    let core = domains::known(tag);
     let own = may_wait(core, "synchronize", place);
     core.synchronize(urgency, own.me());
 }
 
 /// Waits until the grace period of `cookie` is over, if it is not, on behalf of [`Unlinked`](crate::Unlinked).
-pub(crate) fn wait_unless_done<K: AnyKind>(
-    kind: &K,
+pub(crate) fn wait_unless_done<K: DomainTag>(
+    tag: &K,
     cookie: grace::Cookie,
     place: &'static Location<'static>,
 ) {
-    let core = domains::known(kind);
+    let core = domains::known(tag);
     if !core.sequence().is_done(cookie) {
         let me = may_wait(core, "into_inner", place).me();
         core.wait(cookie, Urgency::Normal, me);
@@ -562,6 +562,6 @@ fn refuse(what: &str, place: &Location<'_>, section: crate::reclaim::local::Sect
 }
 
 /// Shared.
-impl<K: AnyKind> Weigh for Domain<K> {
+impl<K: DomainTag> Weigh for Domain<K> {
     const OWNS: bool = false;
 }

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr;
 
-use crate::domain::kind::{AnyKind, Section};
+use crate::domain::tag::{DomainTag, Section};
 use crate::gp::slot::{NOT_READY, Slot};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
@@ -17,7 +17,7 @@ use crate::reclaim::local;
 ///
 /// # Safety
 /// The domain has an engine that waits for registered threads. Use [`domain!`](crate::domain!).
-pub unsafe trait Kind: for<'k> AnyKind<Section<'k> = Guard<'k, Self>> {}
+pub unsafe trait ThreadTag: for<'k> DomainTag<Section<'k> = Guard<'k, Self>> {}
 
 /// The kind of the one global domain: what [`crate::read`] and the other free functions use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,7 +26,7 @@ pub struct Global;
 pub(crate) static GLOBAL: DomainState = DomainState::declared("global");
 
 // SAFETY: one static.
-unsafe impl AnyKind for Global {
+unsafe impl DomainTag for Global {
     const STATIC: bool = true;
 
     type Section<'k> = Guard<'k, Self>;
@@ -47,7 +47,7 @@ unsafe impl AnyKind for Global {
 }
 
 // SAFETY: its readers are threads.
-unsafe impl Kind for Global {}
+unsafe impl ThreadTag for Global {}
 
 /// A read-side critical section; it ends when the guard is dropped.
 ///
@@ -58,15 +58,15 @@ unsafe impl Kind for Global {}
 /// with [`std::mem::forget`] is a section that never ends: sound, but every later grace period of
 /// the domain waits for ever.
 #[must_use = "the section ends when the guard is dropped"]
-pub struct Guard<'d, K: AnyKind = Global> {
+pub struct Guard<'d, K: DomainTag = Global> {
     slot: &'d Slot,
     // Not Send, not Sync: the slot is the thread's.
-    kind: PhantomData<(&'d K, *mut ())>,
+    tag: PhantomData<(&'d K, *mut ())>,
 }
 
 // SAFETY: the slot's nesting is not zero until the guard is dropped, so every scan that comes after
 // the section's begin counts it [M-2].
-unsafe impl<K: AnyKind> Section<K> for Guard<'_, K> {
+unsafe impl<K: DomainTag> Section<K> for Guard<'_, K> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
         DomainState::of(self.slot.core_ptr())
@@ -106,7 +106,7 @@ pub fn read() -> Guard<'static> {
 }
 
 #[inline(always)]
-fn read_at<K: AnyKind>(place: &'static Location<'static>) -> Guard<'static, K> {
+fn read_at<K: DomainTag>(place: &'static Location<'static>) -> Guard<'static, K> {
     // SAFETY: points to NOT_READY or to a slot of the global domain, which is never freed.
     let slot: &'static Slot = unsafe { &*local::FAST.get() };
     enter(slot, &GLOBAL, place, || {
@@ -118,7 +118,7 @@ fn read_at<K: AnyKind>(place: &'static Location<'static>) -> Guard<'static, K> {
 
 /// Begins a section with `slot` if its fast path may be used, else with what `ready` gives.
 #[inline(always)]
-pub(super) fn enter<'d, K: AnyKind>(
+pub(super) fn enter<'d, K: DomainTag>(
     slot: &'d Slot,
     core: &'d DomainState,
     place: &'static Location<'static>,
@@ -126,7 +126,7 @@ pub(super) fn enter<'d, K: AnyKind>(
 ) -> Guard<'d, K> {
     if slot.is_quiescent() {
         slot.enter_outermost(&core.gp, place);
-        return Guard { slot, kind: PhantomData };
+        return Guard { slot, tag: PhantomData };
     }
     enter_slow(slot, core, place, ready)
 }
@@ -134,7 +134,7 @@ pub(super) fn enter<'d, K: AnyKind>(
 /// Nested, or not registered, or no membarrier.
 #[cold]
 #[inline(never)]
-fn enter_slow<'d, K: AnyKind>(
+fn enter_slow<'d, K: DomainTag>(
     slot: &'d Slot,
     core: &'d DomainState,
     place: &'static Location<'static>,
@@ -142,29 +142,29 @@ fn enter_slow<'d, K: AnyKind>(
 ) -> Guard<'d, K> {
     let slot = if ptr::eq(slot, &raw const NOT_READY) { ready() } else { slot };
     slot.enter_slow(&core.gp, place);
-    Guard { slot, kind: PhantomData }
+    Guard { slot, tag: PhantomData }
 }
 
-impl<'d, K: AnyKind> Guard<'d, K> {
+impl<'d, K: DomainTag> Guard<'d, K> {
     /// A section of the calling thread, by way of its table.
     #[inline]
-    pub(crate) fn begin(kind: &'d K, place: &'static Location<'static>) -> Self {
-        let core = kind.core();
+    pub(crate) fn begin(tag: &'d K, place: &'static Location<'static>) -> Self {
+        let core = tag.core();
         if ptr::eq(core, &raw const GLOBAL) {
             return read_at(place);
         }
-        enter(&NOT_READY, core, place, || local::implicit_slot(core, || kind.handle()))
+        enter(&NOT_READY, core, place, || local::implicit_slot(core, || tag.handle()))
     }
 }
 
-impl<K: AnyKind> Drop for Guard<'_, K> {
+impl<K: DomainTag> Drop for Guard<'_, K> {
     #[inline]
     fn drop(&mut self) {
         self.slot.leave();
     }
 }
 
-impl<K: AnyKind> fmt::Debug for Guard<'_, K> {
+impl<K: DomainTag> fmt::Debug for Guard<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard").field("began", &self.slot.began()).finish_non_exhaustive()
     }

@@ -21,7 +21,7 @@ pub(crate) mod arc_cell;
 pub(crate) mod domain;
 pub(crate) mod global;
 pub(crate) mod guard;
-pub(crate) mod kind;
+pub(crate) mod tag;
 pub(crate) mod names;
 pub(crate) mod qsbr;
 pub mod raw;

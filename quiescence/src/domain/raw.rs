@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::word;
 
 use crate::domain::domain::Domain;
-use crate::domain::guard::{GLOBAL, Kind};
+use crate::domain::guard::{GLOBAL, ThreadTag};
 use crate::gp::slot::{NOT_READY, Slot};
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer;
@@ -52,9 +52,9 @@ use crate::reclaim::retire::Retire;
 /// ```
 #[inline]
 #[track_caller]
-pub fn read_lock<K: Kind>(domain: &Domain<K>) {
+pub fn read_lock<K: ThreadTag>(domain: &Domain<K>) {
     std::mem::forget(domain.read());
-    balance::locked(domain.kind().core());
+    balance::locked(domain.tag().core());
 }
 
 /// Ends the section that the calling thread began last with [`read_lock`].
@@ -74,8 +74,8 @@ pub fn read_lock<K: Kind>(domain: &Domain<K>) {
 /// ```
 #[inline]
 #[track_caller]
-pub unsafe fn read_unlock<K: Kind>(domain: &Domain<K>) {
-    let core = domain.kind().core();
+pub unsafe fn read_unlock<K: ThreadTag>(domain: &Domain<K>) {
+    let core = domain.tag().core();
     match slot(core) {
         Some(slot) if !slot.is_quiescent() => {
             balance::unlocked(core);
@@ -88,9 +88,9 @@ pub unsafe fn read_unlock<K: Kind>(domain: &Domain<K>) {
 /// How many read-side critical sections of the domain the calling thread is in, one inside the other:
 /// those begun by [`read_lock`], and those of guards. QSBR readers are not counted.
 #[inline]
-pub fn nesting<K: Kind>(domain: &Domain<K>) -> u32 {
+pub fn nesting<K: ThreadTag>(domain: &Domain<K>) -> u32 {
     // Relaxed: the thread's own word.
-    slot(domain.kind().core()).map_or(0, |slot| word::nesting(slot.word().load(Relaxed)))
+    slot(domain.tag().core()).map_or(0, |slot| word::nesting(slot.word().load(Relaxed)))
 }
 
 /// The calling thread's slot of ordinary sections in a domain, if it has one.
@@ -207,7 +207,7 @@ mod balance {
 /// quiescence::barrier();
 /// ```
 #[track_caller]
-pub unsafe fn call_head<K: Kind>(domain: &Domain<K>, head: *mut Head, function: Function) {
+pub unsafe fn call_head<K: ThreadTag>(domain: &Domain<K>, head: *mut Head, function: Function) {
     if cfg!(debug_assertions) {
         // SAFETY: by this function's contract; a second call at the same time is what is looked for.
         unsafe { Head::set_mark(head) };
@@ -216,7 +216,7 @@ pub unsafe fn call_head<K: Kind>(domain: &Domain<K>, head: *mut Head, function: 
     unsafe { Head::set(head, function) };
     let head = Anywhere(head);
     // SAFETY: the closure is called once, after a grace period.
-    defer::call_over(domain.kind(), move || unsafe { Head::run(head.get()) });
+    defer::call_over(domain.tag(), move || unsafe { Head::run(head.get()) });
 }
 
 /// Calls `run(object)` after a grace period: as [`Domain::retire`], for an object that is no box, or that
@@ -251,7 +251,7 @@ pub unsafe fn call_head<K: Kind>(domain: &Domain<K>, head: *mut Head, function: 
 /// quiescence::barrier();
 /// ```
 #[track_caller]
-pub unsafe fn retire_with<K: Kind, T>(
+pub unsafe fn retire_with<K: ThreadTag, T>(
     domain: &Domain<K>,
     object: *mut T,
     bytes: usize,
@@ -260,7 +260,7 @@ pub unsafe fn retire_with<K: Kind, T>(
     debug_objects::note(object.cast(), size_of::<T>());
     let foreign = Foreign { object: Anywhere(object.cast()), run, bytes };
     // What is refused is retired over the limit when it is dropped.
-    drop(defer::retire(domain.kind(), foreign, true));
+    drop(defer::retire(domain.tag(), foreign, true));
 }
 
 /// What is ended by a function; by dropping this.

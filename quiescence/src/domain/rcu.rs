@@ -11,8 +11,8 @@ use grace::Urgency;
 use crate::chaos::{self, Mutant, Point};
 use crate::domain::domain::{self, Domain};
 use crate::domain::guard::Global;
-use crate::domain::kind::AnyKind;
-use crate::domain::kind::Section;
+use crate::domain::tag::DomainTag;
+use crate::domain::tag::Section;
 use crate::reclaim::cache;
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer;
@@ -57,7 +57,7 @@ pub use unlinked::Unlinked;
 ///     });
 /// });
 /// ```
-pub struct Rcu<T: Send + Sync + 'static, K: AnyKind = Global> {
+pub struct Rcu<T: Send + Sync + 'static, K: DomainTag = Global> {
     // Never empty.
     inner: RcuOption<T, K>,
 }
@@ -71,7 +71,7 @@ pub struct Rcu<T: Send + Sync + 'static, K: AnyKind = Global> {
 /// let taken = config.take().expect("stored above");
 /// assert_eq!(taken.into_inner(), "ready"); // after a grace period
 /// ```
-pub struct RcuOption<T: Send + Sync + 'static, K: AnyKind = Global> {
+pub struct RcuOption<T: Send + Sync + 'static, K: DomainTag = Global> {
     pointer: AtomicPtr<T>,
     scale: Scale<T>,
     domain: Domain<K>,
@@ -105,7 +105,7 @@ impl<T: Send + Sync + 'static> Rcu<T> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// A value in `domain`.
     pub fn new_in(value: T, domain: Domain<K>) -> Self
     where
@@ -177,11 +177,11 @@ impl<T: Send + Sync + 'static, K: AnyKind> Rcu<T, K> {
     /// one), at the domain's limit, if this thread has gone over it already.
     #[track_caller]
     pub fn update(&self, mut f: impl FnMut(&T) -> T) {
-        let kind = self.inner.domain.kind();
-        if !defer::may_replace(kind, self.inner.scale.constant()) {
+        let tag = self.inner.domain.tag();
+        if !defer::may_replace(tag, self.inner.scale.constant()) {
             refuse_to_replace("update");
         }
-        let guard = kind.enter(Location::caller());
+        let guard = tag.enter(Location::caller());
         let old = self.update_in(&guard, &mut f);
         // Retire after the section: a reader never waits and never frees.
         drop(guard);
@@ -324,7 +324,7 @@ impl<T: Send + Sync + 'static> RcuOption<T> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// A value, or none, in `domain`.
     pub fn new_in(value: Option<T>, domain: Domain<K>) -> Self
     where
@@ -371,14 +371,14 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
             drop(self.swap(value));
             return Ok(());
         }
-        let kind = self.domain.kind();
+        let tag = self.domain.tag();
         let constant = self.scale.constant();
-        if kind.core().is_sleepable() {
+        if tag.core().is_sleepable() {
             // Whether this is a section is not known, so nothing is waited for.
             return self.store_if_room(value);
         }
-        let room = constant.and_then(|bytes| defer::reserve(kind, bytes));
-        if room.is_none() && !defer::may_replace(kind, constant) {
+        let room = constant.and_then(|bytes| defer::reserve(tag, bytes));
+        if room.is_none() && !defer::may_replace(tag, constant) {
             return Err(value);
         }
         // SAFETY: as above.
@@ -390,9 +390,9 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
     #[cold]
     #[track_caller]
     fn charge_now(&self) -> usize {
-        let kind = self.domain.kind();
-        let section = kind.enter(Location::caller());
-        self.load(&section).map_or(0, |value| self.scale.charge(kind.core(), value))
+        let tag = self.domain.tag();
+        let section = tag.enter(Location::caller());
+        self.load(&section).map_or(0, |value| self.scale.charge(tag.core(), value))
     }
 
     /// Retires what was in the place, with the room that was reserved for it.
@@ -402,18 +402,18 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
     #[inline]
     #[track_caller]
     unsafe fn retire_old(&self, old: *mut T, room: Option<defer::Reserved<'_>>) {
-        let kind = self.domain.kind();
+        let tag = self.domain.tag();
         // SAFETY: it came from a box or is null; others may read it, and T is Sync.
         let bytes = match unsafe { old.as_ref() } {
-            Some(value) => self.scale.charge(kind.core(), value),
+            Some(value) => self.scale.charge(tag.core(), value),
             None => 0,
         };
         match room {
             // SAFETY: as above; it is out of reach, by the contract.
-            Some(room) => unsafe { room.retire(kind, old, bytes) },
+            Some(room) => unsafe { room.retire(tag, old, bytes) },
             None if old.is_null() => {}
             // SAFETY: as above.
-            None => unsafe { defer::retire_raw(kind, old, bytes) },
+            None => unsafe { defer::retire_raw(tag, old, bytes) },
         }
     }
 
@@ -499,7 +499,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> RcuOption<T, K> {
 
     fn replace(&self, new: *mut T) -> Option<Unlinked<T, K>> {
         if chaos::mutant(Mutant::RetireBeforeUnlink) {
-            domain::synchronize(self.domain.kind(), Urgency::Normal, Location::caller());
+            domain::synchronize(self.domain.tag(), Urgency::Normal, Location::caller());
         }
         // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
         unsafe { Unlinked::new(self.exchange(new), self.scale, &self.domain) }
@@ -541,7 +541,7 @@ fn into_raw<T>(value: Option<T>) -> *mut T {
     value.map_or(ptr::null_mut(), |value| Box::into_raw(cache::boxed(value)))
 }
 
-impl<T: Send + Sync + 'static, K: AnyKind> Drop for RcuOption<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Drop for RcuOption<T, K> {
     fn drop(&mut self) {
         let pointer = *self.pointer.get_mut();
         if !pointer.is_null() {
@@ -570,28 +570,28 @@ impl<T: Weigh + Send + Sync + 'static> Default for RcuOption<T> {
     }
 }
 
-impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for Rcu<T, K> {
+impl<T: Send + Sync + fmt::Debug + 'static, K: DomainTag> fmt::Debug for Rcu<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Rcu")
-            .field(self.load(&self.inner.domain.kind().enter(Location::caller())))
+            .field(self.load(&self.inner.domain.tag().enter(Location::caller())))
             .finish()
     }
 }
 
-impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for RcuOption<T, K> {
+impl<T: Send + Sync + fmt::Debug + 'static, K: DomainTag> fmt::Debug for RcuOption<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("RcuOption")
-            .field(&self.load(&self.domain.kind().enter(Location::caller())))
+            .field(&self.load(&self.domain.tag().enter(Location::caller())))
             .finish()
     }
 }
 
 /// What is in it is weighed where it is replaced there.
-impl<T: Send + Sync + 'static, K: AnyKind> Weigh for Rcu<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Weigh for Rcu<T, K> {
     const OWNS: bool = false;
 }
 
 /// As [`Rcu`](crate::Rcu).
-impl<T: Send + Sync + 'static, K: AnyKind> Weigh for RcuOption<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Weigh for RcuOption<T, K> {
     const OWNS: bool = false;
 }

@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::srcu::Adaptive;
 
 use crate::domain::domain::{Cookie, Domain};
-use crate::domain::kind::AnyKind;
-use crate::domain::kind::Section;
+use crate::domain::tag::DomainTag;
+use crate::domain::tag::Section;
 use crate::event::statistics::Statistics;
 use crate::gp::tuning::Tuning;
 use crate::reclaim::domain_state::DomainState;
@@ -359,7 +359,7 @@ impl fmt::Debug for Srcu {
 pub struct Sleepable(Arc<DomainState>);
 
 // SAFETY: clones of an `Arc` lead to the same place.
-unsafe impl AnyKind for Sleepable {
+unsafe impl DomainTag for Sleepable {
     const STATIC: bool = false;
 
     type Section<'k> = SrcuGuard<'k>;

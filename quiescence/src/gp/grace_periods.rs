@@ -38,7 +38,7 @@ use crate::gp::reader_side::ReaderSide;
 use crate::gp::reader_side::{Links, Readers};
 use crate::gp::registry::Registry;
 use crate::gp::relay::Relay;
-use crate::gp::slot::{Slot, Sort};
+use crate::gp::slot::{Slot, ReaderKind};
 use crate::gp::stall::Watch;
 use crate::gp::tuning;
 #[cfg(not(loom))]
@@ -248,12 +248,12 @@ impl GracePeriods {
     // ---- readers ------------------------------------------------------------------------------
 
     /// Enters a reader of the calling thread.
-    pub(crate) fn register(&self, owner: usize, sort: Sort) -> &Slot {
+    pub(crate) fn register(&self, owner: usize, reader_kind: ReaderKind) -> &Slot {
         fence::chosen(); // before the first reader, never after
         #[cfg(not(loom))]
         let alternate = Alternate::of_this_thread(); // a system call: before the lock
         let mut registry = sync::lock(&self.registry);
-        let slot = registry.register(std::ptr::from_ref(self).cast(), owner, sort);
+        let slot = registry.register(std::ptr::from_ref(self).cast(), owner, reader_kind);
         // SAFETY: the registry never gives slots back while `self` lives.
         let slot = unsafe { &*slot };
         #[cfg(not(loom))]
@@ -270,12 +270,12 @@ impl GracePeriods {
     /// # Safety
     /// As [`Registry::register_at`].
     #[cfg(not(loom))]
-    pub(crate) unsafe fn register_at(&self, slot: *const Slot, owner: usize, sort: Sort) {
+    pub(crate) unsafe fn register_at(&self, slot: *const Slot, owner: usize, reader_kind: ReaderKind) {
         fence::chosen();
         let alternate = Alternate::of_this_thread();
         let mut registry = self.registry_with_room();
         // SAFETY: by the contract.
-        unsafe { registry.register_at(slot, std::ptr::from_ref(self).cast(), owner, sort) };
+        unsafe { registry.register_at(slot, std::ptr::from_ref(self).cast(), owner, reader_kind) };
         // SAFETY: by the contract.
         unsafe { &*slot }.set_alternate(alternate);
         drop(registry);

@@ -15,7 +15,7 @@
 use crate::chaos::{self, Mutant};
 use crate::gp::reader_side::ReaderSide;
 use crate::gp::relay::Relay;
-use crate::gp::slot::{Slot, Sort};
+use crate::gp::slot::{Slot, ReaderKind};
 #[cfg(loom)]
 use crate::os::fence;
 use crate::os::sync::AtomicU64;
@@ -93,7 +93,7 @@ impl Registry {
         &mut self,
         core: *const ReaderSide,
         owner: usize,
-        sort: Sort,
+        reader_kind: ReaderKind,
     ) -> *const Slot {
         if self.free.is_empty() {
             let chunk: Box<[Slot]> = (0..CHUNK).map(|_| Slot::new(QUIESCENT)).collect();
@@ -104,7 +104,7 @@ impl Registry {
         }
         let slot = self.free.pop().expect("a chunk was added above");
         // SAFETY: it leads into `chunks`, which only ever grows.
-        unsafe { self.enter(slot, core, owner, sort) };
+        unsafe { self.enter(slot, core, owner, reader_kind) };
         slot
     }
 
@@ -132,10 +132,10 @@ impl Registry {
         slot: *const Slot,
         core: *const ReaderSide,
         owner: usize,
-        sort: Sort,
+        reader_kind: ReaderKind,
     ) {
         // SAFETY: by the contract.
-        unsafe { self.enter(slot, core, owner, sort) };
+        unsafe { self.enter(slot, core, owner, reader_kind) };
     }
 
     /// # Safety
@@ -145,7 +145,7 @@ impl Registry {
         slot: *const Slot,
         core: *const ReaderSide,
         owner: usize,
-        sort: Sort,
+        reader_kind: ReaderKind,
     ) {
         // The driver counts holdouts in a futex's word, which has 32 bits.
         assert!(
@@ -154,8 +154,8 @@ impl Registry {
         );
         // SAFETY: by the contract.
         let entry = unsafe { &*slot };
-        let relays = sort == Sort::Qsbr && self.relay.is_some();
-        entry.adopt(core, self.readers.len(), owner, sort, relays);
+        let relays = reader_kind == ReaderKind::Qsbr && self.relay.is_some();
+        entry.adopt(core, self.readers.len(), owner, reader_kind, relays);
         if relays && let Some(relay) = &mut self.relay {
             relay.add();
         }
@@ -377,9 +377,9 @@ mod tests {
         let used = (registry.readers.as_ptr(), registry.holdouts.as_ptr());
         for slot in &slots {
             assert!(registry.has_room_for(registry.len() + 1));
-            let sort = Sort::Foreign(crate::gp::reader_side::Readers::Silent);
+            let reader_kind = ReaderKind::Foreign(crate::gp::reader_side::Readers::Silent);
             // SAFETY: each slot once; it outlives the registry.
-            unsafe { registry.register_at(slot, (&raw const core).cast(), 1, sort) };
+            unsafe { registry.register_at(slot, (&raw const core).cast(), 1, reader_kind) };
             slot.word().store(word::entered(Number(1)), std::sync::atomic::Ordering::Relaxed);
         }
         let gp = AtomicU64::new(word::entered(Number(2)));

@@ -207,7 +207,7 @@ mod tests {
 
     use crate::gp::engine::{Engine, Settings};
     use crate::gp::grace_periods::{GracePeriods, Me};
-    use crate::gp::slot::{Slot, Sort};
+    use crate::gp::slot::{Slot, ReaderKind};
 
     /// The driver has no slot of its own.
     const STRANGER: Me = Me { quiescent_slots: 0 };
@@ -218,7 +218,7 @@ mod tests {
     }
 
     fn online(core: &GracePeriods) -> &Slot {
-        let slot = core.register(1, Sort::Qsbr);
+        let slot = core.register(1, ReaderKind::Qsbr);
         slot.online(&core.gp, Location::caller());
         slot
     }
@@ -301,14 +301,14 @@ mod tests {
     fn who_is_left_after_a_fork_copies_from_nobody_who_is_gone() {
         let core = core();
         let gone = online(&core);
-        let left = core.register(2, Sort::Qsbr);
+        let left = core.register(2, ReaderKind::Qsbr);
         left.online(&core.gp, Location::caller());
         let cookie = start(&core);
         gone.renew();
         left.renew();
         assert!(look(&core, cookie));
         core.after_fork(&mut core.hold_machine(), &mut core.hold_registry(), 2);
-        let other = core.register(3, Sort::Ordinary);
+        let other = core.register(3, ReaderKind::Ordinary);
         assert!(std::ptr::eq(other, gone), "in the slot of the one that is gone");
         other.enter_slow(&core.gp, Location::caller());
         other.enter_slow(&core.gp, Location::caller());

@@ -54,7 +54,7 @@ pub(crate) struct Slot {
     #[cfg(not(loom))]
     alternate: Cell<Alternate>,
     /// How the owner reads. Under the registry's lock.
-    sort: Cell<Sort>,
+    reader_kind: Cell<ReaderKind>,
     /// What a QSBR reader copies at a quiescent state: `gp.ctr`, or the word of its predecessor in the
     /// [relay](crate::gp::relay).
     source: AtomicPtr<AtomicU64>,
@@ -67,8 +67,8 @@ pub(crate) struct Slot {
 
 // SAFETY: the atomics are for everybody; `core` is set once, before the slot is first handed out;
 // `references` is touched by the owning thread only; `index`, `owner`, `thread`, `alternate`,
-// `sort`, `relays` and `station` are touched under the registry's lock only, but that the owner reads
-// `sort` and `relays` without it: those are written when the slot is handed out, and then not until
+// `reader_kind`, `relays` and `station` are touched under the registry's lock only, but that the owner reads
+// `reader_kind` and `relays` without it: those are written when the slot is handed out, and then not until
 // the owner has given it back.
 unsafe impl Sync for Slot {}
 // SAFETY: as above; slots are created by one thread and owned by others in turn, each hand-over
@@ -77,7 +77,7 @@ unsafe impl Send for Slot {}
 
 /// How the owner of a slot reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum ReaderKind {
     /// In sections. All zeroes, as the records of programs are at first.
     Ordinary,
     /// Between quiescent states; it executes full fences where it comes online.
@@ -86,7 +86,7 @@ pub(crate) enum Sort {
     Foreign(Readers),
 }
 
-impl Sort {
+impl ReaderKind {
     pub(crate) fn is_foreign(self) -> bool {
         matches!(self, Self::Foreign(_))
     }
@@ -127,7 +127,7 @@ impl Slot {
                 thread: Cell::new(0),
                 #[cfg(not(loom))]
                 alternate: Cell::new(Alternate::NONE),
-                sort: Cell::new(Sort::Ordinary),
+                reader_kind: Cell::new(ReaderKind::Ordinary),
                 source: AtomicPtr::new(std::ptr::null_mut()),
                 relays: Cell::new(false),
                 station: Cell::new(usize::MAX),
@@ -383,7 +383,7 @@ impl Slot {
         core: *const ReaderSide,
         index: usize,
         owner: usize,
-        sort: Sort,
+        reader_kind: ReaderKind,
         relays: bool,
     ) {
         // Once: the owner before, which has unregistered, may still be reporting to its domain.
@@ -393,7 +393,7 @@ impl Slot {
         self.index.set(index);
         self.owner.set(owner);
         self.note_thread();
-        self.sort.set(sort);
+        self.reader_kind.set(reader_kind);
         self.relays.set(relays);
         self.station.set(usize::MAX);
         self.set_source(&self.core().gp);
@@ -402,7 +402,7 @@ impl Slot {
         // The mark stays if it is there: the thread that had the slot before may have left its section
         // while a sleeper was marking it, and the sleeper takes back or waits for every mark it made.
         // At worst the new owner reports for the old one. (A foreign reader bears no such mark.)
-        let lost = chaos::mutant(Mutant::LostMark) || sort.is_foreign();
+        let lost = chaos::mutant(Mutant::LostMark) || reader_kind.is_foreign();
         let kept = if lost { 0 } else { WAITED_FOR };
         self.attention.fetch_and(kept, Relaxed);
         if fence::chosen() == Fences::Portable {
@@ -462,20 +462,20 @@ impl Slot {
     }
 
     pub(crate) fn is_qsbr(&self) -> bool {
-        matches!(self.sort.get(), Sort::Qsbr | Sort::Foreign(Readers::Qsbr))
+        matches!(self.reader_kind.get(), ReaderKind::Qsbr | ReaderKind::Foreign(Readers::Qsbr))
     }
 
     /// Whether its memory is its program's, and its owner no code of ours.
     pub(crate) fn is_foreign(&self) -> bool {
-        self.sort.get().is_foreign()
+        self.reader_kind.get().is_foreign()
     }
 
     /// Whether its fences are light, so that the updater's must be heavy.
     pub(crate) fn has_light_fences(&self) -> bool {
-        match self.sort.get() {
-            Sort::Ordinary => true,
-            Sort::Qsbr => false,
-            Sort::Foreign(readers) => matches!(readers, Readers::Light | Readers::Silent),
+        match self.reader_kind.get() {
+            ReaderKind::Ordinary => true,
+            ReaderKind::Qsbr => false,
+            ReaderKind::Foreign(readers) => matches!(readers, Readers::Light | Readers::Silent),
         }
     }
 

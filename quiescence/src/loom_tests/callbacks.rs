@@ -122,7 +122,7 @@ pub(super) fn what_another_thread_closes_waits_for_readers() {
     bounded(3, || {
         let world = World::new();
         let queue = Arc::new(Queue::new(&world.core, 2, Contents::Objects));
-        let slot = world.core.register(3, Sort::Ordinary);
+        let slot = world.core.register(3, ReaderKind::Ordinary);
         let slot = std::ptr::from_ref(slot).addr();
         let reader = thread::spawn({
             let world = Arc::clone(&world);

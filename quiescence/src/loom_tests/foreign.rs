@@ -31,7 +31,7 @@ fn beside_foreign_readers(readers: usize, sections: usize) {
         world.core.foreign.as_ref().unwrap().attach(words, nothing);
         let readers: Vec<_> = (0..readers)
             .map(|_| {
-                let slot = world.core.register(1, Sort::Foreign(Readers::Light));
+                let slot = world.core.register(1, ReaderKind::Foreign(Readers::Light));
                 let slot = std::ptr::from_ref(slot).expose_provenance();
                 let world = Arc::clone(&world);
                 thread::spawn(move || {

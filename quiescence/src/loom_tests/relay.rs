@@ -6,7 +6,7 @@ const RELAY: Settings = Settings { policy: AnyPolicy::Token(Token { looks_max: 1
 
 /// A slot of a QSBR reader, for a thread that it is moved to.
 fn qsbr(world: &Arc<World>, online: bool) -> &'static Slot {
-    let slot = std::ptr::from_ref(world.core.register(1, Sort::Qsbr));
+    let slot = std::ptr::from_ref(world.core.register(1, ReaderKind::Qsbr));
     // SAFETY: the registry keeps the slot while `world` lives, and every thread of a model has it.
     let slot = unsafe { &*slot };
     if online {

@@ -78,15 +78,15 @@ enum Room {
 #[inline]
 #[track_caller]
 pub(crate) unsafe fn retire_raw<K: Named, T: Send + 'static>(
-    kind: &K,
+    tag: &K,
     object: *mut T,
     bytes: usize,
 ) {
-    match reserve(kind, bytes) {
+    match reserve(tag, bytes) {
         // SAFETY: by the contract.
-        Some(room) => unsafe { room.retire(kind, object, bytes) },
+        Some(room) => unsafe { room.retire(tag, object, bytes) },
         // SAFETY: by the contract.
-        None => unsafe { retire_slowly(kind, object, bytes) },
+        None => unsafe { retire_slowly(tag, object, bytes) },
     }
 }
 
@@ -96,23 +96,23 @@ pub(crate) unsafe fn retire_raw<K: Named, T: Send + 'static>(
 /// As [`retire_raw`].
 #[cold]
 #[track_caller]
-unsafe fn retire_slowly<K: Named, T: Send + 'static>(kind: &K, object: *mut T, bytes: usize) {
+unsafe fn retire_slowly<K: Named, T: Send + 'static>(tag: &K, object: *mut T, bytes: usize) {
     debug_objects::note(object.cast_const().cast(), size_of::<T>());
     if chaos::mutant(Mutant::RetireBeforeUnlink) {
         // SAFETY: not at all: this is the fault to be caught.
         return unsafe { Boxed::free(object) };
     }
     let amount = Amount::object(bytes as u64);
-    let queue = local::objects(kind.core(), || kind.handle());
-    match make_room(kind, queue, amount, true) {
+    let queue = local::objects(tag.core(), || tag.handle());
+    match make_room(tag, queue, amount, true) {
         Room::Charged => {}
         // SAFETY: by the contract; its grace period is over.
-        Room::Waited => return on_the_spot(kind.core(), || unsafe { Boxed::free(object) }),
-        Room::Full => admit_over(kind.core(), queue, amount),
+        Room::Waited => return on_the_spot(tag.core(), || unsafe { Boxed::free(object) }),
+        Room::Full => admit_over(tag.core(), queue, amount),
     }
     // SAFETY: by the contract; it has been charged.
-    unsafe { add_boxed(kind, queue, object, amount.bytes) };
-    leave_to_worker(kind, queue);
+    unsafe { add_boxed(tag, queue, object, amount.bytes) };
+    leave_to_worker(tag, queue);
 }
 
 /// Adds an object that came from a box and was charged so much, as [`charge_of_box`] says. The number stands beside it
@@ -122,18 +122,18 @@ unsafe fn retire_slowly<K: Named, T: Send + 'static>(kind: &K, object: *mut T, b
 /// As [`retire_raw`]; and `queue` is this thread's.
 #[inline]
 unsafe fn add_boxed<K: Named, T: Send + 'static>(
-    kind: &K,
+    tag: &K,
     queue: Option<&Queue>,
     object: *mut T,
     bytes: u64,
 ) {
     if bytes == charge_of_box::<T>(size_of::<T>()) as u64 {
         // SAFETY: the box is consumed once; T is Send and 'static. It has been charged.
-        unsafe { add_object(kind, queue, &Boxed::<T>::KIND, object, bytes) };
+        unsafe { add_object(tag, queue, &Boxed::<T>::KIND, object, bytes) };
     } else {
         let payload = Counted { value: object, bytes };
         // SAFETY: as above.
-        unsafe { add_object(kind, queue, &Boxed::<T>::WEIGHED, payload, bytes) };
+        unsafe { add_object(tag, queue, &Boxed::<T>::WEIGHED, payload, bytes) };
     }
 }
 
@@ -146,19 +146,19 @@ pub(crate) struct Reserved<'q> {
 
 /// Room for an object of so many bytes, if the thread's local stock has it.
 #[inline]
-pub(crate) fn reserve<K: Named>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
+pub(crate) fn reserve<K: Named>(tag: &K, bytes: usize) -> Option<Reserved<'_>> {
     let amount = Amount::object(bytes as u64);
-    let queue = local::objects(kind.core(), || kind.handle())?;
+    let queue = local::objects(tag.core(), || tag.handle())?;
     let plain = !chaos::mutant(Mutant::RetireBeforeUnlink);
     (plain && queue.local_stock().take(amount)).then_some(Reserved { queue, amount })
 }
 
 /// The same with more from the domain, as far as there is any.
 #[cold]
-fn reserve_more<K: Named>(kind: &K, bytes: usize) -> Option<Reserved<'_>> {
+fn reserve_more<K: Named>(tag: &K, bytes: usize) -> Option<Reserved<'_>> {
     let amount = Amount::object(bytes as u64);
-    let queue = local::objects(kind.core(), || kind.handle())?;
-    admit(domains::known(kind), Some(queue), amount).then_some(Reserved { queue, amount })
+    let queue = local::objects(tag.core(), || tag.handle())?;
+    admit(domains::known(tag), Some(queue), amount).then_some(Reserved { queue, amount })
 }
 
 impl Reserved<'_> {
@@ -175,7 +175,7 @@ impl Reserved<'_> {
     #[track_caller]
     pub(crate) unsafe fn retire<K: Named, T: Send + 'static>(
         mut self,
-        kind: &K,
+        tag: &K,
         object: *mut T,
         bytes: usize,
     ) {
@@ -184,10 +184,10 @@ impl Reserved<'_> {
         }
         debug_objects::note(object.cast_const().cast(), size_of::<T>());
         if bytes as u64 != self.amount.bytes {
-            self.adjust(kind.core(), bytes);
+            self.adjust(tag.core(), bytes);
         }
         // SAFETY: by the contract; it has been charged.
-        unsafe { add_boxed(kind, Some(self.queue), object, self.amount.bytes) };
+        unsafe { add_boxed(tag, Some(self.queue), object, self.amount.bytes) };
     }
 
     /// It is another object than the one for which room was reserved. Waits for nothing: what is missing goes over
@@ -206,40 +206,40 @@ impl Reserved<'_> {
 
 /// Whether an object of so many bytes, if that is known, may be unlinked here, to be retired then: not in a
 /// section, where nothing can be waited for, if this thread has gone over the limit there already.
-pub(crate) fn may_replace<K: Named>(kind: &K, bytes: Option<usize>) -> bool {
-    let Some(queue) = local::objects(kind.core(), || kind.handle()) else { return true };
+pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
+    let Some(queue) = local::objects(tag.core(), || tag.handle()) else { return true };
     let mut stock = queue.local_stock().stock();
     let taken = bytes.is_some_and(|bytes| stock.take(Amount::object(bytes as u64)));
-    taken || !local::is_over_limit(kind.core()) || context() != Context::Section
+    taken || !local::is_over_limit(tag.core()) || context() != Context::Section
 }
 
 /// Drops `value` after a grace period, or gives it back: if there is no room, and `waits` is false or nothing
 /// may be waited for.
 #[track_caller]
 pub(crate) fn retire<K: Named, P: Retire>(
-    kind: &K,
+    tag: &K,
     value: P,
     waits: bool,
 ) -> Result<(), Refused<P>> {
     let (value, amount) = retire::note(value);
-    let queue = local::objects(kind.core(), || kind.handle());
+    let queue = local::objects(tag.core(), || tag.handle());
     let paid = queue.is_some_and(|queue| queue.local_stock().take(amount));
     if !paid {
-        match make_room(kind, queue, amount, waits) {
+        match make_room(tag, queue, amount, waits) {
             Room::Charged => {}
             Room::Waited => {
-                on_the_spot(kind.core(), || retire::end(value));
+                on_the_spot(tag.core(), || retire::end(value));
                 return Ok(());
             }
             Room::Full => {
                 debug_objects::forget(value.owned().0);
-                return Err(Refused::retired(value, kind.handle(), retire_over));
+                return Err(Refused::retired(value, tag.handle(), retire_over));
             }
         }
     }
-    add_value(kind, queue, value, amount.bytes);
+    add_value(tag, queue, value, amount.bytes);
     if !paid {
-        leave_to_worker(kind, queue);
+        leave_to_worker(tag, queue);
     }
     Ok(())
 }
@@ -255,18 +255,18 @@ pub(crate) fn retire_over<P: Retire>(handle: &Handle, value: P) {
     leave_to_worker(handle, queue);
 }
 
-fn add_value<K: Named, P: Retire>(kind: &K, queue: Option<&Queue>, value: P, bytes: u64) {
+fn add_value<K: Named, P: Retire>(tag: &K, queue: Option<&Queue>, value: P, bytes: u64) {
     if const { Value::<P>::BARE } {
         // SAFETY: a P, which is Send and 'static.
-        unsafe { add_object(kind, queue, &Value::<P>::POINTER, value, bytes) };
+        unsafe { add_object(tag, queue, &Value::<P>::POINTER, value, bytes) };
     } else if const { Value::<P>::FITS } {
         let value = Counted { value, bytes };
         // SAFETY: as above, with its number.
-        unsafe { add_object(kind, queue, &Value::<P>::NEAR, value, bytes) };
+        unsafe { add_object(tag, queue, &Value::<P>::NEAR, value, bytes) };
     } else {
         let value = Box::into_raw(Box::new(Counted { value, bytes }));
         // SAFETY: the same in a box.
-        unsafe { add_object(kind, queue, &Value::<P>::FAR, value, bytes) };
+        unsafe { add_object(tag, queue, &Value::<P>::FAR, value, bytes) };
     }
 }
 
@@ -276,17 +276,17 @@ fn add_value<K: Named, P: Retire>(kind: &K, queue: Option<&Queue>, value: P, byt
 /// As [`Queue::add`]: `kind` and `payload` fit.
 #[inline]
 unsafe fn add_object<K: Named, P>(
-    kind: &K,
+    tag: &K,
     queue: Option<&Queue>,
-    what: &'static stream::Kind,
+    what: &'static stream::CallbackType,
     payload: P,
     bytes: u64,
 ) {
     // SAFETY: by the contract; the queue is this thread's.
-    if unsafe { add(kind, queue, Contents::Objects, what, payload, bytes) }
+    if unsafe { add(tag, queue, Contents::Objects, what, payload, bytes) }
         && let Some(queue) = queue
     {
-        tend(kind.core(), queue);
+        tend(tag.core(), queue);
     }
 }
 
@@ -297,18 +297,18 @@ unsafe fn add_object<K: Named, P>(
 /// As [`Queue::add`]; and `queue` is this thread's.
 #[inline]
 unsafe fn add<K: Named, P>(
-    kind: &K,
+    tag: &K,
     queue: Option<&Queue>,
     contents: Contents,
-    what: &'static stream::Kind,
+    what: &'static stream::CallbackType,
     payload: P,
     bytes: u64,
 ) -> bool {
-    let core = kind.core();
+    let core = tag.core();
     let due = match queue {
         // SAFETY: by the contract.
         Some(queue) => unsafe { queue.add(what, payload, bytes) },
-        None => domains::known(kind).queues.with_shared(core, contents, |queue| {
+        None => domains::known(tag).queues.with_shared(core, contents, |queue| {
             // SAFETY: by the contract; whoever holds the lock is the one who adds.
             unsafe { queue.add(what, payload, bytes) }
         }),
@@ -316,7 +316,7 @@ unsafe fn add<K: Named, P>(
     chaos::point(Point::Added);
     // Relaxed: ordered by the fences in `add` and in `Queues::leave` [DQ-3].
     if !core.queues.announced.load(Relaxed) && !chaos::mutant(Mutant::NoAnnouncement) {
-        worker::announce(&kind.handle());
+        worker::announce(&tag.handle());
     }
     due
 }
@@ -386,8 +386,8 @@ fn context() -> Context {
 
 /// Admits an object that the thread's local stock does not pay for, if need be and `waits` by waiting.
 #[cold]
-fn make_room<K: Named>(kind: &K, queue: Option<&Queue>, object: Amount, waits: bool) -> Room {
-    let core = domains::known(kind);
+fn make_room<K: Named>(tag: &K, queue: Option<&Queue>, object: Amount, waits: bool) -> Room {
+    let core = domains::known(tag);
     if admit(core, queue, object) {
         return Room::Charged;
     }
@@ -487,11 +487,11 @@ fn is_settled_here(core: &DomainState, queue: &Queue) -> bool {
 
 /// Has the worker run what has just been added over the limit, if it is the worker's to run. Here, and not when the section
 /// ends: that takes no lock [D-3].
-fn leave_to_worker<K: Named>(kind: &K, queue: Option<&Queue>) {
-    let core = kind.core();
+fn leave_to_worker<K: Named>(tag: &K, queue: Option<&Queue>) {
+    let core = tag.core();
     if queue.is_some_and(|queue| queue.local_stock().stock().is_over_limit() && !is_settled_here(core, queue))
     {
-        worker::hurry(&kind.handle());
+        worker::hurry(&tag.handle());
     }
 }
 

@@ -13,7 +13,7 @@ use std::thread::LocalKey;
 
 use crate::gp::grace_periods::{GracePeriods, Me};
 use crate::gp::record;
-use crate::gp::slot::{NOT_READY, Slot, Sort};
+use crate::gp::slot::{NOT_READY, Slot, ReaderKind};
 use crate::os::thread;
 use crate::reclaim::cache;
 use crate::reclaim::domain_state::DomainState;
@@ -104,7 +104,7 @@ pub(crate) fn release_handle(core: &DomainState, handle: impl FnOnce() -> Handle
 /// A slot of its own for a QSBR handle.
 pub(crate) fn qsbr_slot(core: &DomainState, handle: impl FnOnce() -> Handle) -> &Slot {
     Table::get().with_section(core, handle, |local| {
-        let slot = core.register(thread::token(), Sort::Qsbr);
+        let slot = core.register(thread::token(), ReaderKind::Qsbr);
         local.others.push(slot);
         slot
     })
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn a_domain_may_end_with_a_thread_that_read_in_it() {
         let domain = crate::Domain::new();
-        let (inside, handles) = (domain.clone(), Arc::downgrade(&domain.kind().0));
+        let (inside, handles) = (domain.clone(), Arc::downgrade(&domain.tag().0));
         // SAFETY: until the lock below is let go a handle is there: `domain`, then the thread's.
         let core = unsafe { &*handles.as_ptr() };
         // Not by `call`, which tells the worker: then that might be the one with the last handle.

@@ -48,7 +48,7 @@ use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, R
 use crate::os::unwind;
 use crate::reclaim::limit::{Charged, LocalStock};
 use crate::reclaim::running::Uncharged;
-use crate::reclaim::stream::{Cursor, Kind, Stream};
+use crate::reclaim::stream::{Cursor, CallbackType, Stream};
 
 /// Callbacks in a full batch, at most: one grace period's cost is shared by so many. Whoever fills a batch
 /// executes its fence, which interrupts the readers: where it comes to neither one update in thousands nor
@@ -323,7 +323,7 @@ impl Queue {
     /// The caller is the one who adds; `kind` and `payload` fit, as [`Stream::push`] asks. To run the callback
     /// once, on any thread, once readers have let go, must be sound.
     #[inline]
-    pub(crate) unsafe fn add<P>(&self, kind: &'static Kind, payload: P, bytes: u64) -> bool {
+    pub(crate) unsafe fn add<P>(&self, kind: &'static CallbackType, payload: P, bytes: u64) -> bool {
         let own = &self.own.0;
         // Relaxed: the owner's own.
         own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);

@@ -200,7 +200,7 @@ impl<P: Send + 'static> std::error::Error for Refused<P> {}
 pub(crate) struct Boxed<T>(PhantomData<T>);
 
 impl<T: Send + 'static> Boxed<T> {
-    pub(crate) const KIND: stream::Kind = stream::Kind {
+    pub(crate) const KIND: stream::CallbackType = stream::CallbackType {
         words: 1,
         pointer: true,
         bytes: Some(charge_of_box::<T>(size_of::<T>()) as u64),
@@ -209,7 +209,7 @@ impl<T: Send + 'static> Boxed<T> {
     };
 
     /// One that counts for another number of bytes than its size.
-    pub(crate) const WEIGHED: stream::Kind = stream::Kind {
+    pub(crate) const WEIGHED: stream::CallbackType = stream::CallbackType {
         words: words::<Counted<*mut T>>(),
         pointer: false,
         bytes: None,
@@ -314,7 +314,7 @@ impl<P: Retire> Value<P> {
         held(1) + size_of::<Counted<P>>()
     };
 
-    pub(crate) const POINTER: stream::Kind = stream::Kind {
+    pub(crate) const POINTER: stream::CallbackType = stream::CallbackType {
         words: 1,
         pointer: true,
         bytes: None,
@@ -327,7 +327,7 @@ impl<P: Retire> Value<P> {
         },
     };
 
-    pub(crate) const NEAR: stream::Kind = stream::Kind {
+    pub(crate) const NEAR: stream::CallbackType = stream::CallbackType {
         words: words::<Counted<P>>(),
         pointer: false,
         bytes: None,
@@ -340,7 +340,7 @@ impl<P: Retire> Value<P> {
         },
     };
 
-    pub(crate) const FAR: stream::Kind = stream::Kind {
+    pub(crate) const FAR: stream::CallbackType = stream::CallbackType {
         words: 1,
         pointer: true,
         bytes: None,
@@ -381,7 +381,7 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
         Amount::object(held as u64)
     };
 
-    pub(crate) const NEAR: stream::Kind = stream::Kind {
+    pub(crate) const NEAR: stream::CallbackType = stream::CallbackType {
         words: words::<F>(),
         pointer: false,
         bytes: Some(Self::AMOUNT.bytes),
@@ -393,7 +393,7 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
         },
     };
 
-    pub(crate) const FAR: stream::Kind = stream::Kind {
+    pub(crate) const FAR: stream::CallbackType = stream::CallbackType {
         words: 1,
         pointer: true,
         bytes: Some(Self::AMOUNT.bytes),

@@ -1,6 +1,6 @@
 //! A stream of callbacks: words in pages, written by one thread and read by one at a time.
 //!
-//! A callback is a [`Kind`] and a few words of payload: a pointer to what is to be dropped, or a
+//! A callback is a [`CallbackType`] and a few words of payload: a pointer to what is to be dropped, or a
 //! closure itself. Callbacks of one kind that need one word with a lowest bit of 0, a pointer, stand
 //! one after the other and name their kind once: so most waiting objects cost eight bytes.
 //!
@@ -40,7 +40,7 @@ pub(crate) type Word = MaybeUninit<*mut ()>;
 
 /// What callbacks of one kind are.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct CallbackType {
     /// Words of payload, from 1 to [`PAYLOAD_MAX`].
     pub(crate) words: usize,
     /// Whether the payload is one initialised word, so that it may stand without its kind.
@@ -89,8 +89,8 @@ impl Progress {
 const KIND: usize = 1;
 
 /// In place of a kind: the page ends here.
-static END: Kind =
-    Kind { words: 1, pointer: false, bytes: Some(0), bytes_of: |_| 0, run: |_, _, _| () };
+static END: CallbackType =
+    CallbackType { words: 1, pointer: false, bytes: Some(0), bytes_of: |_| 0, run: |_, _, _| () };
 
 /// A page of the stream.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ pub(crate) struct Stream {
     page: Cell<*mut Page>,
     at: Cell<usize>,
     /// The kind of the callback that was written last into this page; null at its begin.
-    kind: Cell<*const Kind>,
+    kind: Cell<*const CallbackType>,
     /// Empty pages that only the writer knows of.
     own_spare: Cell<*mut Page>,
     /// Callbacks written. The writer stores it, everybody reads it.
@@ -154,7 +154,7 @@ pub(crate) struct Stream {
 pub(crate) struct Cursor {
     page: *mut Page,
     at: usize,
-    kind: *const Kind,
+    kind: *const CallbackType,
 }
 
 // SAFETY: pages lead to each other and are handed over by `written` [DS-1] and `spare`; the cells are the
@@ -191,7 +191,7 @@ impl Stream {
     /// Only the writer, one at a time, calls this. `P` has the size and alignment that `kind` says: at most
     /// its words, each aligned as a pointer; and `kind.pointer` holds for kinds whose `P` is a pointer.
     #[inline]
-    pub(crate) unsafe fn push<P>(&self, kind: &'static Kind, payload: P) {
+    pub(crate) unsafe fn push<P>(&self, kind: &'static CallbackType, payload: P) {
         debug_assert!(size_of::<P>() <= kind.words * size_of::<Word>());
         debug_assert!(align_of::<P>() <= align_of::<Word>());
         let payload = std::mem::ManuallyDrop::new(payload);
@@ -245,7 +245,7 @@ impl Stream {
     ///
     /// # Safety
     /// As [`push`](Self::push), of what is read.
-    unsafe fn push_words<const N: usize>(&self, kind: &'static Kind, payload: *const Word) {
+    unsafe fn push_words<const N: usize>(&self, kind: &'static CallbackType, payload: *const Word) {
         // SAFETY: by the contract, so many words.
         let payload = unsafe { payload.cast::<[Word; N]>().read() };
         // SAFETY: by the contract.
@@ -351,7 +351,7 @@ impl Drop for Stream {
 /// Callbacks of one kind that stand side by side.
 #[derive(Debug)]
 pub(crate) struct Run {
-    pub(crate) kind: &'static Kind,
+    pub(crate) kind: &'static CallbackType,
     pub(crate) payload: *mut Word,
     pub(crate) count: u64,
 }
@@ -377,7 +377,7 @@ impl Cursor {
     pub(crate) unsafe fn next(&mut self, max: u64) -> Run {
         let mut word = self.word();
         while word.addr() & KIND != 0 {
-            let kind = word.map_addr(|addr| addr & !KIND).cast::<Kind>();
+            let kind = word.map_addr(|addr| addr & !KIND).cast::<CallbackType>();
             if ptr::eq(kind, &raw const END) {
                 self.turn_page();
                 word = self.word();
@@ -385,8 +385,8 @@ impl Cursor {
             }
             self.kind = kind;
             self.at += 1;
-            // SAFETY: written by `push` from a `&'static Kind`.
-            let known: &'static Kind = unsafe { &*kind };
+            // SAFETY: written by `push` from a `&'static CallbackType`.
+            let known: &'static CallbackType = unsafe { &*kind };
             if !known.pointer || self.word().addr() & KIND != 0 {
                 let payload = self.place();
                 self.at += known.words;
@@ -395,7 +395,7 @@ impl Cursor {
             break;
         }
         // SAFETY: pointers stand behind their kind, on the same page.
-        let kind: &'static Kind = unsafe { &*self.kind };
+        let kind: &'static CallbackType = unsafe { &*self.kind };
         let payload = self.place();
         let mut count = 1;
         self.at += 1;

@@ -355,7 +355,7 @@ mod tests {
     use super::*;
     use crate::Domain;
     use crate::domain::domain::Builder;
-    use crate::domain::kind::AnyKind;
+    use crate::domain::tag::DomainTag;
     use crate::reclaim::queue::Contents;
     use crate::reclaim::retire::{Boxed, Closure};
 
@@ -420,7 +420,7 @@ mod tests {
     /// A domain in which a callback waits that the worker thread does not hear of.
     fn with_callback(builder: Builder) -> Domain {
         let domain = builder.build();
-        let core = domain.kind().core();
+        let core = domain.tag().core();
         let queue = core.queues.add(core, 1, Contents::Closures);
         add(&queue, || ());
         domain
@@ -432,7 +432,7 @@ mod tests {
     }
 
     fn task(domain: &Domain, close_at: Instant) -> Task<Handle> {
-        Task { domain: domain.kind().handle(), due: Instant::now(), close_at, has_more: false }
+        Task { domain: domain.tag().handle(), due: Instant::now(), close_at, has_more: false }
     }
 
     /// Looks after the domain when its callbacks have waited for company long enough.
@@ -445,7 +445,7 @@ mod tests {
     #[test]
     fn what_may_wait_for_company_does() {
         let domain = with_callback(Domain::builder());
-        let core = domain.kind().core();
+        let core = domain.tag().core();
         let mut task = task(&domain, Instant::now() + Duration::from_secs(3_600));
         tend(&mut task);
         assert_eq!(domain.statistics().grace_periods, 0);
@@ -465,7 +465,7 @@ mod tests {
         let mut tuning = domain.tuning();
         tuning.run_min = if cfg!(miri) { 1 } else { tuning.run_min };
         domain.tune(tuning);
-        let core = domain.kind().core();
+        let core = domain.tag().core();
         let queue = Arc::clone(&core.queues.all()[0]);
         let turn = RUNS_PER_TURN as u64 * u64::from(domain.tuning().run_min);
         (0..turn).for_each(|_| add(&queue, || ()));
@@ -485,7 +485,7 @@ mod tests {
         let mut tuning = domain.tuning();
         tuning.run_time = Duration::ZERO;
         domain.tune(tuning);
-        let core = domain.kind().core();
+        let core = domain.tag().core();
         let queue = core.queues.add(core, 1, Contents::Closures);
         add(&queue, || ());
         for number in 0..999_u64 {
@@ -511,7 +511,7 @@ mod tests {
             domain.call(|| ()).expect("there is room");
             domain
         };
-        let ended: Vec<_> = (0..10).map(|_| patient().kind().handle().downgrade()).collect();
+        let ended: Vec<_> = (0..10).map(|_| patient().tag().handle().downgrade()).collect();
         let _last = patient();
         let state = sync::lock(&WORKER);
         assert_eq!(ended.iter().filter(|one| state.domains.has(one.as_ptr())).count(), 0);
@@ -522,7 +522,7 @@ mod tests {
     #[test]
     fn what_a_domain_owes_outlives_its_task() {
         let domain = with_callback(Domain::builder());
-        let core = domain.kind().core();
+        let core = domain.tag().core();
         core.rests_until_ns.store(u64::MAX, Relaxed);
         assert_eq!(tend_at_its_time(&domain), 0, "it rests");
         core.request(Urgency::Expedited);
@@ -537,7 +537,7 @@ mod tests {
     #[test]
     fn a_turn_is_no_more_than_its_share_of_turn_and_rest() {
         let domain = with_callback(Domain::builder().worker_budget_ppm(1));
-        let core = domain.kind().core();
+        let core = domain.tag().core();
         let began_ns = clock::monotonic_ns();
         assert_eq!(tend_at_its_time(&domain), 1);
         let spent_ns = core.counters().worker_ns.load(Relaxed);

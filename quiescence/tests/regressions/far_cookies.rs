@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Waker};
 use std::thread;
 
-use quiescence::{AnyKind, Cookie, Domain, Srcu};
+use quiescence::{Cookie, Domain, DomainTag, Srcu};
 
 #[cfg(unix)]
 use crate::common::in_child;
@@ -21,7 +21,7 @@ fn said(f: impl FnOnce()) -> String {
 }
 
 /// A number from elsewhere is refused, and everything goes on: the domain, others, a fork, the end of the process.
-fn is_refused<K: AnyKind>(domain: &Domain<K>, wait: impl FnOnce(Cookie) + Send) {
+fn is_refused<K: DomainTag>(domain: &Domain<K>, wait: impl FnOnce(Cookie) + Send) {
     // On a thread of its own: without the refusal it never comes back.
     thread::scope(|scope| {
         let waiter = scope.spawn(|| said(|| wait(domain.cookie_from_bits(FAR))));
@@ -71,7 +71,7 @@ fn a_number_from_elsewhere_is_refused_and_stops_nothing() {
 
 /// As numbers go by, whatever the domain gives is its own, and one step further is not: idle, and while a grace period is
 /// in progress.
-fn gives_its_own<K: AnyKind>(domain: &Domain<K>) {
+fn gives_its_own<K: DomainTag>(domain: &Domain<K>) {
     for bits in [domain.snapshot().to_bits(), domain.start_poll().to_bits()] {
         let cookie = domain.try_cookie_from_bits(bits).expect("its own");
         assert_eq!(cookie.to_bits(), bits);

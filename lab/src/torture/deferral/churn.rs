@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use quiescence_chaos::Kind;
+use quiescence_chaos::ThreadTag;
 
 use super::Deed;
 use super::flood::{self, Flooder};
@@ -25,7 +25,11 @@ pub(super) const fn quota(seconds: u64) -> u64 {
 }
 
 /// Starts threads until the run is over, and there were enough.
-pub(super) fn run<K: Kind, L: Kind>(field: &Field<K>, other: &Field<L>, random: &mut Random) {
+pub(super) fn run<K: ThreadTag, L: ThreadTag>(
+    field: &Field<K>,
+    other: &Field<L>,
+    random: &mut Random,
+) {
     let station = &field.station;
     let mut started = 0;
     while !station.is_over() || started < station.short_threads {
@@ -51,7 +55,7 @@ pub(super) fn run<K: Kind, L: Kind>(field: &Field<K>, other: &Field<L>, random: 
     }
 }
 
-fn start<K: Kind>(field: &Field<K>, seed: u64) -> Option<thread::JoinHandle<()>> {
+fn start<K: ThreadTag>(field: &Field<K>, seed: u64) -> Option<thread::JoinHandle<()>> {
     let field = field.clone();
     let life = move || {
         chaos::seed_thread(seed);
@@ -61,7 +65,7 @@ fn start<K: Kind>(field: &Field<K>, seed: u64) -> Option<thread::JoinHandle<()>>
 }
 
 /// The life of such a thread.
-fn live<K: Kind>(field: Field<K>, random: &mut Random) {
+fn live<K: ThreadTag>(field: Field<K>, random: &mut Random) {
     let seed = random.next();
     match random.below(4) {
         0 => {
@@ -81,7 +85,7 @@ fn live<K: Kind>(field: Field<K>, random: &mut Random) {
     }
 }
 
-fn some<K: Kind>(field: &Field<K>, random: &mut Random) {
+fn some<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     drop(field.domain.read());
     flood::retire(field, random.below(40), random);
     Flooder::new(field).call(random.below(40), random);

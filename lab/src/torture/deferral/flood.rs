@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use quiescence_chaos::{Domain, Kind, Section};
+use quiescence_chaos::{Domain, Section, ThreadTag};
 
 use super::goods::{CallbackQueue, Field, Later, Ticket, chain};
 use super::{Deed, FLOOD_BYTES_MAX, FLOOD_OBJECTS_MAX};
@@ -25,14 +25,14 @@ const SMALL: usize = 32;
 const LARGE: usize = 96;
 
 /// A thread that floods.
-pub(super) struct Flooder<'a, K: Kind> {
+pub(super) struct Flooder<'a, K: ThreadTag> {
     pub(super) field: &'a Field<K>,
     /// Its closures run in order, and so many were queued.
     callback_queue: Arc<CallbackQueue>,
     queued: u64,
 }
 
-impl<'a, K: Kind> Flooder<'a, K> {
+impl<'a, K: ThreadTag> Flooder<'a, K> {
     pub(super) fn new(field: &'a Field<K>) -> Self {
         Self { field, callback_queue: Arc::default(), queued: 0 }
     }
@@ -190,7 +190,7 @@ impl<'a, K: Kind> Flooder<'a, K> {
 }
 
 /// Floods until the run is over.
-pub(super) fn run<K: Kind>(field: &Field<K>, random: &mut Random) {
+pub(super) fn run<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     let mut flooder = Flooder::new(field);
     while !field.station.is_over() {
         flooder.step(random);
@@ -202,7 +202,7 @@ pub(super) fn run<K: Kind>(field: &Field<K>, random: &mut Random) {
 }
 
 /// Floods in gushes: others want to use the domain as well.
-pub(super) fn in_gushes<K: Kind>(field: &Field<K>, random: &mut Random) {
+pub(super) fn in_gushes<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     let mut flooder = Flooder::new(field);
     while !field.station.is_over() {
         let burst = 1 + random.below(BURST_MAX);
@@ -219,7 +219,7 @@ pub(super) fn in_gushes<K: Kind>(field: &Field<K>, random: &mut Random) {
 }
 
 /// Retires as a QSBR reader: it goes over the limit by one object, and does its part at its quiescent states.
-pub(super) fn by_qsbr<K: Kind>(field: &Field<K>, random: &mut Random) {
+pub(super) fn by_qsbr<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     while !field.station.is_over() {
         let rounds = 1 + random.below(200);
         qsbr_rounds(field, rounds, random);
@@ -228,7 +228,7 @@ pub(super) fn by_qsbr<K: Kind>(field: &Field<K>, random: &mut Random) {
 }
 
 /// So many quiescent states of one reader, and what it retires between them.
-pub(super) fn qsbr_rounds<K: Kind>(field: &Field<K>, rounds: u64, random: &mut Random) {
+pub(super) fn qsbr_rounds<K: ThreadTag>(field: &Field<K>, rounds: u64, random: &mut Random) {
     let mut reader = field.domain.qsbr();
     for _ in 0..rounds {
         field.station.begin(Deed::QsbrRetire);
@@ -246,7 +246,7 @@ pub(super) fn qsbr_rounds<K: Kind>(field: &Field<K>, rounds: u64, random: &mut R
 }
 
 /// Retires so many objects, outside of sections.
-pub(super) fn retire<K: Kind>(field: &Field<K>, count: u64, random: &mut Random) {
+pub(super) fn retire<K: ThreadTag>(field: &Field<K>, count: u64, random: &mut Random) {
     for _ in 0..count {
         let refused = field.retire_some(true, random.next());
         retire_later(field, refused.err());
@@ -254,12 +254,12 @@ pub(super) fn retire<K: Kind>(field: &Field<K>, count: u64, random: &mut Random)
 }
 
 /// The same inside a section; what is refused waits until it has ended.
-pub(super) fn retire_in_section<K: Kind>(field: &Field<K>, count: u64, random: &mut Random) {
+pub(super) fn retire_in_section<K: ThreadTag>(field: &Field<K>, count: u64, random: &mut Random) {
     retire_under(field, field.domain.read(), count, random);
 }
 
 /// The same inside the section of a guard, the only one that this thread is in.
-pub(super) fn retire_under<K: Kind, G: Section<K>>(
+pub(super) fn retire_under<K: ThreadTag, G: Section<K>>(
     field: &Field<K>,
     guard: G,
     count: u64,
@@ -271,7 +271,7 @@ pub(super) fn retire_under<K: Kind, G: Section<K>>(
 }
 
 /// Retires inside a section what is not refused there.
-pub(super) fn retire_what_fits<K: Kind>(
+pub(super) fn retire_what_fits<K: ThreadTag>(
     field: &Field<K>,
     count: u64,
     random: &mut Random,
@@ -281,14 +281,17 @@ pub(super) fn retire_what_fits<K: Kind>(
 }
 
 /// Retires where there is room; the rest by waiting.
-pub(super) fn try_retire<K: Kind>(field: &Field<K>, count: u64, random: &mut Random) {
+pub(super) fn try_retire<K: ThreadTag>(field: &Field<K>, count: u64, random: &mut Random) {
     field.station.did(Deed::TryRetire);
     let refused = |_| field.retire_some(false, random.next()).err();
     let later: Vec<_> = (0..count).filter_map(refused).collect();
     retire_later(field, later);
 }
 
-pub(super) fn retire_later<K: Kind>(field: &Field<K>, later: impl IntoIterator<Item = Later<K>>) {
+pub(super) fn retire_later<K: ThreadTag>(
+    field: &Field<K>,
+    later: impl IntoIterator<Item = Later<K>>,
+) {
     for later in later {
         field.station.did(Deed::Refused);
         later(field);
@@ -296,7 +299,7 @@ pub(super) fn retire_later<K: Kind>(field: &Field<K>, later: impl IntoIterator<I
 }
 
 /// A closure that queues itself again, so often.
-pub(super) fn again<K: Kind>(field: &Field<K>, left: u64) {
+pub(super) fn again<K: ThreadTag>(field: &Field<K>, left: u64) {
     let (parcel, field_of_next) = (field.tally.parcel(SMALL), Box::new(field.clone()));
     let closure = move || {
         drop(parcel);
@@ -315,7 +318,7 @@ pub(super) fn again<K: Kind>(field: &Field<K>, left: u64) {
 }
 
 /// Changes what may be changed; what may wait by a half.
-fn tune<K: Kind>(domain: &Domain<K>, random: &mut Random) {
+fn tune<K: ThreadTag>(domain: &Domain<K>, random: &mut Random) {
     let mut tuning = domain.tuning();
     tuning.objects_max = FLOOD_OBJECTS_MAX / (1 + random.below(2));
     tuning.bytes_max = FLOOD_BYTES_MAX / (1 + random.below(2));

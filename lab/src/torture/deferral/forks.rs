@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use quiescence_chaos::sync::{Counter, ExactCounter};
-use quiescence_chaos::{Domain, Kind, Snapshot, Srcu, chaos};
+use quiescence_chaos::{Domain, Snapshot, Srcu, ThreadTag, chaos};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::flood::{self, Flooder};
@@ -40,7 +40,7 @@ const WRONG: [(i32, &str); 6] = [
 ];
 
 /// Defers, and may be interrupted by a fork at any time.
-pub(super) fn storm<K: Kind>(field: &Field<K>, random: &mut Random) {
+pub(super) fn storm<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     let mut flooder = Flooder::new(field);
     while !field.station.is_over() {
         field.station.begin(Deed::Closure);
@@ -49,7 +49,7 @@ pub(super) fn storm<K: Kind>(field: &Field<K>, random: &mut Random) {
     flooder.barrier();
 }
 
-fn burst<K: Kind>(flooder: &mut Flooder<'_, K>, random: &mut Random) {
+fn burst<K: ThreadTag>(flooder: &mut Flooder<'_, K>, random: &mut Random) {
     let some = 1 + random.below(60);
     match random.below(5) {
         4 => {
@@ -85,7 +85,7 @@ fn count_and_read(some: u64) -> bool {
 }
 
 /// Forks again and again, and waits for its children.
-pub(super) fn run<K: Kind>(field: &Field<K>, random: &mut Random) {
+pub(super) fn run<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     let mut flooder = Flooder::new(field);
     while !field.station.is_over() {
         field.station.begin(Deed::Fork);
@@ -129,7 +129,7 @@ fn wait_for(station: &Station, pid: u32) {
 }
 
 /// What a child does; its code.
-fn child<K: Kind>(field: &Field<K>, random: &mut Random) -> i32 {
+fn child<K: ThreadTag>(field: &Field<K>, random: &mut Random) -> i32 {
     FORKED.store(true, Relaxed);
     let faults = field.station.ledger.faults_total();
     // Counts of its own: those of the storm were stopped wherever they were.
@@ -162,7 +162,7 @@ fn child<K: Kind>(field: &Field<K>, random: &mut Random) -> i32 {
 }
 
 /// Whether the domain takes as many objects as it has room for.
-fn has_its_room<K: Kind>(field: &Field<K>) -> bool {
+fn has_its_room<K: ThreadTag>(field: &Field<K>) -> bool {
     let guard = field.domain.read(); // nothing is freed meanwhile
     let mut count = 0;
     while count <= OBJECTS_MAX && field.retire(field.small(), false).is_ok() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, fence};
 
-use quiescence_chaos::{Domain, Kind, Retire};
+use quiescence_chaos::{Domain, Retire, ThreadTag};
 
 use super::{Deed, Station};
 use crate::torture::kinds::FaultKind;
@@ -156,7 +156,7 @@ impl Ticket {
 
 /// A domain, and what waits there.
 #[derive(Debug)]
-pub(super) struct Field<K: Kind> {
+pub(super) struct Field<K: ThreadTag> {
     pub(super) station: Station,
     pub(super) domain: Domain<K>,
     pub(super) tally: Arc<Tally>,
@@ -164,7 +164,7 @@ pub(super) struct Field<K: Kind> {
     pub(super) largest: usize,
 }
 
-impl<K: Kind> Clone for Field<K> {
+impl<K: ThreadTag> Clone for Field<K> {
     fn clone(&self) -> Self {
         Self {
             station: self.station.clone(),
@@ -197,13 +197,13 @@ impl<const WORDS: usize> Retire for Bundle<WORDS> {
 }
 
 /// An object whose drop retires another.
-struct Chain<K: Kind> {
+struct Chain<K: ThreadTag> {
     parcel: Option<Parcel>,
     field: Field<K>,
     left: u64,
 }
 
-impl<K: Kind> Drop for Chain<K> {
+impl<K: ThreadTag> Drop for Chain<K> {
     fn drop(&mut self) {
         drop(self.parcel.take());
         if self.left != 0 {
@@ -255,7 +255,7 @@ pub(super) fn expect_no_odd_ones(station: &Station) {
     }
 }
 
-impl<K: Kind> Field<K> {
+impl<K: ThreadTag> Field<K> {
     /// An object of the type T, boxed or not.
     fn of<T>(&self) -> Parcel {
         self.tally.parcel(size_of::<T>())
@@ -368,7 +368,7 @@ impl<K: Kind> Field<K> {
 }
 
 /// Retires an object whose drop retires another, and so on.
-pub(super) fn chain<K: Kind>(field: &Field<K>, left: u64) {
+pub(super) fn chain<K: ThreadTag>(field: &Field<K>, left: u64) {
     let bytes = size_of::<Chain<K>>();
     let parcel = Some(field.tally.parcel(bytes));
     let link = Box::new(Chain { parcel, field: field.clone(), left });

@@ -17,7 +17,7 @@ mod stalls;
 
 use std::sync::Arc;
 
-use quiescence_chaos::{Domain, Engine, Global, Kind, Private, Tuning};
+use quiescence_chaos::{Domain, Engine, Global, Private, ThreadTag, Tuning};
 
 use goods::{Bound, Field, Tally};
 
@@ -176,7 +176,7 @@ impl Deferral {
     }
 
     /// A thread's view of a domain; what it defers there is counted for the end.
-    fn field<K: Kind>(&self, station: &Station, domain: &Domain<K>) -> Field<K> {
+    fn field<K: ThreadTag>(&self, station: &Station, domain: &Domain<K>) -> Field<K> {
         let tally = Tally::new(station, "domain under a flood", Bound::NONE);
         super::pool::lock(&self.fields).0.push(Arc::clone(&tally));
         Field { station: station.clone(), domain: domain.clone(), tally, largest: LARGEST }

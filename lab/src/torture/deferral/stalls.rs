@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use quiescence_chaos::Kind;
+use quiescence_chaos::ThreadTag;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
@@ -26,7 +26,7 @@ const LOWEST: i32 = 19;
 const SECTIONS: u32 = 64;
 
 /// Blocks inside of sections.
-pub(super) fn block<K: Kind>(field: &Field<K>, random: &mut Random) {
+pub(super) fn block<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     while !field.station.is_over() {
         field.station.begin(Deed::Blocked);
         field.station.did(Deed::Blocked);
@@ -38,7 +38,7 @@ pub(super) fn block<K: Kind>(field: &Field<K>, random: &mut Random) {
 }
 
 /// Reads at the lowest priority: where CPUs are scarce it loses its own in the midst of sections.
-pub(super) fn crawl<K: Kind>(field: &Field<K>, random: &mut Random) {
+pub(super) fn crawl<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     // Of this thread alone, on Linux. Elsewhere, or where it is forbidden, it is a reader like others.
     let is_low = setpriority_process(Some(gettid()), LOWEST).is_ok();
     while !field.station.is_over() {

@@ -9,7 +9,7 @@ use std::ptr::{self, NonNull};
 use crate::chaos::{self, Mutant};
 use crate::domain::domain::{self, Domain};
 use crate::domain::guard::Global;
-use crate::domain::kind::AnyKind;
+use crate::domain::tag::DomainTag;
 use crate::reclaim::defer;
 use crate::reclaim::weigh::Scale;
 
@@ -20,7 +20,7 @@ use crate::reclaim::weigh::Scale;
 /// sections.
 /// [`into_box`](Self::into_box) waits until nobody reads it and gives it back.
 #[must_use = "dropping it retires the value"]
-pub struct Unlinked<T: Send + Sync + 'static, K: AnyKind = Global> {
+pub struct Unlinked<T: Send + Sync + 'static, K: DomainTag = Global> {
     pub(super) pointer: NonNull<T>,
     pub(super) scale: Scale<T>,
     pub(super) domain: Domain<K>,
@@ -29,11 +29,11 @@ pub struct Unlinked<T: Send + Sync + 'static, K: AnyKind = Global> {
 }
 
 // SAFETY: owns a T that other threads may still read (Sync) and that may be dropped anywhere (Send).
-unsafe impl<T: Send + Sync + 'static, K: AnyKind> Send for Unlinked<T, K> {}
+unsafe impl<T: Send + Sync + 'static, K: DomainTag> Send for Unlinked<T, K> {}
 // SAFETY: a shared reference gives out `&T` only.
-unsafe impl<T: Send + Sync + 'static, K: AnyKind> Sync for Unlinked<T, K> {}
+unsafe impl<T: Send + Sync + 'static, K: DomainTag> Sync for Unlinked<T, K> {}
 
-impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     /// # Safety
     /// `pointer` is null or came from a box, was reachable under sections of `domain` only, and is
     /// no more, by an atomic exchange that was the last thing the calling thread did.
@@ -57,7 +57,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
     #[track_caller]
     pub fn into_box(self) -> Box<T> {
         if !chaos::mutant(Mutant::RetireBeforeUnlink) {
-            domain::wait_unless_done(self.domain.kind(), self.unread_after, Location::caller());
+            domain::wait_unless_done(self.domain.tag(), self.unread_after, Location::caller());
         }
         self.into_box_unread()
     }
@@ -79,7 +79,7 @@ impl<T: Send + Sync + 'static, K: AnyKind> Unlinked<T, K> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: AnyKind> Deref for Unlinked<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Deref for Unlinked<T, K> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -88,16 +88,16 @@ impl<T: Send + Sync + 'static, K: AnyKind> Deref for Unlinked<T, K> {
     }
 }
 
-impl<T: Send + Sync + 'static, K: AnyKind> Drop for Unlinked<T, K> {
+impl<T: Send + Sync + 'static, K: DomainTag> Drop for Unlinked<T, K> {
     fn drop(&mut self) {
-        let kind = self.domain.kind();
-        let bytes = self.scale.charge(kind.core(), self);
+        let tag = self.domain.tag();
+        let bytes = self.scale.charge(tag.core(), self);
         // SAFETY: from a box and unreachable, see `new`; nobody uses `self` after this.
-        unsafe { defer::retire_raw(kind, self.pointer.as_ptr(), bytes) };
+        unsafe { defer::retire_raw(tag, self.pointer.as_ptr(), bytes) };
     }
 }
 
-impl<T: Send + Sync + fmt::Debug + 'static, K: AnyKind> fmt::Debug for Unlinked<T, K> {
+impl<T: Send + Sync + fmt::Debug + 'static, K: DomainTag> fmt::Debug for Unlinked<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Unlinked").field(&**self).finish()
     }

@@ -436,7 +436,7 @@ impl GracePeriods {
 mod tests {
     use super::*;
     use crate::Domain;
-    use crate::domain::kind::AnyKind;
+    use crate::domain::tag::DomainTag;
     use grace::Urgency;
 
     /// How long after a look at a driver without progress the next caller takes its place, one after the other in one grace
@@ -465,7 +465,7 @@ mod tests {
     #[test]
     fn those_who_pass_are_patient_with_each_other() {
         let domain = Domain::new();
-        let core = domain.kind().core();
+        let core = domain.tag().core();
         let expected: Vec<_> = (0..5).map(|doublings| PATIENCE * (1 << doublings)).collect();
         core.request(Urgency::Normal);
         assert_eq!(patience_of_those_who_pass(core, 5), expected);

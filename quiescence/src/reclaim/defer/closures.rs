@@ -15,64 +15,64 @@ use crate::reclaim::worker;
 
 /// [`Domain::call`](crate::Domain::call), and its kin.
 pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
-    kind: &K,
+    tag: &K,
     f: F,
     patience: Patience,
 ) -> Result<(), Refused<F>> {
     let amount = Closure::<F>::AMOUNT;
-    let queue = local::closures(kind.core(), || kind.handle());
+    let queue = local::closures(tag.core(), || tag.handle());
     let admitted = queue.is_some_and(|queue| queue.local_stock().take(amount))
-        || make_room_for_closure(kind, queue, amount, patience);
+        || make_room_for_closure(tag, queue, amount, patience);
     if !admitted {
         return Err(Refused::closure(f));
     }
-    let due = add_closure(kind, queue, f);
+    let due = add_closure(tag, queue, f);
     if patience == Patience::Hurried {
-        worker::hurry(&kind.handle());
+        worker::hurry(&tag.handle());
     } else if due && let Some(queue) = queue {
-        tend_closures(kind, queue);
+        tend_closures(tag, queue);
     }
-    leave_to_worker(kind, queue);
+    leave_to_worker(tag, queue);
     Ok(())
 }
 
 /// As [`call`], for callers that cannot be refused: over the limit, where nothing may be waited for.
-pub(crate) fn call_over<K: Named, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
+pub(crate) fn call_over<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) {
     let waits = if context() == Context::Outside { Patience::Lazy } else { Patience::None };
-    call_in_any_case(kind, f, waits);
+    call_in_any_case(tag, f, waits);
 }
 
 /// As [`call_over`], but it waits for a tick at most: what waits may need a lock that the caller holds.
 #[cfg(not(loom))]
-pub(crate) fn call_within_a_tick<K: Named, F: FnOnce() + Send + 'static>(kind: &K, f: F) {
-    call_in_any_case(kind, f, Patience::Tick);
+pub(crate) fn call_within_a_tick<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) {
+    call_in_any_case(tag, f, Patience::Tick);
 }
 
 /// As [`call`]; over the limit, where that refuses.
-fn call_in_any_case<K: Named, F: FnOnce() + Send + 'static>(kind: &K, f: F, patience: Patience) {
-    if let Err(refused) = call(kind, f, patience) {
+fn call_in_any_case<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F, patience: Patience) {
+    if let Err(refused) = call(tag, f, patience) {
         let amount = Closure::<F>::AMOUNT;
-        let queue = local::closures(kind.core(), || kind.handle());
-        admit_over(kind.core(), queue, amount);
-        add_closure(kind, queue, refused.into_inner());
-        leave_to_worker(kind, queue);
+        let queue = local::closures(tag.core(), || tag.handle());
+        admit_over(tag.core(), queue, amount);
+        add_closure(tag, queue, refused.into_inner());
+        leave_to_worker(tag, queue);
     }
 }
 
 /// Adds a closure that has been charged [`Closure::AMOUNT`]. Answers whether it is time for the thread to do its part.
 pub(super) fn add_closure<K: Named, F: FnOnce() + Send + 'static>(
-    kind: &K,
+    tag: &K,
     queue: Option<&Queue>,
     f: F,
 ) -> bool {
     let bytes = Closure::<F>::AMOUNT.bytes;
     if const { Closure::<F>::FITS } {
         // SAFETY: an F, which is Send and 'static.
-        unsafe { add(kind, queue, Contents::Closures, &Closure::<F>::NEAR, f, bytes) }
+        unsafe { add(tag, queue, Contents::Closures, &Closure::<F>::NEAR, f, bytes) }
     } else {
         let f = Box::into_raw(Box::new(f));
         // SAFETY: an F in a box, as above.
-        unsafe { add(kind, queue, Contents::Closures, &Closure::<F>::FAR, f, bytes) }
+        unsafe { add(tag, queue, Contents::Closures, &Closure::<F>::FAR, f, bytes) }
     }
 }
 
@@ -92,27 +92,27 @@ pub(crate) enum Patience {
 /// The part of a thread that queues closures: it asks for a grace period, and has the worker run what is
 /// ready.
 #[cold]
-pub(super) fn tend_closures<K: Named>(kind: &K, queue: &Queue) {
-    let core = kind.core();
+pub(super) fn tend_closures<K: Named>(tag: &K, queue: &Queue) {
+    let core = tag.core();
     if !close_if_full(core, queue, BATCH) {
         return;
     }
     if Sections::of_this_thread() == Sections::None {
         core.advance(Own::in_domain(core).me());
     }
-    worker::hurry(&kind.handle());
+    worker::hurry(&tag.handle());
 }
 
 /// Admits a closure that the thread's local stock does not pay for. Where it waits, it waits for the worker.
 #[cold]
 fn make_room_for_closure<K: Named>(
-    kind: &K,
+    tag: &K,
     queue: Option<&Queue>,
     amount: Amount,
     patience: Patience,
 ) -> bool {
     let waits = patience != Patience::None;
-    let core = domains::known(kind);
+    let core = domains::known(tag);
     if admit(core, queue, amount) {
         return true;
     }
@@ -130,7 +130,7 @@ fn make_room_for_closure<K: Named>(
             true
         }
         Context::Section | Context::Callback => false,
-        Context::Outside => wait_for_room(kind, queue, amount, patience),
+        Context::Outside => wait_for_room(tag, queue, amount, patience),
     }
 }
 
@@ -140,12 +140,12 @@ const LOOKS_IN_VAIN: u32 = 16;
 /// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most, and then admits it
 /// over the limit [D-2]. Answers whether it has been admitted.
 fn wait_for_room<K: Named>(
-    kind: &K,
+    tag: &K,
     queue: Option<&Queue>,
     amount: Amount,
     patience: Patience,
 ) -> bool {
-    let core = kind.core();
+    let core = tag.core();
     let for_a_tick = patience == Patience::Tick;
     let is_sleepable = core.is_sleepable();
     let began_ns = clock::monotonic_ns();
@@ -165,7 +165,7 @@ fn wait_for_room<K: Named>(
             admit_over(core, queue, amount);
             return true;
         }
-        if !worker::hurry(&kind.handle()) {
+        if !worker::hurry(&tag.handle()) {
             return false; // there is no worker, so nobody makes room
         }
         let waited_ns = clock::monotonic_ns().saturating_sub(began_ns);

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::{FAST, TABLE, forget_last_queues};
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::slot::{NOT_READY, Slot, Sort};
+use crate::gp::slot::{NOT_READY, Slot, ReaderKind};
 use crate::os::thread;
 use crate::reclaim::by_domain::{ByDomain, OfDomain};
 use crate::reclaim::domain_state::DomainState;
@@ -337,7 +337,7 @@ impl Local {
     /// The slot for ordinary sections; registers if there is none.
     pub(super) fn slot(&mut self, core: &DomainState) -> &'static Slot {
         if self.slot.is_null() {
-            self.slot = core.register(thread::token(), Sort::Ordinary);
+            self.slot = core.register(thread::token(), ReaderKind::Ordinary);
         }
         // SAFETY: the domain is alive (`core`), and so are its slots; the lifetime is cut to the
         // domain's by the callers.
@@ -397,7 +397,7 @@ impl Local {
 mod tests {
     use super::*;
     use crate::Domain;
-    use crate::domain::kind::AnyKind;
+    use crate::domain::tag::DomainTag;
     use crate::reclaim::local;
 
     /// How many entries the calling thread has, and how many of them it goes through to find its sections.
@@ -409,7 +409,7 @@ mod tests {
 
     fn steps_to(domain: &Domain) -> usize {
         let table = Table::existing().expect("the thread has read");
-        table.locals.borrow().all.steps_to(domain.kind().core())
+        table.locals.borrow().all.steps_to(domain.tag().core())
     }
 
     /// Runs `f` in a thread, whose table it has for itself.

@@ -294,7 +294,7 @@ mod tests {
     use super::*;
     use crate::gp::engine::{Engine, Settings};
     use crate::gp::grace_periods::Me;
-    use crate::gp::slot::Sort;
+    use crate::gp::slot::ReaderKind;
     use grace::policy::Budget;
     use grace::{Start, Urgency};
 
@@ -330,7 +330,7 @@ mod tests {
     fn a_section_that_has_ended_is_not_taken_for_the_next_one() {
         let core = DomainState::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
         let place = Location::caller();
-        let slot = core.register(1, Sort::Ordinary);
+        let slot = core.register(1, ReaderKind::Ordinary);
         slot.enter_outermost(&core.gp, place);
         core.request(Urgency::Normal);
         core.advance(Me { quiescent_slots: 0 });
@@ -350,7 +350,7 @@ mod tests {
         slot.leave();
         core.unregister(slot);
         let stranger = Holding { thread: thread::id() + 1, ..found[0] };
-        let slot = core.register(1, Sort::Ordinary);
+        let slot = core.register(1, ReaderKind::Ordinary);
         slot.enter_outermost(&core.gp, place);
         assert!(!stranger.is_still_so(&core));
         slot.leave();
@@ -361,9 +361,9 @@ mod tests {
     fn a_record_that_is_unregistered_is_not_looked_at() {
         let core = DomainState::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
         let record = Box::into_raw(Box::new(Slot::new(grace::word::QUIESCENT)));
-        let sort = Sort::Foreign(crate::call_rcu::liburcu_readers::Readers::Light);
+        let reader_kind = ReaderKind::Foreign(crate::call_rcu::liburcu_readers::Readers::Light);
         // SAFETY: from a box that is freed below, after it was unregistered.
-        unsafe { core.register_at(record, 1, sort) };
+        unsafe { core.register_at(record, 1, reader_kind) };
         // SAFETY: as above.
         let slot = unsafe { &*record };
         slot.enter_outermost(&core.gp, Location::caller());

@@ -1,4 +1,4 @@
-//! Kinds of domains: what lets a section of one domain be told from a section of another.
+//! Tags of domains: what lets a section of one domain be told from a section of another.
 //!
 //! The global domain ([`guard`](super::guard)) and those declared with [`domain!`](crate::domain!)
 //! are types, so the compiler refuses a section of another domain. Domains made at run time share a
@@ -9,12 +9,12 @@ use std::panic::Location;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::{Handle, Named};
 
-/// Names a domain of whatever sort: those of [`Kind`](crate::Kind), and [`Sleepable`](crate::Sleepable).
+/// Names a domain of whatever sort: those of [`ThreadTag`](crate::ThreadTag), and [`Sleepable`](crate::Sleepable).
 ///
 /// # Safety
 /// `core` must give the same domain for the same value and all its clones, for ever; if
 /// [`STATIC`](Self::STATIC), for all values of the type. Use [`domain!`](crate::domain!).
-pub unsafe trait AnyKind: Clone + Send + Sync + 'static {
+pub unsafe trait DomainTag: Clone + Send + Sync + 'static {
     /// Whether the type alone names the domain.
     const STATIC: bool;
 
@@ -34,14 +34,14 @@ pub unsafe trait AnyKind: Clone + Send + Sync + 'static {
     fn handle(&self) -> Handle;
 }
 
-impl<K: AnyKind> Named for K {
+impl<K: DomainTag> Named for K {
     #[inline(always)]
     fn core(&self) -> &DomainState {
-        AnyKind::core(self)
+        DomainTag::core(self)
     }
 
     fn handle(&self) -> Handle {
-        AnyKind::handle(self)
+        DomainTag::handle(self)
     }
 }
 
@@ -54,7 +54,7 @@ impl<K: AnyKind> Named for K {
     label = "a guard of another domain, or none at all",
     note = "the value is protected by sections of `{K}`: read in that domain: with `quiescence::read()` if it is `Global`, `Srcu::read` if it is `Sleepable`, else `Domain::of({K}).read()`"
 )]
-pub unsafe trait Section<K: AnyKind> {
+pub unsafe trait Section<K: DomainTag> {
     /// The domain that the section belongs to.
     #[doc(hidden)]
     fn core(&self) -> *const DomainState;
