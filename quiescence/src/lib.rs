@@ -204,8 +204,8 @@ pub mod __private {
 
     /// A section of a declared domain.
     #[inline]
-    pub fn begin<'k, K: ThreadTag>(kind: &'k K, place: &'static Location<'static>) -> Guard<'k, K> {
-        Guard::begin(kind, place)
+    pub fn begin<'k, K: ThreadTag>(kind: &'k K, location: &'static Location<'static>) -> Guard<'k, K> {
+        Guard::begin(kind, location)
     }
 
     /// A domain for a static.

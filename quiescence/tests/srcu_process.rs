@@ -55,7 +55,7 @@ fn a_stall_names_the_slots_and_the_oldest_guard() {
     let ended: u64 = report.slots().iter().map(|slot| slot.ended()).sum();
     assert_eq!(begun - ended, 3, "{:?}", report.slots());
     let guard = report.oldest_guard().expect("two are listed");
-    assert_eq!((guard.place().file(), guard.place().line()), (file!(), line));
+    assert_eq!((guard.location().file(), guard.location().line()), (file!(), line));
     assert_eq!(guard.listed(), 2);
     // SAFETY: asks for a number.
     assert_eq!(guard.thread_id(), Some(unsafe { libc::gettid() }.cast_unsigned()));

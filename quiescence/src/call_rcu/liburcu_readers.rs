@@ -195,8 +195,8 @@ unsafe impl DomainTag for Foreign {
 
     type Section<'k> = Guard<'k, Self>;
 
-    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
-        Guard::begin(self, place)
+    fn enter(&self, location: &'static Location<'static>) -> Guard<'_, Self> {
+        Guard::begin(self, location)
     }
 
     fn core(&self) -> &DomainState {

@@ -420,14 +420,14 @@ impl<K: DomainTag> Domain<K> {
     /// on it and leaked), or is running a callback: both would wait for themselves.
     #[track_caller]
     pub fn barrier(&self) {
-        let (core, place) = (self.core(), Location::caller());
-        may_wait(core, "barrier", place);
+        let (core, location) = (self.core(), Location::caller());
+        may_wait(core, "barrier", location);
         assert!(
             !crate::reclaim::running::in_callback(),
             "quiescence: barrier() is called by a callback, which it would wait for; \
              queue the work with call() instead"
         );
-        defer::barrier(core, || may_wait(core, "barrier", place).me());
+        defer::barrier(core, || may_wait(core, "barrier", location).me());
     }
 
     /// The cookie that [`Cookie::to_bits`] made a number of, in this domain.
@@ -510,10 +510,10 @@ impl<K: DomainTag> fmt::Debug for Domain<K> {
 pub(crate) fn synchronize<K: DomainTag>(
     tag: &K,
     urgency: Urgency,
-    place: &'static Location<'static>,
+    location: &'static Location<'static>,
 ) {
     let core = domains::known(tag);
-    let own = may_wait(core, "synchronize", place);
+    let own = may_wait(core, "synchronize", location);
     core.synchronize(urgency, own.me());
 }
 
@@ -521,11 +521,11 @@ pub(crate) fn synchronize<K: DomainTag>(
 pub(crate) fn wait_unless_done<K: DomainTag>(
     tag: &K,
     cookie: grace::Cookie,
-    place: &'static Location<'static>,
+    location: &'static Location<'static>,
 ) {
     let core = domains::known(tag);
     if !core.sequence().is_done(cookie) {
-        let me = may_wait(core, "into_inner", place).me();
+        let me = may_wait(core, "into_inner", location).me();
         core.wait(cookie, Urgency::Normal, me);
     }
 }
@@ -534,29 +534,29 @@ pub(crate) fn wait_unless_done<K: DomainTag>(
 ///
 /// # Panics
 /// If it would wait for itself.
-fn may_wait(core: &DomainState, what: &str, place: &'static Location<'static>) -> Own {
+fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>) -> Own {
     let own = Own::in_domain(core);
     if let Some(section) = own.section() {
-        refuse(what, place, section);
+        refuse(what, location, section);
     }
     own
 }
 
 #[cold]
 #[track_caller]
-fn refuse(what: &str, place: &Location<'_>, section: crate::reclaim::local::Section) -> ! {
+fn refuse(what: &str, location: &Location<'_>, section: crate::reclaim::local::Section) -> ! {
     let began = match section.began {
         Some(began) => began.to_string(),
         None => String::from("an unknown place"),
     };
     if section.qsbr {
         panic!(
-            "quiescence: {what}() at {place} would wait for ever: this thread is a QSBR reader of the \
+            "quiescence: {what}() at {location} would wait for ever: this thread is a QSBR reader of the \
              same domain, online since {began}; use Qsbr::synchronize or Qsbr::while_offline"
         );
     }
     panic!(
-        "quiescence: {what}() at {place} would wait for ever: this thread is inside a read-side \
+        "quiescence: {what}() at {location} would wait for ever: this thread is inside a read-side \
          critical section of the same domain, begun at {began}; drop the guard first"
     );
 }

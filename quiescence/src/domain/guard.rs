@@ -32,8 +32,8 @@ unsafe impl DomainTag for Global {
     type Section<'k> = Guard<'k, Self>;
 
     #[inline]
-    fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
-        Guard::begin(self, place)
+    fn enter(&self, location: &'static Location<'static>) -> Guard<'_, Self> {
+        Guard::begin(self, location)
     }
 
     #[inline(always)]
@@ -106,10 +106,10 @@ pub fn read() -> Guard<'static> {
 }
 
 #[inline(always)]
-fn read_at<K: DomainTag>(place: &'static Location<'static>) -> Guard<'static, K> {
+fn read_at<K: DomainTag>(location: &'static Location<'static>) -> Guard<'static, K> {
     // SAFETY: points to NOT_READY or to a slot of the global domain, which is never freed.
     let slot: &'static Slot = unsafe { &*local::FAST.get() };
-    enter(slot, &GLOBAL, place, || {
+    enter(slot, &GLOBAL, location, || {
         let slot = local::implicit_slot(&GLOBAL, || Global.handle());
         local::make_fast(slot);
         slot
@@ -121,14 +121,14 @@ fn read_at<K: DomainTag>(place: &'static Location<'static>) -> Guard<'static, K>
 pub(super) fn enter<'d, K: DomainTag>(
     slot: &'d Slot,
     core: &'d DomainState,
-    place: &'static Location<'static>,
+    location: &'static Location<'static>,
     ready: impl FnOnce() -> &'d Slot,
 ) -> Guard<'d, K> {
     if slot.is_quiescent() {
-        slot.enter_outermost(&core.gp, place);
+        slot.enter_outermost(&core.gp, location);
         return Guard { slot, tag: PhantomData };
     }
-    enter_slow(slot, core, place, ready)
+    enter_slow(slot, core, location, ready)
 }
 
 /// Nested, or not registered, or no membarrier.
@@ -137,23 +137,23 @@ pub(super) fn enter<'d, K: DomainTag>(
 fn enter_slow<'d, K: DomainTag>(
     slot: &'d Slot,
     core: &'d DomainState,
-    place: &'static Location<'static>,
+    location: &'static Location<'static>,
     ready: impl FnOnce() -> &'d Slot,
 ) -> Guard<'d, K> {
     let slot = if ptr::eq(slot, &raw const NOT_READY) { ready() } else { slot };
-    slot.enter_slow(&core.gp, place);
+    slot.enter_slow(&core.gp, location);
     Guard { slot, tag: PhantomData }
 }
 
 impl<'d, K: DomainTag> Guard<'d, K> {
     /// A section of the calling thread, by way of its table.
     #[inline]
-    pub(crate) fn begin(tag: &'d K, place: &'static Location<'static>) -> Self {
+    pub(crate) fn begin(tag: &'d K, location: &'static Location<'static>) -> Self {
         let core = tag.core();
         if ptr::eq(core, &raw const GLOBAL) {
-            return read_at(place);
+            return read_at(location);
         }
-        enter(&NOT_READY, core, place, || local::implicit_slot(core, || tag.handle()))
+        enter(&NOT_READY, core, location, || local::implicit_slot(core, || tag.handle()))
     }
 }
 

@@ -163,7 +163,7 @@ impl<K: ThreadTag> Qsbr<K> {
     }
 
     /// Calls `f` offline; `place` is where the reader says it came online again.
-    fn offline_since<R>(&mut self, place: &'static Location<'static>, f: impl FnOnce() -> R) -> R {
+    fn offline_since<R>(&mut self, location: &'static Location<'static>, f: impl FnOnce() -> R) -> R {
         struct Online<'q, K: ThreadTag>(&'q mut Qsbr<K>, &'static Location<'static>);
         impl<K: ThreadTag> Drop for Online<'_, K> {
             fn drop(&mut self) {
@@ -171,7 +171,7 @@ impl<K: ThreadTag> Qsbr<K> {
             }
         }
         self.leave();
-        let _online = Online(self, place);
+        let _online = Online(self, location);
         f()
     }
 
@@ -181,9 +181,9 @@ impl<K: ThreadTag> Qsbr<K> {
     /// If this thread is in another section of the same domain.
     #[track_caller]
     pub fn synchronize(&mut self) {
-        let place = Location::caller();
+        let location = Location::caller();
         let domain = self.domain.clone();
-        self.while_offline(|| domain::synchronize(domain.tag(), Urgency::Normal, place));
+        self.while_offline(|| domain::synchronize(domain.tag(), Urgency::Normal, location));
     }
 
     /// The domain.
@@ -192,8 +192,8 @@ impl<K: ThreadTag> Qsbr<K> {
     }
 
     /// Comes online.
-    fn enter(&self, place: &'static Location<'static>) {
-        self.slot().online(&self.domain.tag().core().gp, place);
+    fn enter(&self, location: &'static Location<'static>) {
+        self.slot().online(&self.domain.tag().core().gp, location);
     }
 
     /// Goes offline, if it is not.

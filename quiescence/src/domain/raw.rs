@@ -107,8 +107,8 @@ fn slot(core: &DomainState) -> Option<&Slot> {
 }
 
 #[cold]
-fn unbalanced(what: &str, place: &Location<'_>) -> ! {
-    panic!("quiescence: unbalanced read_unlock() at {place}: this thread is {what} of the domain");
+fn unbalanced(what: &str, location: &Location<'_>) -> ! {
+    panic!("quiescence: unbalanced read_unlock() at {location}: this thread is {what} of the domain");
 }
 
 /// Counts the sections without guards, in debug builds: the nesting alone does not tell them from those
@@ -146,14 +146,14 @@ mod balance {
 
     #[track_caller]
     pub(super) fn unlocked(core: &DomainState) {
-        let place = Location::caller();
+        let location = Location::caller();
         let mut refused = false;
         with_count(core, |count| match count.checked_sub(1) {
             Some(less) => *count = less,
             None => refused = true,
         });
         if refused {
-            super::unbalanced("only in read-side critical sections of guards", place);
+            super::unbalanced("only in read-side critical sections of guards", location);
         }
     }
 }

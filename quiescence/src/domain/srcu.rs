@@ -365,8 +365,8 @@ unsafe impl DomainTag for Sleepable {
     type Section<'k> = SrcuGuard<'k>;
 
     #[inline]
-    fn enter(&self, place: &'static Location<'static>) -> SrcuGuard<'_> {
-        SrcuGuard::begin(self.0.srcu_counts(), place)
+    fn enter(&self, location: &'static Location<'static>) -> SrcuGuard<'_> {
+        SrcuGuard::begin(self.0.srcu_counts(), location)
     }
 
     fn core(&self) -> &DomainState {
@@ -392,8 +392,8 @@ pub struct SrcuGuard<'s>(srcu::Section<'s>);
 
 impl<'s> SrcuGuard<'s> {
     #[inline(always)]
-    fn begin(srcu_counts: &'s SrcuCounts, place: &'static Location<'static>) -> Self {
-        Self(srcu::Section::begin(srcu_counts, place))
+    fn begin(srcu_counts: &'s SrcuCounts, location: &'static Location<'static>) -> Self {
+        Self(srcu::Section::begin(srcu_counts, location))
     }
 }
 

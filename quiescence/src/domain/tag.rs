@@ -23,7 +23,7 @@ pub unsafe trait DomainTag: Clone + Send + Sync + 'static {
 
     /// Begins a section, of whatever sort the domain has.
     #[doc(hidden)]
-    fn enter(&self, place: &'static Location<'static>) -> Self::Section<'_>;
+    fn enter(&self, location: &'static Location<'static>) -> Self::Section<'_>;
 
     /// The domain.
     #[doc(hidden)]

@@ -147,12 +147,12 @@ impl Slot {
 
     /// Begins an outermost section with light fences. Owner only, nesting 0.
     #[inline(always)]
-    pub(crate) fn enter_outermost(&self, gp: &AtomicU64, place: &'static Location<'static>) {
+    pub(crate) fn enter_outermost(&self, gp: &AtomicU64, location: &'static Location<'static>) {
         // Acquire: pairs with the Release in GracePeriods::announce [GP-3]; under the new number
         // the section sees what was published before the grace period that announced it.
         let current = gp.load(Acquire);
         chaos::point(Point::EnterBeforeStore);
-        self.began.store(std::ptr::from_ref(place).cast_mut(), Relaxed);
+        self.began.store(std::ptr::from_ref(location).cast_mut(), Relaxed);
         // Release, as every store to the word [GP-2]: a scan that meets this one, and not that of the
         // unlock before it, must still have the section before behind it. The light fence below, with
         // the updater's heavy fence, orders the store before the section's loads [GP-1].
@@ -162,11 +162,11 @@ impl Slot {
     }
 
     /// Begins a section in the cases that the fast path does not cover: nested, or no membarrier.
-    pub(crate) fn enter_slow(&self, gp: &AtomicU64, place: &'static Location<'static>) {
+    pub(crate) fn enter_slow(&self, gp: &AtomicU64, location: &'static Location<'static>) {
         let word = self.word.load(Relaxed);
         let nesting = word::nesting(word);
         if nesting == 0 {
-            self.enter_outermost(gp, place);
+            self.enter_outermost(gp, location);
             if self.attention.load(Relaxed) & PORTABLE != 0 {
                 fence::full(); // the light fence of this process [GP-1]
             }
@@ -308,14 +308,14 @@ impl Slot {
     }
 
     /// A QSBR reader begins to hold references. Owner only, word quiescent.
-    pub(crate) fn online(&self, gp: &AtomicU64, place: &'static Location<'static>) {
+    pub(crate) fn online(&self, gp: &AtomicU64, location: &'static Location<'static>) {
         let relays = self.relays.get();
         let mut current = gp.load(Acquire); // [GP-3]
         if relays && !chaos::mutant(Mutant::OnlineAsPassed) {
             current = ARRIVED; // [T-1]
         }
         chaos::point(Point::EnterBeforeStore);
-        self.began.store(std::ptr::from_ref(place).cast_mut(), Relaxed);
+        self.began.store(std::ptr::from_ref(location).cast_mut(), Relaxed);
         self.word.store(current, Release); // as in `enter_outermost` [GP-2]
         // A full fence, so that updaters need no membarrier for QSBR readers [GP-8].
         fence::full();
@@ -328,10 +328,10 @@ impl Slot {
 
     /// Where the outermost section began, if it is known.
     pub(crate) fn began(&self) -> Option<&'static Location<'static>> {
-        let place = self.began.load(Relaxed);
+        let location = self.began.load(Relaxed);
         // SAFETY: the pointer is null or was made from a `&'static Location` by `enter_outermost` or
         // `online`.
-        unsafe { place.as_ref() }
+        unsafe { location.as_ref() }
     }
 
     /// Has the owner do its part at its next quiescent state. Owner only, QSBR.
@@ -554,11 +554,11 @@ mod tests {
     #[test]
     fn a_section_nested_too_deep_is_refused_before_anything_is_changed() {
         let slot = Slot::new(word::entered(Number(5)) - COUNT + u64::from(u32::MAX) - 1);
-        let (gp, place) = (AtomicU64::new(word::entered(Number(7))), Location::caller());
-        slot.enter_slow(&gp, place);
+        let (gp, location) = (AtomicU64::new(word::entered(Number(7))), Location::caller());
+        slot.enter_slow(&gp, location);
         let deepest = slot.word.load(Relaxed);
         assert_eq!((word::nesting(deepest), word::number(deepest)), (u32::MAX, Number(5)));
-        let too_deep = || slot.enter_slow(&gp, place);
+        let too_deep = || slot.enter_slow(&gp, location);
         let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(too_deep));
         assert!(refused.unwrap_err().is::<&str>(), "it says what leaks");
         assert_eq!(slot.word.load(Relaxed), deepest);

@@ -64,16 +64,16 @@ mod imp {
         if bytes == 0 {
             return;
         }
-        let place = Location::caller();
+        let location = Location::caller();
         let first = match sync::lock(shard(object.addr())).entry(object.addr()) {
             Entry::Occupied(first) => *first.get(),
             Entry::Vacant(free) => {
-                free.insert(place);
+                free.insert(location);
                 return;
             }
         };
         panic!(
-            "quiescence: the object at {object:p} is retired twice: at {first}, and again at {place}"
+            "quiescence: the object at {object:p} is retired twice: at {first}, and again at {location}"
         );
     }
 

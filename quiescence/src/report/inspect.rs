@@ -41,7 +41,7 @@ pub(crate) struct LongestReader {
     /// The system's id of the thread; 0 where there is none.
     pub(crate) thread: u32,
     /// Where the outermost section began.
-    pub(crate) place: Option<&'static Location<'static>>,
+    pub(crate) location: Option<&'static Location<'static>>,
     /// How long it has been in it, at least: as long as a grace period has been waiting for it.
     pub(crate) at_least_ns: u64,
 }
@@ -94,7 +94,7 @@ impl LongestReader {
         Self {
             qsbr: false,
             thread: live.thread,
-            place: Some(live.place),
+            location: Some(live.location),
             at_least_ns: now_ns.saturating_sub(live.since_ns),
         }
     }
@@ -103,7 +103,7 @@ impl LongestReader {
         Self {
             qsbr: slot.is_qsbr(),
             thread: slot.thread(),
-            place: slot.began(),
+            location: slot.began(),
             // Under the number that was announced last, it may have begun just now.
             at_least_ns: if turns == 0 { 0 } else { waits_ns },
         }

@@ -273,7 +273,7 @@ mod tests {
             let answer = answer(request);
             assert!(!answer.contains('\n'));
             let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
-            assert_eq!(answer["schema"], "quiescence-stats/1");
+            assert_eq!(answer["schema"], "quiescence-stats/2");
             let known = request.starts_with(b"statistics");
             assert_eq!(answer["domains"].is_array(), known);
             assert_eq!(answer["error"].is_string(), !known);

@@ -89,7 +89,7 @@ impl SrcuCounts {
 
     /// Begins a section.
     #[inline(always)]
-    pub(crate) fn enter(&self, place: &'static Location<'static>) -> Entry {
+    pub(crate) fn enter(&self, location: &'static Location<'static>) -> Entry {
         // Relaxed: whichever index it is, it is waited for.
         let word = self.index.load(Relaxed);
         let index = (word & 1) as Index;
@@ -100,13 +100,13 @@ impl SrcuCounts {
         // The light fence [SR-1]; a sequence is used only where the heavy one is a membarrier.
         compiler_fence(SeqCst);
         chaos::point(Point::Entered);
-        if word & TRACKED == 0 { Entry(word) } else { self.enter_tracked(index, place) }
+        if word & TRACKED == 0 { Entry(word) } else { self.enter_tracked(index, location) }
     }
 
     #[cold]
     #[inline(never)]
-    fn enter_tracked(&self, index: Index, place: &'static Location<'static>) -> Entry {
-        Entry(index as u64 | track::note(self.address(), place) << 1)
+    fn enter_tracked(&self, index: Index, location: &'static Location<'static>) -> Entry {
+        Entry(index as u64 | track::note(self.address(), location) << 1)
     }
 
     #[cold]
@@ -213,8 +213,8 @@ pub(crate) struct Section<'b> {
 
 impl<'b> Section<'b> {
     #[inline(always)]
-    pub(crate) fn begin(srcu_counts: &'b SrcuCounts, place: &'static Location<'static>) -> Self {
-        Self { srcu_counts, entry: srcu_counts.enter(place) }
+    pub(crate) fn begin(srcu_counts: &'b SrcuCounts, location: &'static Location<'static>) -> Self {
+        Self { srcu_counts, entry: srcu_counts.enter(location) }
     }
 
     /// Where it is counted.

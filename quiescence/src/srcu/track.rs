@@ -15,7 +15,7 @@ use crate::os::{clock, thread};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Live {
     /// Where it was taken.
-    pub(crate) place: &'static Location<'static>,
+    pub(crate) location: &'static Location<'static>,
     /// The thread that took it, as the system knows it; it may be held by another one, or by none, by now.
     pub(crate) thread: u32,
     /// When, as `clock::monotonic_ns`.
@@ -39,8 +39,8 @@ static TABLE: Mutex<Table> = Mutex::new(Rank::Guards, Table { live: BTreeMap::ne
 
 /// Lists a guard. Answers its ticket, which is not 0.
 #[cold]
-pub(crate) fn note(srcu_counts: usize, place: &'static Location<'static>) -> u64 {
-    let live = Live { place, thread: thread::id(), since_ns: clock::monotonic_ns() };
+pub(crate) fn note(srcu_counts: usize, location: &'static Location<'static>) -> u64 {
+    let live = Live { location, thread: thread::id(), since_ns: clock::monotonic_ns() };
     let mut table = sync::lock(&TABLE);
     table.last += 1;
     let ticket = table.last;

@@ -55,13 +55,13 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     where
         F: FnMut(&T) -> T + Send,
     {
-        let place = Location::caller();
+        let location = Location::caller();
         async move {
             let mut limit = AtLimit::new(self.domain().clone());
-            let attempt = |f: &mut F| self.update_if_room(place, f);
+            let attempt = |f: &mut F| self.update_if_room(location, f);
             let updated = poll_fn(|context| limit.poll_object(context, || attempt(&mut f)));
             if !updated.await {
-                let guard = self.domain().tag().enter(place);
+                let guard = self.domain().tag().enter(location);
                 let old = self.update_in(&guard, &mut f);
                 drop(guard);
                 old.retire_over();
@@ -70,11 +70,11 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     }
 
     /// Updates, if there is room for the value that is replaced.
-    fn update_if_room(&self, place: &'static Location<'static>, f: impl FnMut(&T) -> T) -> bool {
+    fn update_if_room(&self, location: &'static Location<'static>, f: impl FnMut(&T) -> T) -> bool {
         let tag = self.domain().tag();
         let bytes = self.inner.scale.constant().unwrap_or_else(|| self.inner.charge_now());
         let Some(room) = Room::any(tag, bytes) else { return false };
-        let guard = tag.enter(place);
+        let guard = tag.enter(location);
         let old = self.update_in(&guard, f);
         drop(guard);
         old.retire_in(room);

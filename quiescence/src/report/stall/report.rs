@@ -184,7 +184,7 @@ impl SlotBalance {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct OldestGuard {
-    pub(super) place: &'static Location<'static>,
+    pub(super) location: &'static Location<'static>,
     pub(super) thread: u32,
     pub(super) age: Duration,
     pub(super) listed: usize,
@@ -192,8 +192,8 @@ pub struct OldestGuard {
 
 impl OldestGuard {
     /// Where it was taken.
-    pub fn place(&self) -> &'static Location<'static> {
-        self.place
+    pub fn location(&self) -> &'static Location<'static> {
+        self.location
     }
 
     /// The system's id of the thread that took it; it may have been sent to another one since. `None` where there is
@@ -299,9 +299,9 @@ impl StallReport {
         }
         match &self.oldest_guard {
             Some(guard) => {
-                let OldestGuard { place, thread, age, listed } = guard;
+                let OldestGuard { location, thread, age, listed } = guard;
                 write!(f, "\n    of {listed} guards that are listed, the oldest was taken ")?;
-                write!(f, "{age:.1?} ago by thread {thread} at {place}")
+                write!(f, "{age:.1?} ago by thread {thread} at {location}")
             }
             None => write!(
                 f,

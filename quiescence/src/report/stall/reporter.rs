@@ -175,7 +175,7 @@ fn report(
         sections: unfinished.as_ref().map_or(0, |unfinished| unfinished.sections),
         slots: unfinished.map_or_else(Vec::new, |unfinished| balances(&unfinished.balances)),
         oldest_guard: core.oldest_guard().map(|(live, listed)| OldestGuard {
-            place: live.place,
+            location: live.location,
             thread: live.thread,
             age: Duration::from_nanos(clock::monotonic_ns().saturating_sub(live.since_ns)),
             listed,
@@ -329,29 +329,29 @@ mod tests {
     #[test]
     fn a_section_that_has_ended_is_not_taken_for_the_next_one() {
         let core = DomainState::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
-        let place = Location::caller();
+        let location = Location::caller();
         let slot = core.register(1, ReaderKind::Ordinary);
-        slot.enter_outermost(&core.gp, place);
+        slot.enter_outermost(&core.gp, location);
         core.request(Urgency::Normal);
         core.advance(Me { quiescent_slots: 0 });
         let (found, unnamed) = find(&core.registry(), &core);
         let [holding] = &found[..] else { panic!("{}", found.len()) };
         assert_eq!((holding.thread, unnamed), (thread::id(), 0));
-        assert_eq!(holding.began, Some(place));
+        assert_eq!(holding.began, Some(location));
         assert!(holding.is_still_so(&core));
-        slot.enter_slow(&core.gp, place);
+        slot.enter_slow(&core.gp, location);
         assert!(holding.is_still_so(&core), "nested in the same one");
         slot.leave();
         slot.leave();
         assert!(!holding.is_still_so(&core), "it has ended");
-        slot.enter_outermost(&core.gp, place);
+        slot.enter_outermost(&core.gp, location);
         assert!(!holding.is_still_so(&core), "this one began after the grace period");
         assert!(find(&core.registry(), &core).0.is_empty());
         slot.leave();
         core.unregister(slot);
         let stranger = Holding { thread: thread::id() + 1, ..found[0] };
         let slot = core.register(1, ReaderKind::Ordinary);
-        slot.enter_outermost(&core.gp, place);
+        slot.enter_outermost(&core.gp, location);
         assert!(!stranger.is_still_so(&core));
         slot.leave();
     }

@@ -12,7 +12,7 @@ use crate::reclaim::domains;
 use crate::report::inspect::{LongestReader, Look};
 
 /// What the answers are; the number grows when a reader of the old ones would go wrong.
-const SCHEMA: &str = "quiescence-stats/1";
+const SCHEMA: &str = "quiescence-stats/2";
 /// Domains that are told of. A process may have any number of them, an answer may not.
 const DOMAINS_MAX: usize = 256;
 
@@ -119,6 +119,6 @@ fn of_reader(json: &mut Json, reader: &LongestReader) {
     json.field("thread_id", reader.thread.into());
     let name = thread::look_at(reader.thread).name;
     json.key("thread_name").string_or_null(name.as_deref());
-    json.key("place").string_or_null(reader.place.map(|place| place.to_string()).as_deref());
+    json.key("location").string_or_null(reader.location.map(|location| location.to_string()).as_deref());
     json.field("at_least_ns", reader.at_least_ns);
 }
