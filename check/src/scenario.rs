@@ -39,7 +39,7 @@ pub struct Thread {
     /// Its reader is registered when the scenario begins.
     pub registered: bool,
     /// Its sections are another domain's, in which no grace period ever begins.
-    pub foreign: bool,
+    pub liburcu: bool,
     /// What it does, in order.
     pub program: Vec<Op>,
 }
@@ -180,7 +180,7 @@ impl Thread {
             name,
             flavour: Flavour::Light,
             registered: true,
-            foreign: false,
+            liburcu: false,
             program: program.to_vec(),
         }
     }
@@ -191,8 +191,8 @@ impl Thread {
     }
 
     /// A reader of another domain.
-    pub fn foreign(name: &'static str, program: &[Op]) -> Self {
-        Self { foreign: true, ..Self::reader(name, program) }
+    pub fn liburcu(name: &'static str, program: &[Op]) -> Self {
+        Self { liburcu: true, ..Self::reader(name, program) }
     }
 
     /// A thread that is not registered.

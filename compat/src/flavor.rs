@@ -1,6 +1,6 @@
 //! The flavours: their domains, where their symbols are in this process, and what their updaters wait for.
 //!
-//! A flavour is a number in the thin libraries' calls and a [`ForeignDomain`] here. Where its data is, copied into the
+//! A flavour is a number in the thin libraries' calls and a [`LiburcuDomain`] here. Where its data is, copied into the
 //! executable or not, only the dynamic linker knows: each thin library says so once, before anything else
 //! ([`quiescence_urcu_attach`]).
 //!
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicI32, fence};
 
 use quiescence::Fences;
-use quiescence::foreign::{ForeignDomain, Readers, Record, Words};
+use quiescence::liburcu_readers::{LiburcuDomain, Readers, Record, Words};
 
 use crate::fatal::{Mistake, fatal, tolerated};
 use crate::undisturbed::undisturbed;
@@ -38,12 +38,12 @@ pub(crate) enum Flavor {
 /// How many there are.
 pub(crate) const FLAVORS: usize = 5;
 
-static DOMAINS: [ForeignDomain; FLAVORS] = [
-    ForeignDomain::new("urcu_memb", Readers::Light),
-    ForeignDomain::new("urcu_mb", Readers::Full),
-    ForeignDomain::new("urcu_qsbr", Readers::Qsbr),
-    ForeignDomain::new("urcu_bp", Readers::Silent),
-    ForeignDomain::new("urcu_signal", Readers::Light),
+static DOMAINS: [LiburcuDomain; FLAVORS] = [
+    LiburcuDomain::new("urcu_memb", Readers::Light),
+    LiburcuDomain::new("urcu_mb", Readers::Full),
+    LiburcuDomain::new("urcu_qsbr", Readers::Qsbr),
+    LiburcuDomain::new("urcu_bp", Readers::Silent),
+    LiburcuDomain::new("urcu_signal", Readers::Light),
 ];
 
 static SHIMS: [OnceLock<Shim>; FLAVORS] = [const { OnceLock::new() }; FLAVORS];
@@ -93,7 +93,7 @@ impl Flavor {
     }
 
     /// Its readers, grace periods and callbacks.
-    pub(crate) fn domain(self) -> &'static ForeignDomain {
+    pub(crate) fn domain(self) -> &'static LiburcuDomain {
         &DOMAINS[self.index()]
     }
 

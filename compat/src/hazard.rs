@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use quiescence::foreign;
+use quiescence::liburcu_readers;
 
 use crate::flavor::Flavor;
 
@@ -161,7 +161,7 @@ fn look() -> usize {
     }
     // Each reader has said by now what it protects, or its second load sees that the object is
     // unlinked [HP-1].
-    foreign::heavy_fence();
+    liburcu_readers::heavy_fence();
     places::for_each_protected(|protected| {
         if let Some(object) = mine.take(protected) {
             // SAFETY: in no list of ours any more.

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use quiescence::Fences;
-use quiescence::foreign::{Record, Surroundings};
+use quiescence::liburcu_readers::{Record, Surroundings};
 
 use crate::fatal::{Mistake, debugging, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor, word};

@@ -108,10 +108,10 @@ pub enum Mutant {
     CookieBeforeCount,
     /// The worker leaves a domain alone without a fence before its last look.
     NoIdleFence,
-    /// The driver says without a fence that it sleeps until foreign readers leave.
-    NoForeignFence,
-    /// The driver does not look again before it sleeps until foreign readers leave.
-    NoForeignLook,
+    /// The driver says without a fence that it sleeps until liburcu readers leave.
+    NoLiburcuFence,
+    /// The driver does not look again before it sleeps until liburcu readers leave.
+    NoLiburcuLook,
     /// A superseded driver reports what it has found.
     SupersededReports,
     /// A superseded driver scans and marks holdouts.
@@ -120,7 +120,7 @@ pub enum Mutant {
     MarksLeft,
     /// Waiters do not take a stalled driver's place.
     NoTakeOver,
-    /// Foreign readers are sent the signal of reports also where they sleep.
+    /// Liburcu readers are sent the signal of reports also where they sleep.
     SignalToSleepers,
     /// A thread that ends says so before its last callbacks can be seen.
     RelaxedOrphan,
@@ -325,8 +325,8 @@ impl Mutant {
     /// Steps of restartable sequences.
     pub const PER_CPU: [Self; 2] = [Self::NoRestart, Self::PlainBarrier];
 
-    /// Steps of the sleep beside foreign readers.
-    pub const FOREIGN: [Self; 2] = [Self::NoForeignFence, Self::NoForeignLook];
+    /// Steps of the sleep beside liburcu readers.
+    pub const LIBURCU: [Self; 2] = [Self::NoLiburcuFence, Self::NoLiburcuLook];
 
     /// Steps of the hand-over from one driver to another.
     pub const HANDOVER: [Self; 4] =

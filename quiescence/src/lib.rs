@@ -46,7 +46,7 @@
 //! | see what happens | [`statistics`], [`set_stall_hook`], [`fences`], [`per_cpu_path`] |
 //! | queues, stacks and a hash table of your own nodes | [`intrusive`] |
 //! | callbacks with embedded heads, sections without guards | [`callback_queue`], [`raw`] |
-//! | readers that are compiled against liburcu | [`foreign`] |
+//! | readers that are compiled against liburcu | [`liburcu_readers`] |
 //!
 //! # When not to use it
 //! Where updates are about as frequent as reads a lock is faster, best one for each bucket. Where
@@ -122,7 +122,7 @@ pub use crate::collections::intrusive;
 #[cfg(not(loom))]
 pub use crate::{
     call_rcu::callback_queue,
-    call_rcu::liburcu_readers as foreign,
+    call_rcu::liburcu_readers,
     domain::arc_cell::{ArcCell, ArcCellOption},
     domain::domain::{Builder, Cookie, Domain},
     domain::global::*,

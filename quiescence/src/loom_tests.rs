@@ -29,7 +29,7 @@ use crate::reclaim::stream::CallbackType;
 mod threads;
 mod relay;
 mod callbacks;
-mod foreign;
+mod liburcu;
 mod llist;
 mod cookies;
 mod sleepers;
@@ -155,7 +155,7 @@ fn mutants() {
     use crate::chaos::Mutant;
     use callbacks::*;
     use cookies::*;
-    use foreign::*;
+    use liburcu::*;
     use llist::*;
     use relay::*;
     use sleepers::*;
@@ -177,7 +177,7 @@ fn mutants() {
         .into_iter()
         .chain(Mutant::ORDERINGS)
         .chain(Mutant::RELAY)
-        .chain(Mutant::FOREIGN)
+        .chain(Mutant::LIBURCU)
         .chain(Mutant::QUEUES)
         .chain(Mutant::LLIST)
         .chain(Mutant::UNLINKED)
@@ -195,8 +195,8 @@ fn mutants() {
             a_relay_of_one_that_only_comes_and_goes();
             return;
         }
-        if Mutant::FOREIGN.contains(&mutant) {
-            a_driver_sleeps_beside_a_foreign_reader();
+        if Mutant::LIBURCU.contains(&mutant) {
+            a_driver_sleeps_beside_a_liburcu_reader();
             return;
         }
         if Mutant::HANDOVER.contains(&mutant) {

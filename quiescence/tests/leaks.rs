@@ -128,7 +128,7 @@ fn a_domain_that_is_never_dropped_is_emptied_at_the_end() {
 }
 
 #[test]
-fn heads_and_objects_of_foreign_code_are_ended_at_the_end() {
+fn heads_and_objects_of_user_code_are_ended_at_the_end() {
     unsafe extern "C" fn end_head(head: *mut raw::Head) {
         // SAFETY: from a box, below.
         drop(unsafe { Box::from_raw(head) });
@@ -138,7 +138,7 @@ fn heads_and_objects_of_foreign_code_are_ended_at_the_end() {
         // SAFETY: from a box, below.
         drop(unsafe { Box::from_raw(object.cast::<Told>()) });
     }
-    in_process("heads_and_objects_of_foreign_code_are_ended_at_the_end", 0, 20, || {
+    in_process("heads_and_objects_of_user_code_are_ended_at_the_end", 0, 20, || {
         let domain = Domain::global();
         for _ in 0..10 {
             let head = Box::into_raw(Box::new(raw::Head::new()));

@@ -564,7 +564,7 @@ unsafe fn end_fragile(object: *mut ()) {
 }
 
 #[test]
-fn objects_of_foreign_code_are_ended_once_each() {
+fn objects_of_user_code_are_ended_once_each() {
     let domain = Domain::new();
     let dropped = Arc::new(AtomicU32::new(0));
     let guard = domain.read();

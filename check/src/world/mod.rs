@@ -215,7 +215,7 @@ impl<M: Memory> World<M> {
         let mut threads = Vec::new();
         for thread in &scenario.threads {
             let slot = thread.registered.then_some(slots);
-            let registered = thread.registered && !thread.foreign;
+            let registered = thread.registered && !thread.liburcu;
             readers |= u8::from(registered) << slots;
             slots += u8::from(thread.registered);
             threads.push(ThreadState {
@@ -397,7 +397,7 @@ fn layout(scenario: &Scenario, number: grace::Number, sequence: Sequence) -> Lay
         let mut loads = |at: Location| loaders[at.index()] |= 1 << index;
         for op in &thread.program {
             match op {
-                Op::Lock | Op::Online | Op::QuiescentState if thread.foreign => {}
+                Op::Lock | Op::Online | Op::QuiescentState if thread.liburcu => {}
                 Op::Lock | Op::Online | Op::QuiescentState => loads(Location::GpCtr),
                 Op::Read => loads(Location::Pointer),
                 Op::Poll => loads(Location::Completed),

@@ -85,7 +85,7 @@ impl<M: Memory> World<M> {
 
     fn load_gp_ctr(&mut self, turn: &mut Turn<'_>) -> u64 {
         let order = if turn.is(Mutant::RelaxedNumberLoad) { Relaxed } else { Acquire };
-        let value = if turn.setup.scenario.threads[turn.me].foreign {
+        let value = if turn.setup.scenario.threads[turn.me].liburcu {
             word::entered(turn.setup.scenario.start.number)
         } else {
             self.memory.load(turn.me, Location::GpCtr, order, turn.choice)

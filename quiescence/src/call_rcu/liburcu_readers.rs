@@ -52,20 +52,20 @@ pub fn heavy_fence() {
     fence::heavy(std::iter::empty());
 }
 
-/// A domain of foreign readers. For a static.
+/// A domain of liburcu readers. For a static.
 #[derive(Debug)]
-pub struct ForeignDomain {
+pub struct LiburcuDomain {
     core: DomainState,
 }
 
-/// The kind of foreign domains.
+/// The kind of liburcu domains.
 #[derive(Clone, Copy, Debug)]
-pub struct Foreign(&'static ForeignDomain);
+pub struct Liburcu(&'static LiburcuDomain);
 
-impl ForeignDomain {
+impl LiburcuDomain {
     /// A domain without readers.
     pub const fn new(name: &'static str, readers: Readers) -> Self {
-        Self { core: DomainState::foreign(name, readers) }
+        Self { core: DomainState::liburcu(name, readers) }
     }
 
     /// Says where the words of its readers are, and what goes with its callbacks. The first call counts.
@@ -79,7 +79,7 @@ impl ForeignDomain {
         words.ctr.store(self.core.gp.load(Relaxed), Relaxed);
         self.links().attach(words, surroundings);
         // Here, and not when somebody registers, which is to be possible anywhere.
-        domains::remember(&Foreign(self).handle());
+        domains::remember(&Liburcu(self).handle());
     }
 
     /// Makes room for so many readers, all together. Until there are more, [`register`](Self::register) allocates
@@ -91,24 +91,24 @@ impl ForeignDomain {
     }
 
     fn links(&self) -> &Links {
-        self.core.foreign.as_ref().expect("made so by `new`")
+        self.core.liburcu.as_ref().expect("made so by `new`")
     }
 
     /// The domain: grace periods, callbacks, statistics. Sections by [`Domain::read`] are possible as well.
-    pub const fn domain(&'static self) -> Domain<Foreign> {
-        Domain::of(Foreign(self))
+    pub const fn domain(&'static self) -> Domain<Liburcu> {
+        Domain::of(Liburcu(self))
     }
 
     /// As [`Domain::call`], but it is never refused: at the limit it waits for room, 10 ms at most, and then goes over. So a
     /// lock that a closure takes may be held meanwhile. In a section and in a callback it does not wait.
     pub fn call(&'static self, f: impl FnOnce() + Send + 'static) {
-        defer::call_within_a_tick(&Foreign(self), f);
+        defer::call_within_a_tick(&Liburcu(self), f);
     }
 
     /// Makes the queue of the calling thread's closures, if it has none: [`call`](Self::call)
     /// allocates pages of it from then on, and nothing else.
     pub fn make_queue(&'static self) {
-        local::closures(&self.core, || Foreign(self).handle());
+        local::closures(&self.core, || Liburcu(self).handle());
     }
 
     /// Whether closures and objects wait in the domain's queues: those of the calling thread, or of all.
@@ -166,8 +166,8 @@ impl ForeignDomain {
     /// `record` is all zeroes, or was registered by this function, in this domain, and is no longer. It stays valid
     /// until it is unregistered. Its owner follows the protocol.
     pub unsafe fn register(&'static self, record: *const Record) {
-        let reader_kind = ReaderKind::Foreign(self.links().readers);
-        assert!(self.links().words().is_some(), "quiescence: a foreign domain is not attached yet");
+        let reader_kind = ReaderKind::Liburcu(self.links().readers);
+        assert!(self.links().words().is_some(), "quiescence: a liburcu domain is not attached yet");
         // SAFETY: the slot is the first part of the record; by the contract.
         unsafe { self.core.register_at(record.cast::<Slot>(), thread::token(), reader_kind) };
         // SAFETY: by the contract.
@@ -190,7 +190,7 @@ impl ForeignDomain {
 }
 
 // SAFETY: one static.
-unsafe impl DomainTag for Foreign {
+unsafe impl DomainTag for Liburcu {
     const STATIC: bool = false;
 
     type Section<'k> = Guard<'k, Self>;
@@ -209,4 +209,4 @@ unsafe impl DomainTag for Foreign {
 }
 
 // SAFETY: its readers are threads.
-unsafe impl ThreadTag for Foreign {}
+unsafe impl ThreadTag for Liburcu {}

@@ -51,7 +51,7 @@ use crate::os::{fence, lock_rank};
 mod driver;
 #[cfg(not(loom))]
 mod forked;
-pub(crate) mod foreign;
+pub(crate) mod liburcu;
 pub(crate) mod handover;
 pub(crate) mod protocol;
 pub(crate) mod sleepers;
@@ -205,13 +205,13 @@ impl GracePeriods {
         }
     }
 
-    /// Its readers are to be foreign ones.
+    /// Its readers are to be liburcu ones.
     #[cfg(not(loom))]
-    pub(crate) const fn make_foreign(&mut self, readers: Readers) {
-        self.tuning = tuning::Kept::foreign();
+    pub(crate) const fn make_liburcu(&mut self, readers: Readers) {
+        self.tuning = tuning::Kept::liburcu();
         let links = Some(Links::new(readers));
         // Not dropped here, which a constant may not do: it is `None`.
-        std::mem::forget(std::mem::replace(&mut self.reader_side.foreign, links));
+        std::mem::forget(std::mem::replace(&mut self.reader_side.liburcu, links));
     }
 
     /// It is to be a sleepable domain's.
@@ -290,8 +290,8 @@ impl GracePeriods {
         // [GP-5].
         sync::lock(&self.registry).unregister(slot);
         chaos::point(Point::Unregistered);
-        match self.foreign_words() {
-            Some(words) if slot.is_foreign() => words.wake(),
+        match self.liburcu_words() {
+            Some(words) if slot.is_liburcu() => words.wake(),
             _ => slot.report_quiescent(),
         }
     }

@@ -18,9 +18,9 @@ pub(crate) struct Line<T>(pub(crate) T);
 pub struct ReaderSide {
     /// What readers copy into their words; liburcu's `gp.ctr`.
     pub(crate) gp: AtomicU64,
-    /// Where its readers are foreign: their words, and how they read. Written once, so it may stand in
+    /// Where its readers are liburcu readers: their words, and how they read. Written once, so it may stand in
     /// the line of `gp`, which changes once in a grace period.
-    pub(crate) foreign: Option<Links>,
+    pub(crate) liburcu: Option<Links>,
     /// How many holdouts the sleeping driver still waits for.
     pub(crate) wake: Line<AtomicU32>,
 }
@@ -30,7 +30,7 @@ impl ReaderSide {
         pub(crate) fn new(entered: u64) -> Self {
             Self {
                 gp: AtomicU64::new(entered),
-                foreign: None,
+                liburcu: None,
                 wake: Line(AtomicU32::new(0)),
             }
         }
@@ -38,7 +38,7 @@ impl ReaderSide {
 
     /// A holdout that was marked has left its section.
     pub(crate) fn holdout_left(&self) {
-        if let Some(words) = self.foreign_words() {
+        if let Some(words) = self.liburcu_words() {
             return words.wake();
         }
         // AcqRel: the decrements form one chain, so that the last one carries what all holdouts did
@@ -48,13 +48,13 @@ impl ReaderSide {
         }
     }
 
-    /// The words of its foreign readers, if it has such.
-    pub(crate) fn foreign_words(&self) -> Option<&'static Words> {
-        self.foreign.as_ref()?.words()
+    /// The words of its liburcu readers, if it has such.
+    pub(crate) fn liburcu_words(&self) -> Option<&'static Words> {
+        self.liburcu.as_ref()?.words()
     }
 }
 
-/// How the readers of a foreign domain order and announce themselves. See the [module](crate::foreign).
+/// How the readers of a liburcu domain order and announce themselves. See the [module](crate::liburcu_readers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Readers {
     /// Light fences; who leaves wakes.
@@ -101,7 +101,7 @@ impl Words {
     }
 }
 
-/// What makes a domain foreign.
+/// What makes a domain one of liburcu readers.
 #[derive(Debug)]
 pub(crate) struct Links {
     pub(crate) readers: Readers,

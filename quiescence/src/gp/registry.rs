@@ -9,7 +9,7 @@
 //! The lock orders a registration before a scan, which then sees the reader, or after it, and then
 //! the reader sees what was published before the scan [GP-5].
 //!
-//! Where readers are foreign, memory is got before the lock is taken ([`Room`]), and given back after: one may register
+//! Where readers are liburcu readers, memory is got before the lock is taken ([`Room`]), and given back after: one may register
 //! in a signal handler that has interrupted `malloc`, and whoever holds the lock must not wait for that.
 
 use crate::chaos::{self, Mutant};
@@ -176,7 +176,7 @@ impl Registry {
             }
             self.light -= usize::from(slot.has_light_fences());
         }
-        if slot.is_foreign() {
+        if slot.is_liburcu() {
             // Its memory may go.
             self.holdouts.retain(|holdout| !std::ptr::eq(*holdout, slot));
             return;
@@ -265,19 +265,19 @@ impl Registry {
     }
 
     /// Has the readers that the last scan found inside a section tell the driver, which is about to sleep, when they
-    /// leave. A foreign one looks at `gp.futex` by itself, but for a QSBR reader.
+    /// leave. A liburcu one looks at `gp.futex` by itself, but for a QSBR reader.
     pub(crate) fn mark_holdouts(&mut self) {
         self.marked = false;
         for &holdout in &self.holdouts {
             // SAFETY: see `register`.
             let slot = unsafe { &*holdout };
-            if !slot.is_foreign() {
+            if !slot.is_liburcu() {
                 slot.mark_waited_for();
                 continue;
             }
             #[cfg(not(loom))]
             if slot.is_qsbr() {
-                // SAFETY: the slot of a foreign reader is the beginning of its record, and registered.
+                // SAFETY: the slot of a liburcu reader is the beginning of its record, and registered.
                 unsafe { crate::gp::record::Record::mark_waiting(holdout.cast()) };
             }
         }
@@ -296,7 +296,7 @@ impl Registry {
     /// Takes the marks of a superseded driver away. Returns how many readers will not report.
     pub(crate) fn withdraw_marks(&mut self) -> u32 {
         self.marked = false;
-        let marked = self.holdouts().filter(|slot| !slot.is_foreign() && slot.clear_waited_for());
+        let marked = self.holdouts().filter(|slot| !slot.is_liburcu() && slot.clear_waited_for());
         marked.count() as u32
     }
 
@@ -332,8 +332,8 @@ impl Registry {
         for slot in gone {
             // SAFETY: see `register`.
             let slot = unsafe { &*slot };
-            // The record of a foreign reader was that of a thread whose stack may be used again.
-            if !slot.is_foreign() {
+            // The record of a liburcu reader was that of a thread whose stack may be used again.
+            if !slot.is_liburcu() {
                 slot.forget_section();
             }
             self.unregister(slot);
@@ -369,7 +369,7 @@ mod tests {
     fn room_that_was_made_ahead_is_what_readers_and_holdouts_use() {
         let mut core =
             crate::gp::grace_periods::GracePeriods::new(grace::Start::ZERO, Settings::DEFAULT);
-        core.make_foreign(crate::gp::reader_side::Readers::Silent);
+        core.make_liburcu(crate::gp::reader_side::Readers::Silent);
         let slots: Vec<Slot> = (0..100).map(|_| Slot::new(QUIESCENT)).collect();
         let mut registry = Registry::new(None);
         assert!(!registry.has_room_for(1));
@@ -377,7 +377,7 @@ mod tests {
         let used = (registry.readers.as_ptr(), registry.holdouts.as_ptr());
         for slot in &slots {
             assert!(registry.has_room_for(registry.len() + 1));
-            let reader_kind = ReaderKind::Foreign(crate::gp::reader_side::Readers::Silent);
+            let reader_kind = ReaderKind::Liburcu(crate::gp::reader_side::Readers::Silent);
             // SAFETY: each slot once; it outlives the registry.
             unsafe { registry.register_at(slot, (&raw const core).cast(), 1, reader_kind) };
             slot.word().store(word::entered(Number(1)), std::sync::atomic::Ordering::Relaxed);

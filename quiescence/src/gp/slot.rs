@@ -83,12 +83,12 @@ pub(crate) enum ReaderKind {
     /// Between quiescent states; it executes full fences where it comes online.
     Qsbr,
     /// In a program that follows liburcu's protocol.
-    Foreign(Readers),
+    Liburcu(Readers),
 }
 
 impl ReaderKind {
-    pub(crate) fn is_foreign(self) -> bool {
-        matches!(self, Self::Foreign(_))
+    pub(crate) fn is_liburcu(self) -> bool {
+        matches!(self, Self::Liburcu(_))
     }
 }
 
@@ -401,8 +401,8 @@ impl Slot {
         self.word.store(QUIESCENT, Relaxed);
         // The mark stays if it is there: the thread that had the slot before may have left its section
         // while a sleeper was marking it, and the sleeper takes back or waits for every mark it made.
-        // At worst the new owner reports for the old one. (A foreign reader bears no such mark.)
-        let lost = chaos::mutant(Mutant::LostMark) || reader_kind.is_foreign();
+        // At worst the new owner reports for the old one. (A liburcu reader bears no such mark.)
+        let lost = chaos::mutant(Mutant::LostMark) || reader_kind.is_liburcu();
         let kept = if lost { 0 } else { WAITED_FOR };
         self.attention.fetch_and(kept, Relaxed);
         if fence::chosen() == Fences::Portable {
@@ -462,12 +462,12 @@ impl Slot {
     }
 
     pub(crate) fn is_qsbr(&self) -> bool {
-        matches!(self.reader_kind.get(), ReaderKind::Qsbr | ReaderKind::Foreign(Readers::Qsbr))
+        matches!(self.reader_kind.get(), ReaderKind::Qsbr | ReaderKind::Liburcu(Readers::Qsbr))
     }
 
     /// Whether its memory is its program's, and its owner no code of ours.
-    pub(crate) fn is_foreign(&self) -> bool {
-        self.reader_kind.get().is_foreign()
+    pub(crate) fn is_liburcu(&self) -> bool {
+        self.reader_kind.get().is_liburcu()
     }
 
     /// Whether its fences are light, so that the updater's must be heavy.
@@ -475,7 +475,7 @@ impl Slot {
         match self.reader_kind.get() {
             ReaderKind::Ordinary => true,
             ReaderKind::Qsbr => false,
-            ReaderKind::Foreign(readers) => matches!(readers, Readers::Light | Readers::Silent),
+            ReaderKind::Liburcu(readers) => matches!(readers, Readers::Light | Readers::Silent),
         }
     }
 

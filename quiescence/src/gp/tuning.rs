@@ -65,7 +65,7 @@ pub struct Tuning {
     pub run_time: Duration,
     /// A grace period that takes longer is reported, again at each doubling of its age; 1 s by default.
     /// `None` turns the reports off. See [`set_stall_hook`](crate::set_stall_hook). In domains of
-    /// [foreign](crate::foreign) readers 10 s by default, here and below.
+    /// [liburcu readers](crate::liburcu_readers) 10 s by default, here and below.
     pub stall_after: Option<Duration>,
     /// The same for grace periods that somebody wants expedited; 200 ms by default.
     pub stall_after_expedited: Option<Duration>,
@@ -100,15 +100,15 @@ pub(crate) struct Kept {
 
 /// No time that anybody waits for.
 const UNSET: u64 = u64::MAX - 1;
-/// The same for the limits of stall reports where readers are [foreign](crate::foreign).
-const UNSET_FOREIGN: u64 = u64::MAX - 2;
+/// The same for the limits of stall reports for [liburcu readers](crate::liburcu_readers).
+const UNSET_LIBURCU: u64 = u64::MAX - 2;
 
 impl Kept {
-    /// For a domain of foreign readers.
-    pub(crate) const fn foreign() -> Self {
+    /// For a domain of liburcu readers.
+    pub(crate) const fn liburcu() -> Self {
         Self {
-            stall_after_ns: AtomicU64::new(UNSET_FOREIGN),
-            stall_after_expedited_ns: AtomicU64::new(UNSET_FOREIGN),
+            stall_after_ns: AtomicU64::new(UNSET_LIBURCU),
+            stall_after_expedited_ns: AtomicU64::new(UNSET_LIBURCU),
             ..Self::new()
         }
     }
@@ -162,7 +162,7 @@ impl Kept {
         match kept.load(Relaxed) {
             UNSET if expedited => defaults().stall_after_expedited_ns,
             UNSET => defaults().stall_after_ns,
-            UNSET_FOREIGN => defaults().stall_after_foreign_ns,
+            UNSET_LIBURCU => defaults().stall_after_liburcu_ns,
             set => set,
         }
     }
@@ -182,7 +182,7 @@ impl Kept {
 
     pub(crate) fn set(&self, tuning: Tuning) {
         let after = |after: Option<Duration>| match after.map_or(u64::MAX, ns) {
-            UNSET | UNSET_FOREIGN => u64::MAX,
+            UNSET | UNSET_LIBURCU => u64::MAX,
             ns => ns,
         };
         self.objects_max.store(tuning.objects_max.max(1), Relaxed);
@@ -209,7 +209,7 @@ struct Defaults {
     stall_after_expedited_ns: u64,
     /// Of either urgency. Programs that were compiled against liburcu have not asked for reports,
     /// and cannot tune; and much in them is expedited that they do not mind to wait for.
-    stall_after_foreign_ns: u64,
+    stall_after_liburcu_ns: u64,
 }
 
 const MS: u64 = 1_000_000;
@@ -244,7 +244,7 @@ impl Defaults {
             lazy_ns: lazy_ns.unwrap_or(100 * MS),
             stall_after_ns: stall_ns.unwrap_or(1_000 * MS),
             stall_after_expedited_ns: stall_ns.unwrap_or(200 * MS),
-            stall_after_foreign_ns: stall_ns.unwrap_or(10_000 * MS),
+            stall_after_liburcu_ns: stall_ns.unwrap_or(10_000 * MS),
         }
     }
 }
@@ -264,7 +264,7 @@ fn parse_amount(said: &str) -> Option<u64> {
 
 /// Milliseconds, in nanoseconds: those of some centuries at most.
 fn parse_ms(said: &str) -> Option<u64> {
-    parse_number(said)?.checked_mul(MS).filter(|ns| *ns < UNSET_FOREIGN)
+    parse_number(said)?.checked_mul(MS).filter(|ns| *ns < UNSET_LIBURCU)
 }
 
 /// Digits only: no sign.
@@ -340,7 +340,7 @@ mod tests {
         assert!(nothing.bytes_max >= BYTES_LEAST && OBJECTS.contains(&nothing.objects_max));
         assert_eq!((nothing.lazy_ns, nothing.stall_after_ns), (100 * MS, 1_000 * MS));
         assert_eq!(nothing.stall_after_expedited_ns, 200 * MS);
-        assert_eq!(nothing.stall_after_foreign_ns, 10_000 * MS);
+        assert_eq!(nothing.stall_after_liburcu_ns, 10_000 * MS);
         let (said, none) = read(&[
             ("QUIESCENCE_LIMIT_BYTES", "64M"),
             ("QUIESCENCE_LIMIT_OBJECTS", "12"),
@@ -354,7 +354,7 @@ mod tests {
             lazy_ns: 0,
             stall_after_ns: 2_500 * MS,
             stall_after_expedited_ns: 2_500 * MS,
-            stall_after_foreign_ns: 2_500 * MS,
+            stall_after_liburcu_ns: 2_500 * MS,
         };
         assert_eq!(said, expected);
         let (silent, _) = read(&[("QUIESCENCE_STALL_MS", "0")]);

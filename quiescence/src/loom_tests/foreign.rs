@@ -2,9 +2,9 @@
 
 use super::*;
 
-/// A reader that follows liburcu's protocol, whoever compiled it: see `foreign`. It wakes the driver if it finds that
+/// A reader that follows liburcu's protocol, whoever compiled it: see `liburcu_readers`. It wakes the driver if it finds that
 /// it sleeps, and looks at nothing else.
-fn foreign_section(world: &World, words: &Words, slot: &Slot) {
+fn liburcu_section(world: &World, words: &Words, slot: &Slot) {
     slot.word().store(words.ctr.load(Acquire), Release);
     fence::light(&slot.fence);
     world.look();
@@ -17,10 +17,10 @@ fn foreign_section(world: &World, words: &Words, slot: &Slot) {
     }
 }
 
-fn beside_foreign_readers(readers: usize, sections: usize) {
+fn beside_liburcu_readers(readers: usize, sections: usize) {
     bounded(3, move || {
         let mut core = DomainState::new(Start::ZERO, SETTINGS);
-        core.charged.grace_periods.reader_side.foreign = Some(Links::new(Readers::Light));
+        core.charged.grace_periods.reader_side.liburcu = Some(Links::new(Readers::Light));
         let world = World::of(core);
         // Leaked, as the words of a program are for ever.
         let words: &'static Words = Box::leak(Box::new(Words {
@@ -28,17 +28,17 @@ fn beside_foreign_readers(readers: usize, sections: usize) {
             futex: AtomicU32::new(0),
         }));
         let nothing = Surroundings { begin: || 0, end: |_| () };
-        world.core.foreign.as_ref().unwrap().attach(words, nothing);
+        world.core.liburcu.as_ref().unwrap().attach(words, nothing);
         let readers: Vec<_> = (0..readers)
             .map(|_| {
-                let slot = world.core.register(1, ReaderKind::Foreign(Readers::Light));
+                let slot = world.core.register(1, ReaderKind::Liburcu(Readers::Light));
                 let slot = std::ptr::from_ref(slot).expose_provenance();
                 let world = Arc::clone(&world);
                 thread::spawn(move || {
                     // SAFETY: the registry keeps the slot while `world` lives.
                     let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(slot) };
                     for _ in 0..sections {
-                        foreign_section(&world, words, slot);
+                        liburcu_section(&world, words, slot);
                     }
                 })
             })
@@ -49,14 +49,14 @@ fn beside_foreign_readers(readers: usize, sections: usize) {
     });
 }
 
-/// The driver sleeps until a foreign reader has left, and is not left asleep.
+/// The driver sleeps until a liburcu reader has left, and is not left asleep.
 #[test]
-pub(super) fn a_driver_sleeps_beside_a_foreign_reader() {
-    beside_foreign_readers(1, 2);
+pub(super) fn a_driver_sleeps_beside_a_liburcu_reader() {
+    beside_liburcu_readers(1, 2);
 }
 
 /// Whoever leaves wakes it, also one that it does not wait for; it then looks again.
 #[test]
-fn a_driver_sleeps_beside_two_foreign_readers() {
-    beside_foreign_readers(2, 1);
+fn a_driver_sleeps_beside_two_liburcu_readers() {
+    beside_liburcu_readers(2, 1);
 }

@@ -8,7 +8,7 @@
 //! Which signal that is, and whether it may be sent, is in `stack/signal.rs`. A system call that it
 //! interrupts is restarted (`SA_RESTART`), but for those that Linux never restarts (`poll`,
 //! `epoll_wait`, `nanosleep` and others of `signal(7)`), which fail with `EINTR` as after any
-//! signal. So the reporter does not ask foreign readers that sleep.
+//! signal. So the reporter does not ask liburcu readers that sleep.
 //!
 //! **Invariant: the signal takes no room on a stack of the program's.** A thread may be at the end
 //! of its stack, or on a small one (a coroutine's), and the system tells the stack pointer of a

@@ -93,11 +93,11 @@ impl DomainState {
         domain
     }
 
-    /// The same for foreign readers.
+    /// The same for liburcu readers.
     #[cfg(not(loom))]
-    pub(crate) const fn foreign(name: &'static str, readers: Readers) -> Self {
+    pub(crate) const fn liburcu(name: &'static str, readers: Readers) -> Self {
         let mut domain = Self::declared(name);
-        domain.charged.grace_periods.make_foreign(readers);
+        domain.charged.grace_periods.make_liburcu(readers);
         domain
     }
 

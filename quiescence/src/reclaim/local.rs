@@ -194,7 +194,7 @@ impl Own {
             let locals = table.locals();
             locals.get(core).into_iter().flat_map(Local::slots).for_each(|slot| own.count(slot));
         }
-        if core.foreign.is_some() {
+        if core.liburcu.is_some() {
             record::own()
                 .filter(|slot| ptr::eq(slot.core_ptr(), &raw const core.grace_periods.reader_side))
                 .for_each(|s| own.count(s));

@@ -92,7 +92,7 @@ mod of_thread {
         RUNNING.get().depth
     }
 
-    /// Runs `f`, which runs callbacks of `core`; the room that they have made is in `uncharged`. Foreign ones have their
+    /// Runs `f`, which runs callbacks of `core`; the room that they have made is in `uncharged`. Liburcu ones have their
     /// surroundings.
     pub(crate) fn running_callbacks<R>(
         core: &GracePeriods,
@@ -108,7 +108,7 @@ mod of_thread {
             }
         }
 
-        let surroundings = core.foreign.as_ref().and_then(|links| links.surroundings());
+        let surroundings = core.liburcu.as_ref().and_then(|links| links.surroundings());
         let _around = surroundings.map(Around::begin);
         let before = Before(RUNNING.get());
         RUNNING.set(Running { depth: before.0.depth + 1, core, uncharged });
@@ -117,7 +117,7 @@ mod of_thread {
         result
     }
 
-    /// What goes around the callbacks of a foreign domain, until it is dropped.
+    /// What goes around the callbacks of a liburcu domain, until it is dropped.
     struct Around(Surroundings, usize);
 
     impl Around {

@@ -47,7 +47,7 @@ pub(crate) struct CallbackType {
     pub(crate) pointer: bool,
     /// How many bytes a callback counts for, where all of the kind count for the same.
     pub(crate) bytes: Option<u64>,
-    /// How many bytes it counts for, from its payload: as it was charged. Runs no foreign code.
+    /// How many bytes it counts for, from its payload: as it was charged. Runs no user code.
     pub(crate) bytes_of: unsafe fn(*const Word) -> u64,
     /// Runs so many callbacks, whose payloads stand side by side, from the one that `Progress` is at; more than
     /// one only of kinds with `pointer`. Each is taken as begun before it runs.

@@ -188,7 +188,7 @@ impl GracePeriods {
         // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
         // whoever records this number sees what was published before the fence.
         self.gp.store(word::entered(number), Release);
-        self.announce_to_foreign(word::entered(number));
+        self.announce_to_liburcu(word::entered(number));
         chaos::point(Point::Announced);
     }
 
@@ -199,7 +199,7 @@ impl GracePeriods {
         let Some(mut registry) = self.registry_as(driver) else { return 0 };
         let holdouts = registry.scan(number, &self.gp);
         drop(registry);
-        if self.foreign.is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
+        if self.liburcu.is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
             // Readers that were compiled long ago may release nothing when they lock [GP-2].
             self.heavy_fence();
         }
@@ -218,12 +218,12 @@ impl GracePeriods {
             Hint::Sleep => {
                 let before = state.pauses;
                 state.pauses = before.saturating_add(1);
-                match &self.foreign {
+                match &self.liburcu {
                     None => {
                         let asleep = Away::sleeps(Duration::ZERO);
                         self.away(state, driver, asleep, || self.sleep(driver))
                     }
-                    Some(links) => self.sleep_beside_foreign(state, driver, links, before),
+                    Some(links) => self.sleep_beside_liburcu(state, driver, links, before),
                 }
             }
             Hint::Tick => {

@@ -340,7 +340,7 @@ impl GracePeriods {
             Some(registry) if !registry.is_marked() => return Found::Stalled,
             Some(_) => {}
         }
-        match self.foreign_words() {
+        match self.liburcu_words() {
             // Relaxed: who takes over looks at the readers' own words.
             Some(words) if words.futex.load(Relaxed) == reader_side::ASLEEP => Found::Fine,
             Some(_) => Found::Stalled,
@@ -367,7 +367,7 @@ impl GracePeriods {
     fn withdraw_marks(&self, mut registry: MutexGuard<'_, Registry>) {
         let withdrawn = registry.withdraw_marks();
         drop(registry);
-        match self.foreign_words() {
+        match self.liburcu_words() {
             Some(words) => words.wake(),
             None => {
                 // AcqRel: one of the chain of decrements [GP-7].

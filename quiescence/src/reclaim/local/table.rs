@@ -5,7 +5,7 @@
 //! that domains have ended since they last looked, and go through them ([`Table::sweep`]). So a table has, when it was
 //! used last, fewer entries of ended domains than half of what it had of others, or [`GARBAGE_MIN`].
 //!
-//! **Invariant [TT-1]: the domain of each section that the thread is in is in `watched`,** but for foreign readers'.
+//! **Invariant [TT-1]: the domain of each section that the thread is in is in `watched`,** but for liburcu readers'.
 //! A section begins with a slot that was asked of the table ([`Table::watch`]), or with one that stays in the list: that
 //! of a handle, and that of the global domain. So nobody goes through all domains to find the sections of a thread.
 //!

@@ -95,7 +95,7 @@ impl Queues {
     }
 
     /// Calls `f` with the queue for those who have none of their own; `f` is its writer meanwhile, and runs no
-    /// foreign code.
+    /// user code.
     pub(crate) fn with_shared<R>(
         &self,
         core: &Charged,

@@ -44,7 +44,7 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
 ///
 /// System calls that Linux never restarts after a signal (`poll`, `epoll_wait` and others, see
 /// `signal(7)`) fail with `EINTR` in that thread. Programs that were compiled against liburcu know
-/// nothing of this: their threads ([`foreign`](crate::foreign)) are sent it only when they run.
+/// nothing of this: their threads ([`liburcu_readers`](crate::liburcu_readers)) are sent it only when they run.
 ///
 /// ```
 /// quiescence::set_stall_hook(|report| {

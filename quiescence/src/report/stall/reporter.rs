@@ -190,8 +190,8 @@ fn report(
 /// one: a call that it sleeps in and Linux never restarts (`poll`, `sem_timedwait`) would fail with `EINTR`, `pause`
 /// would return. Of a thread that falls asleep after the look this may still happen.
 fn may_be_asked(core: &DomainState, state: ThreadState) -> bool {
-    let is_foreign = core.foreign.is_some() && !chaos::mutant(Mutant::SignalToSleepers);
-    !is_foreign || state == ThreadState::Running
+    let is_liburcu = core.liburcu.is_some() && !chaos::mutant(Mutant::SignalToSleepers);
+    !is_liburcu || state == ThreadState::Running
 }
 
 fn balances(counted: &[(Option<u32>, u64, u64)]) -> Vec<SlotBalance> {
@@ -361,7 +361,7 @@ mod tests {
     fn a_record_that_is_unregistered_is_not_looked_at() {
         let core = DomainState::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));
         let record = Box::into_raw(Box::new(Slot::new(grace::word::QUIESCENT)));
-        let reader_kind = ReaderKind::Foreign(crate::call_rcu::liburcu_readers::Readers::Light);
+        let reader_kind = ReaderKind::Liburcu(crate::call_rcu::liburcu_readers::Readers::Light);
         // SAFETY: from a box that is freed below, after it was unregistered.
         unsafe { core.register_at(record, 1, reader_kind) };
         // SAFETY: as above.

@@ -1,4 +1,4 @@
-//! `quiescence::foreign`: readers that follow liburcu's protocol by themselves, as programs compiled against it do.
+//! `quiescence::liburcu_readers`: readers that follow liburcu's protocol by themselves, as programs compiled against it do.
 //!
 //! With the feature `chaos` the stress is run again in processes where a step is missing, and must fail there.
 #![cfg(target_os = "linux")]
@@ -12,7 +12,7 @@ use std::sync::{Barrier, mpsc};
 use std::thread;
 
 use quiescence::Fences;
-use quiescence::foreign::{ForeignDomain, Readers, Record, Surroundings, Words};
+use quiescence::liburcu_readers::{LiburcuDomain, Readers, Record, Surroundings, Words};
 
 mod common;
 
@@ -20,7 +20,7 @@ use common::{in_child, role};
 
 /// A flavour of liburcu's, as a program sees it.
 struct Flavor {
-    domain: ForeignDomain,
+    domain: LiburcuDomain,
     readers: Readers,
     words: Words,
 }
@@ -39,7 +39,7 @@ const SURROUNDINGS: Surroundings = Surroundings {
 impl Flavor {
     fn new(readers: Readers) -> &'static Self {
         let flavor: &'static Self = Box::leak(Box::new(Self {
-            domain: ForeignDomain::new("flavor", readers),
+            domain: LiburcuDomain::new("flavor", readers),
             readers,
             words: Words { ctr: AtomicU64::new(1), futex: AtomicU32::new(0) },
         }));
@@ -250,7 +250,7 @@ fn a_sleeping_updater_notices_that_the_section_has_ended() {
 #[cfg_attr(miri, ignore = "pthread_cancel")]
 fn a_cancelled_driver_ends_its_grace_period_first() {
     struct Driver {
-        domain: &'static ForeignDomain,
+        domain: &'static LiburcuDomain,
         thread: AtomicU32,
         done: AtomicBool,
     }
@@ -448,9 +448,9 @@ fn nobody_reads_what_a_grace_period_has_ended() {
     ALL.into_iter().for_each(|readers| stress(readers, common::rounds(400, 10)));
 }
 
-/// Rust's own guards and foreign sections hold the same grace periods up.
+/// Rust's own guards and liburcu sections hold the same grace periods up.
 #[test]
-fn rust_reads_beside_foreign_readers() {
+fn rust_reads_beside_liburcu_readers() {
     let flavor = Flavor::new(Readers::Light);
     let domain = flavor.domain.domain();
     beside_a_section(flavor, false, |leave| {

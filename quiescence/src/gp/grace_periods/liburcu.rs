@@ -1,7 +1,7 @@
-//! What a driver does where readers are [foreign](crate::foreign): it announces numbers where their programs look for
+//! What a driver does for [liburcu readers](crate::liburcu_readers): it announces numbers where their programs look for
 //! them, and sleeps as liburcu's updaters do, on `gp.futex`.
 //!
-//! **Invariant [FR-1]: a foreign reader that leaves sees that the driver sleeps, or the driver sees that it has left.**
+//! **Invariant [FR-1]: a liburcu reader that leaves sees that the driver sleeps, or the driver sees that it has left.**
 //! The driver stores -1, executes a heavy fence and looks once more; the reader stores its word, passes its fence and
 //! looks for -1. Whoever finds -1, holdout or not, takes it away and wakes the driver, which looks again: so a driver
 //! that sleeps beside busy readers is woken for nothing. It naps before it says again that it sleeps, longer from
@@ -61,15 +61,15 @@ impl GracePeriods {
         }
     }
 
-    /// Shows foreign readers the number of this grace period.
-    pub(super) fn announce_to_foreign(&self, entered: u64) {
-        if let Some(words) = self.foreign_words() {
+    /// Shows liburcu readers the number of this grace period.
+    pub(super) fn announce_to_liburcu(&self, entered: u64) {
+        if let Some(words) = self.liburcu_words() {
             words.ctr.store(entered, Release); // [GP-3]
         }
     }
 
     /// Sleeps until some reader has left, or until that is worth a look; `before` times already for this grace period.
-    pub(super) fn sleep_beside_foreign<'a>(
+    pub(super) fn sleep_beside_liburcu<'a>(
         &'a self,
         state: MutexGuard<'a, State>,
         driver: &Driver,
@@ -112,14 +112,14 @@ impl GracePeriods {
         }
         registry.mark_holdouts();
         drop(registry);
-        if !chaos::mutant(Mutant::NoForeignFence) {
+        if !chaos::mutant(Mutant::NoLiburcuFence) {
             self.heavy_fence(); // [FR-1]
         }
         chaos::point(Point::Marked);
         let number = word::number(self.gp.load(Relaxed)); // the driver's own store
         let Some(mut registry) = self.registry_as(driver) else { return };
         let holdouts = registry.holdouts().filter(|slot| slot.is_holdout(number)).count();
-        if holdouts == 0 && !chaos::mutant(Mutant::NoForeignLook) {
+        if holdouts == 0 && !chaos::mutant(Mutant::NoLiburcuLook) {
             words.futex.store(0, Relaxed); // nobody need take a system call for it
             return;
         }
