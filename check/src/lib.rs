@@ -45,7 +45,7 @@
 //! reworked; `adaptive` in some 205,000 (706,000 where CPUs sleep); Tree RCU in 29,136 (3.15)
 //! to 3,527,512 (today's), always awake, and on two CPUs that sleep. Of their steps each one
 //! is unsafe or stuck when it is left out, or saves time only. Two need something of CPUs
-//! that Linux grants them, and are stuck without it: `token` reworked and `adaptive` run the
+//! that Linux grants them, and are stuck without it: `token`, version 2, and `adaptive` run the
 //! callbacks of a CPU that is awake on its ticks.
 //!
 //! **Bounded memory** ([`limit`]): threads with stocks and two words that are touched one after the other
@@ -53,7 +53,7 @@
 //! but sections, and lose no room: nine scenarios of up to some 110,000 states. Of 26 rules that are left
 //! out three do no harm.
 //!
-//! **Restartable sequences** ([`restart`]), with an abort as an event: no read touches what is freed after one
+//! **Restartable sequences** ([`rseq_read`]), with an abort as an event: no read touches what is freed after one
 //! barrier, its fallback included; counts are exact; sums find everybody; nobody enters a lock
 //! beside its writer or sleeps for ever; a reference is released once: 54 scenarios, each of up to some
 //! 440,000 states under TSO. Of 146 faults (a mutant in a scenario; 63 mutants) all but 16 are found.
@@ -88,7 +88,7 @@
 //!
 //! Reading order: `memory` (what a step may see), `scenario` (who does what), `world` (the
 //! transcriptions), `system` and `explore`, `mutant`, [`scenarios`], [`litmus`]; then [`engines`], [`limit`],
-//! [`srcu`], [`restart`], [`hazard`].
+//! [`srcu`], [`rseq_read`], [`hazard`].
 #![forbid(unsafe_code)]
 
 mod choice;
@@ -100,7 +100,7 @@ pub mod limit;
 pub mod litmus;
 mod memory;
 mod mutant;
-pub mod restart;
+pub mod rseq_read;
 mod scenario;
 pub mod scenarios;
 mod system;

@@ -132,7 +132,7 @@ fn the_mutants_that_are_named_by_their_tables_exist() {
         .filter(|fault| fault.kind != Kind::Harmless)
         .map(|fault| format!("{:?}", fault.mutant))
         .collect();
-    let restart: Vec<_> = check::restart::FAULTS
+    let rseq_read: Vec<_> = check::rseq_read::FAULTS
         .iter()
         .filter(|fault| fault.kind != Kind::Harmless)
         .map(|fault| format!("{:?}", fault.mutant))
@@ -142,8 +142,8 @@ fn the_mutants_that_are_named_by_their_tables_exist() {
     for name in text.split('`').skip(1).step_by(2) {
         let is_known = match name.split_once("::") {
             Some(("srcu", name)) => srcu.iter().any(|known| known == name),
-            Some(("restart", name)) if name.starts_with(char::is_uppercase) => {
-                restart.iter().any(|known| known == name)
+            Some(("rseq_read", name)) if name.starts_with(char::is_uppercase) => {
+                rseq_read.iter().any(|known| known == name)
             }
             Some(("Mutant", name)) => hooks.contains(&format!("    {name},\n")),
             _ => continue,

@@ -17,8 +17,8 @@ use std::os::fd::FromRawFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
+use crate::errno_guard::with_errno;
 use crate::flavor::Flavor;
-use crate::undisturbed::with_errno;
 
 /// Says what is wrong, with the advice that `what` ends with, and ends the process.
 #[cold]

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicI32, fence};
 use quiescence::Fences;
 use quiescence::liburcu_readers::{LiburcuDomain, Readers, Record, Words};
 
+use crate::errno_guard::with_errno_uncancelled;
 use crate::fatal::{Mistake, fatal, tolerated};
-use crate::undisturbed::undisturbed;
 use crate::{fork, reader, removed};
 
 /// A flavour of liburcu.
@@ -267,7 +267,7 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
 /// `synchronize_rcu`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_synchronize(flavor: c_uint) {
-    undisturbed(|| {
+    with_errno_uncancelled(|| {
         let flavor = Flavor::called(flavor);
         reader::require_membarrier(flavor);
         let away = flavor.may_wait("synchronize_rcu");

@@ -22,5 +22,5 @@ mod queues;
 mod reader;
 mod removed;
 mod signals;
-mod undisturbed;
+mod errno_guard;
 mod workqueue;

@@ -7,15 +7,15 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::errno_guard::with_errno_uncancelled;
 use crate::fatal::{debugging, fatal, warn};
 use crate::flavor::Flavor;
 use crate::reader;
-use crate::undisturbed::undisturbed;
 
 /// `start_poll_synchronize_rcu`: a grace period from now on. Also in a section, which it then waits for.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_start_poll(flavor: c_uint) -> c_ulong {
-    undisturbed(|| {
+    with_errno_uncancelled(|| {
         let flavor = Flavor::called(flavor);
         reader::require_membarrier(flavor);
         flavor.domain().domain().start_poll().to_bits()
@@ -28,7 +28,7 @@ pub(crate) extern "C" fn quiescence_urcu_start_poll(flavor: c_uint) -> c_ulong {
 /// `QUIESCENCE_DEBUG=1`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn quiescence_urcu_poll_state(flavor: c_uint, state: c_ulong) -> bool {
-    undisturbed(|| {
+    with_errno_uncancelled(|| {
         let flavor = Flavor::called(flavor);
         let domain = flavor.domain().domain();
         match domain.try_cookie_from_bits(state) {

@@ -26,9 +26,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use quiescence::Fences;
 use quiescence::liburcu_readers::{Record, Surroundings};
 
+use crate::errno_guard::with_errno;
 use crate::fatal::{Mistake, debugging, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor, word};
-use crate::undisturbed::with_errno;
 use crate::{defer, memory, removed, signals};
 
 /// How often a thread's keys are destroyed, at most: glibc's `PTHREAD_DESTRUCTOR_ITERATIONS`.

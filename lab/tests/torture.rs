@@ -195,7 +195,7 @@ fn counts(per_cpu: &str) {
         "ArcCell::rcu",
         "ArcCellOption::swap",
     ];
-    does(per_cpu, "restart", 2, &[&MOVED[..], &deeds].concat());
+    does(per_cpu, "rseq-read", 2, &[&MOVED[..], &deeds].concat());
     let deeds = [
         "addition to counters",
         "exact sum under load",
@@ -236,7 +236,7 @@ fn a_step_that_only_one_path_has_is_removed_there() {
 fn everything_at_once_is_clean() {
     let seconds = std::env::var("RCU_TORTURE_SECONDS")
         .map_or(20, |seconds| seconds.parse().expect("RCU_TORTURE_SECONDS is a number of seconds"));
-    let themes = "readers,floods,limits,quiet,stalls,churn,processes,sleepable,restart,tools";
+    let themes = "readers,floods,limits,quiet,stalls,churn,processes,sleepable,rseq-read,tools";
     let report = defers(themes, seconds, &[]);
     for updates in report["updates"].as_array().expect("a list") {
         assert!(updates["count"].as_u64() > Some(0), "{} was never used", updates["way"]);

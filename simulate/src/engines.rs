@@ -1,6 +1,6 @@
 //! The engines of `grace` by name, with the numbers that each lets be changed.
 
-use grace::engine::token::reworked;
+use grace::engine::token::v2;
 use grace::engine::tree::{Options, Tree, Variant};
 use grace::engine::{Engine, Intact, Start, adaptive, poll, tick, token};
 
@@ -142,7 +142,7 @@ impl EngineKind {
             of(
                 Kind::TokenRelay,
                 "token-relay",
-                "rcu_sched reworked: segments, no count",
+                "rcu_sched, version 2: segments, no count",
                 &[&RELAY],
             ),
             of(Kind::Tree315, "tree-3.15", "Tree RCU before the change", &[&TREE]),
@@ -198,7 +198,7 @@ impl EngineKind {
             Kind::Tick => Box::new(tick::Tick::new(setup.cpus)),
             Kind::Token => Box::new(token::Published::new(setup.cpus)),
             Kind::TokenRelay => {
-                let parameters = reworked::Parameters {
+                let parameters = v2::Parameters {
                     segment: self.number("segment") as usize,
                     rest_jiffies_max: self.number("rest_jiffies") as u32,
                 };

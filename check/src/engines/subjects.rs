@@ -5,7 +5,7 @@ use core::hash::Hash;
 
 use grace::Sequence;
 use grace::engine::poll::{self, Global, PerCpu};
-use grace::engine::token::{Published, Relay, published, reworked};
+use grace::engine::token::{Published, Relay, published, v2};
 use grace::engine::tree::{self, Options, Tree, Variant};
 use grace::engine::{Engine, Intact, Start, Steps, Without, adaptive, tick};
 
@@ -95,7 +95,7 @@ fn ring<S: Steps>(on: Cpus, steps: S) -> Published<S> {
 
 /// Two CPUs to a segment, so that three make two segments.
 fn relay<S: Steps>(on: Cpus, steps: S) -> Relay<S> {
-    let parameters = reworked::Parameters { segment: 2, rest_jiffies_max: 1 };
+    let parameters = v2::Parameters { segment: 2, rest_jiffies_max: 1 };
     Relay::with(on.callbacks.len(), parameters, START, steps)
 }
 
@@ -312,7 +312,7 @@ pub const SUBJECTS: &[Subject] = &[
     },
     Subject {
         name: "token-relay",
-        steps: &[reworked::STEPS, reworked::STEPS_FOR_SPEED],
+        steps: &[v2::STEPS, v2::STEPS_FOR_SPEED],
         quick: &[TWO, ONE_EACH, ONE_OF_THREE, ONE.urgent(), ONE.last_tickless()],
         exhaustive: &[TWO_EACH, ONE_EACH.urgent()],
         stuck_on: &[(FROM_LAST.awake().last_tickless(), RUNS_ON_TICKS)],

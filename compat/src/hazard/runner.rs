@@ -18,8 +18,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
 use super::{look, may_wait};
+use crate::errno_guard::with_errno;
 use crate::flavor::Flavor;
-use crate::undisturbed::with_errno;
 use crate::{reader, removed, signals};
 
 /// There is no runner.

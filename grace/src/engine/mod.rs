@@ -11,7 +11,7 @@
 //! | [`poll::PerCpu`] | the same, on every CPU for itself | the same | rcu_poll, parallel |
 //! | [`tick::Tick`] | each CPU clears its bit | on the tick, never forcing | rcu_ltimer |
 //! | [`token::Published`] | a token, handed on in the scheduler | none | rcu_sched |
-//! | [`token::Relay`] | the same, reworked | idle CPUs passed over, late ones nudged | ours |
+//! | [`token::Relay`] | the same, version 2 | idle CPUs passed over, late ones nudged | ours |
 //! | [`tree::Tree`] | a combining tree of masks | limits of age | Tree RCU, 3.15 to today |
 //! | [`adaptive::Adaptive`] | counters, scanned | what is demanded, and a budget | ours |
 //!

@@ -5,10 +5,10 @@
 //! reworked. What both rest on are two small pure functions: [`Station::pass`] and [`relay`].
 
 pub mod published;
-pub mod reworked;
+pub mod v2;
 
 pub use published::Published;
-pub use reworked::Relay;
+pub use v2::Relay;
 
 use super::counters::is_after;
 use crate::word::Number;

@@ -1,6 +1,6 @@
 //! What sets the engines apart: what they ask for, and what they leave alone.
 
-use grace::engine::token::{Published, Relay, reworked};
+use grace::engine::token::{Published, Relay, v2};
 use grace::engine::{Access, Engine, Intact, Line, Mode, Start, adaptive, poll, tick};
 use grace::policy::Urgency::{self, Background, Expedited, Normal};
 
@@ -148,7 +148,7 @@ fn the_relay_has_no_atomic_instruction_where_cpus_are_quiescent_or_queue() {
 
 #[test]
 fn the_relay_nudges_one_of_each_segment_and_passes_over_who_sleeps() {
-    let parameters = reworked::Parameters { segment: 4, rest_jiffies_max: 1 };
+    let parameters = v2::Parameters { segment: 4, rest_jiffies_max: 1 };
     let mut engine = Relay::with(CPUS, parameters, Start::default(), Intact);
     let mut host = Recorder::default();
     engine.enter_eqs(0, &mut host);

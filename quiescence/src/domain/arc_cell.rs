@@ -3,7 +3,7 @@
 //!
 //! A load is one restartable sequence: load the pointer, add one to the count in front of what it
 //! points to. An updater swaps the pointer and asks for a grace period of restartable reads
-//! ([`restart`](crate::rseq)), which is one system call; after it nobody can add to the old `Arc`'s
+//! ([`rseq`](crate::rseq)), which is one system call; after it nobody can add to the old `Arc`'s
 //! count by way of the place any more, so the reference that the place had is the updater's, to
 //! give to its caller or to drop. There are no debts, slots or lists of threads.
 //!
@@ -57,7 +57,7 @@ impl<T> Place<T> {
     #[cold]
     #[inline(never)]
     fn load_in_section(&self) -> Option<Arc<T>> {
-        // An empty place needs no section. And where there is something, `restart::prepare` has run, so that a child
+        // An empty place needs no section. And where there is something, `rseq::prepare` has run, so that a child
         // process is not left with ours. Acquire: as below.
         if self.pointer.load(Acquire).is_null() {
             return None;

@@ -2,7 +2,7 @@
 //!
 //! A load is one restartable sequence: load the pointer to a buffer, copy the buffer. An updater
 //! fills a buffer that nobody reads, swaps the pointer, and asks for a grace period of restartable
-//! reads ([`restart`](crate::rseq)), which is one system call; then nobody reads the old buffer any
+//! reads ([`rseq`](crate::rseq)), which is one system call; then nobody reads the old buffer any
 //! more, and it is used for the next value.
 //!
 //! **Buffers are given back when the snapshot is dropped, not before**: a load that has run into a page fault in an old

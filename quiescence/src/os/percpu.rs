@@ -77,7 +77,7 @@ mod imp;
     any(target_arch = "x86_64", all(quiescence_rseq_aarch64, target_arch = "aarch64")),
     not(miri)
 )))]
-#[path = "percpu/nowhere.rs"]
+#[path = "percpu/unsupported.rs"]
 mod imp;
 
 pub(crate) use imp::{Word, add_at, increment, load_counted, load_words, take_at};

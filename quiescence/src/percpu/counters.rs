@@ -5,14 +5,14 @@
 //! side by side in one CPU's cache lines, and `W` words cost `8 W` bytes a CPU, rounded up to a
 //! power of two. After the kernel's per-CPU allocator (Christoph Lameter, Tejun Heo).
 //!
-//! [`Cells`] are `W` counters. They begin as `W` shared words, to which everybody adds with an atomic
+//! [`PerCpuCounters`] are `W` counters. They begin as `W` shared words, to which everybody adds with an atomic
 //! instruction, and get words for every CPU once they have been used some, so that thousands of them which
 //! are hardly used cost little. What has been counted in either place stays there; a sum is over both.
 //!
 //! # Memory
 //! A chunk has 64 KiB for each CPU that there may be: 128 KiB of addresses on 2, 16 MiB on 256. Memory
 //! comes with the pages that are written to: of 4 KiB, on each CPU that counts, for the first 126
-//! `Cells<4>` of a chunk, and so on. So 2,000 of them that are used on 2 CPUs take 128 KiB. A sum reads
+//! `PerCpuCounters<4>` of a chunk, and so on. So 2,000 of them that are used on 2 CPUs take 128 KiB. A sum reads
 //! the words of all CPUs that there may be; pages that nobody wrote to are the system's one page of
 //! zeros. Chunks are never given back, places in them are used again.
 //!
@@ -204,13 +204,13 @@ impl Free {
 /// where their owner puts them. What the owner writes often should not be in the same cache line.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Cells<const W: usize> {
+pub(crate) struct PerCpuCounters<const W: usize> {
     /// The words of CPU 0, or null.
     first: AtomicPtr<u64>,
     shared: [AtomicU64; W],
 }
 
-impl<const W: usize> Cells<W> {
+impl<const W: usize> PerCpuCounters<W> {
     pub(crate) const fn new() -> Self {
         Self { first: AtomicPtr::new(ptr::null_mut()), shared: [const { AtomicU64::new(0) }; W] }
     }
@@ -307,7 +307,7 @@ impl<const W: usize> Cells<W> {
     }
 }
 
-impl<const W: usize> Drop for Cells<W> {
+impl<const W: usize> Drop for PerCpuCounters<W> {
     fn drop(&mut self) {
         let first = *self.first.get_mut();
         if !first.is_null() {
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn sums_are_exact_while_counters_grow() {
         const EACH: u64 = if cfg!(miri) { GROWS_EVERY } else { 10_000 };
-        let cells = Cells::<4>::new();
+        let cells = PerCpuCounters::<4>::new();
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let cells = &cells;

@@ -1,7 +1,7 @@
 //! Callback queues: callback queues of heads, which a thread of the program runs. What users hold of one is
 //! [`CallbackQueue`](crate::callback_queue::CallbackQueue).
 //!
-//! - [`shared`]: one callback queue. [`callback_queues`]: those of a domain. [`twice`]: the check for heads that are
+//! - [`shared`]: one callback queue. [`callback_queues`]: those of a domain. [`double_queue`]: the check for heads that are
 //!   queued twice.
 
 use std::fmt;
@@ -10,10 +10,10 @@ use super::head::Head;
 
 mod callback_queues;
 pub(crate) mod shared;
-mod twice;
+mod double_queue;
 
 pub(crate) use callback_queues::{HeldInners, HeldCallbackQueues, HeldRoom, CallbackQueues};
-pub(crate) use twice::{
+pub(crate) use double_queue::{
     HeldHeads, forget as forget_head, hold as hold_heads, is_on as is_twice_checked,
 };
 

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, compiler_fence};
 use super::track;
 use crate::chaos::{self, Mutant, Point};
 use crate::os::fence::{self, Fences};
-use crate::percpu::counters::{self, Cells};
+use crate::percpu::counters::{self, PerCpuCounters};
 
 const UNLOCKS: usize = 2;
 
@@ -33,7 +33,7 @@ const TRACKED: u64 = 2;
 #[derive(Debug)]
 pub(crate) struct SrcuCounts {
     /// Lock counts of index 0 and 1, unlock counts of index 0 and 1.
-    counts: Cells<4>,
+    counts: PerCpuCounters<4>,
     /// The index that readers use, and whether they are tracked.
     index: AtomicU64,
     /// The state of the domain, once it has one. Here it is an address.
@@ -61,7 +61,7 @@ impl SrcuCounts {
     pub(crate) fn take() -> Option<NonNull<Self>> {
         let srcu_counts = NonNull::new(counters::take_line()?.cast::<Self>())?;
         let empty = Self {
-            counts: Cells::new(),
+            counts: PerCpuCounters::new(),
             index: AtomicU64::new(0),
             core: AtomicPtr::new(ptr::null_mut()),
         };

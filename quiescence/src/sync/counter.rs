@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::os::percpu;
-use crate::percpu::counters::Cells;
+use crate::percpu::counters::PerCpuCounters;
 
 /// Additions to the shared word between two attempts to get a word for every CPU.
 const GROWS_EVERY: u32 = 64;
@@ -32,7 +32,7 @@ const GROWS_EVERY: u32 = 64;
 /// The first one in the process that needs words of the CPUs makes the choice: see
 /// [`per_cpu_path`](crate::per_cpu_path).
 pub struct Counter {
-    cells: Cells<1>,
+    counters: PerCpuCounters<1>,
     /// Additions to the shared word. (The word itself need not get anywhere: it goes up and down.)
     uses: AtomicU32,
 }
@@ -40,7 +40,7 @@ pub struct Counter {
 impl Counter {
     /// A counter at zero.
     pub const fn new() -> Self {
-        Self { cells: Cells::new(), uses: AtomicU32::new(0) }
+        Self { counters: PerCpuCounters::new(), uses: AtomicU32::new(0) }
     }
 
     /// Adds one.
@@ -53,7 +53,7 @@ impl Counter {
     #[inline]
     pub fn add(&self, amount: i64) {
         // SAFETY: null, or the word of CPU 0, and every other one has one, as long as `self`.
-        if !unsafe { percpu::add_at::<0>(self.cells.place(), amount.cast_unsigned()) } {
+        if !unsafe { percpu::add_at::<0>(self.counters.place(), amount.cast_unsigned()) } {
             self.add_slow(amount);
         }
     }
@@ -61,18 +61,18 @@ impl Counter {
     #[cold]
     #[inline(never)]
     fn add_slow(&self, amount: i64) {
-        self.cells.add_slow(0, amount.cast_unsigned());
+        self.counters.add_slow(0, amount.cast_unsigned());
         // Relaxed: it is a count.
-        if self.cells.first().is_null()
+        if self.counters.first().is_null()
             && self.uses.fetch_add(1, Relaxed) % GROWS_EVERY == GROWS_EVERY - 1
         {
-            self.cells.grow();
+            self.counters.grow();
         }
     }
 
     /// What has been added so far.
     pub fn sum(&self) -> i64 {
-        self.cells.sum(0).cast_signed()
+        self.counters.sum(0).cast_signed()
     }
 }
 

@@ -24,7 +24,7 @@
 //!     word: from what it was to + n        for each cpu: word = 0;  place = words     [FD-2]
 //! ```
 //!
-//! The words are those of [`Cells`] for the CPUs; the counters beside them stay zero. Words are written here by
+//! The words are those of [`PerCpuCounters`] for the CPUs; the counters beside them stay zero. Words are written here by
 //! atomic stores also where sequences write them [PC-1], but only while these stand still.
 
 use std::ptr;
@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 use crate::chaos::{self, Mutant, Point};
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
 use crate::os::sync::{self, Mutex, Rank};
-use crate::percpu::counters::Cells;
+use crate::percpu::counters::PerCpuCounters;
 
 /// What a word is that must not be added to, where words are written by atomic instructions. No count gets there.
 const GONE: u64 = 1 << 63;
@@ -49,7 +49,7 @@ pub(super) struct Folding<const W: usize> {
     /// The words of CPU 0 while additions may use them, else null.
     place: AtomicPtr<u64>,
     central: AtomicU64,
-    words: Cells<W>,
+    words: PerCpuCounters<W>,
     /// How often somebody came here while there was `central` only.
     uses: AtomicU32,
     /// Not 0 while words that there are must not be in their place.
@@ -63,7 +63,7 @@ impl<const W: usize> Folding<W> {
         Self {
             place: AtomicPtr::new(ptr::null_mut()),
             central: AtomicU64::new(central),
-            words: Cells::new(),
+            words: PerCpuCounters::new(),
             uses: AtomicU32::new(0),
             stopped: AtomicU32::new(stopped as u32),
             changes: Mutex::new(Rank::Folding, ()),

@@ -2,13 +2,13 @@
 //!
 //! [`herd`] moves their threads from CPU to CPU and interrupts them. [`sleepable`] has readers and updaters of
 //! domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains that grow meanwhile;
-//! [`restart`] reads what no updater waits for, and [`tools`] counts, refers
+//! [`rseq_read`] reads what no updater waits for, and [`tools`] counts, refers
 //! ([`references`]) and locks.
 
 mod growing;
 mod herd;
 mod references;
-mod restart;
+mod rseq_read;
 mod sleepable;
 mod tasks;
 mod tools;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use quiescence_chaos::Sleepable;
 
 use herd::Herd;
-use restart::Cells;
+use rseq_read::Cells;
 use sleepable::{Where, Yards};
 use tools::Tools;
 
@@ -116,7 +116,7 @@ fn parts(theme: Theme, cpus: usize) -> Vec<Part> {
             ];
             readers.chain(others).collect()
         }
-        Theme::Restart => {
+        Theme::RseqRead => {
             let mut parts = vec![Part::Load; cpus * RESTARTABLE_PER_CPU];
             parts.extend([Part::Store, Part::StoreArc, Part::Store, Part::StoreArc]);
             parts
@@ -151,7 +151,7 @@ impl PerCpu {
             parts,
             herd: Herd::new()?,
             yards: themes.has(Theme::Sleepable).then(Yards::new),
-            cells: themes.has(Theme::Restart).then(Arc::default),
+            cells: themes.has(Theme::RseqRead).then(Arc::default),
             tools: themes.has(Theme::Tools).then(|| Arc::new(Tools::new(cpus * WORKERS_PER_CPU))),
         })
     }

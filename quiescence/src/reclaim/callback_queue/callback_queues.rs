@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use grace::limit::{Amount, Zone};
 
 use super::shared::{Inner, Part, Shared};
-use super::twice::HeldHeads;
+use super::double_queue::HeldHeads;
 use super::{Pushed, QueuedTwice, Wakes};
 use crate::chaos::{self, Mutant};
 use crate::event::statistics::Callbacks;

@@ -18,7 +18,7 @@ use std::time::Duration;
 use grace::Urgency;
 use grace::limit::{Amount, Zone};
 
-use super::{CallbackQueues, Left, Pushed, QueuedTwice, Wakes, twice};
+use super::{CallbackQueues, Left, Pushed, QueuedTwice, Wakes, double_queue};
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
@@ -160,7 +160,7 @@ impl Shared {
         head: *mut Head,
         function: Function,
     ) -> Result<Pushed, QueuedTwice> {
-        if twice::is_on() && !twice::note(head) {
+        if double_queue::is_on() && !double_queue::note(head) {
             return Err(QueuedTwice { head, about: false });
         }
         // SAFETY: by the contract.
@@ -434,8 +434,8 @@ impl Shared {
                     unsafe { marks.push(link, true) };
                     continue;
                 }
-                if twice::is_on() {
-                    twice::forget(link.cast());
+                if double_queue::is_on() {
+                    double_queue::forget(link.cast());
                 }
                 // SAFETY: by the contract of `push`; its grace period is over, and it was taken once.
                 unsafe { Head::run(link.cast()) };

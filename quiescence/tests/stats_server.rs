@@ -149,7 +149,7 @@ fn a_process_serves_what_its_domains_do() {
     let answer = ask(&mut client, b"statistics\n").unwrap();
     assert_eq!(answer["schema"], "quiescence-stats/2");
     assert_eq!(answer["pid"], served.child.id());
-    assert!(answer["program"].as_str().unwrap().starts_with("served"));
+    assert!(answer["program"].as_str().unwrap().starts_with("stats_server"));
     assert!(["membarrier", "portable"].contains(&answer["fences"].as_str().unwrap()));
     let domain = &answer["domains"][0];
     assert_eq!(
@@ -160,7 +160,7 @@ fn a_process_serves_what_its_domains_do() {
     assert_eq!((&domain["readers"], &domain["waiters"]), (&1.into(), &1.into()));
     assert_eq!(domain["in_progress"]["number"], 1);
     let reader = &domain["longest_reader"];
-    assert!(reader["location"].as_str().unwrap().contains("tests/served.rs:"), "{reader}");
+    assert!(reader["location"].as_str().unwrap().contains("tests/stats_server.rs:"), "{reader}");
     assert_eq!((&reader["qsbr"], &reader["thread_name"]), (&false.into(), &"lookup".into()));
     let task = format!("/proc/{}/task/{}", served.child.id(), reader["thread_id"]);
     assert!(Path::new(&task).exists(), "{task}");

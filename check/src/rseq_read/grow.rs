@@ -66,7 +66,7 @@ fn srcu_counts_are_drained(end: &End<'_>) -> Option<String> {
 
 fn add(code: &mut Code, shared: At, own: At, order: Ordering, mutant: Option<Mutant>) {
     let (grown, done) = (code.label(), code.label());
-    let of_cells = if mutant == Some(Mutant::RelaxedCells) { Relaxed } else { Acquire };
+    let of_cells = if mutant == Some(Mutant::RelaxedCounters) { Relaxed } else { Acquire };
     code.load(Reg::Flag, At::Is(CELLS), of_cells);
     code.op(Op::IfNot(Reg::Flag, 0, grown));
     if mutant == Some(Mutant::PlainSharedAdd) {
@@ -127,7 +127,7 @@ fn store(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
             Some(Mutant::NoBarrier) => Op::Barrier(Barrier::None),
             _ => heavy_fence(scenario, Barrier::Plain),
         });
-        if mutant != Some(Mutant::CellsOnce) {
+        if mutant != Some(Mutant::CountersOnce) {
             code.load(Reg::Flag, At::Is(CELLS), Acquire);
         }
         sums(code, How::Subtract, SHARED_LOCK, &INDEX_LOCKS, Relaxed, mutant);

@@ -41,7 +41,7 @@
 //! The barrier orders the reads of a guard that has ended, so its unlock need not be a release.
 //!
 //! **The pointer to words of CPUs is loaded for each of the two sums**
-//! ([`Mutant::CellsOnce`]); if the
+//! ([`Mutant::CountersOnce`]); if the
 //! publication before is a locked instruction, x86 would get by with one load.
 //!
 //! **The order of the two sums of a `LocalGlobalLock` does not matter while readers mark in sections**

@@ -86,13 +86,13 @@ mutants! {
     /// A thread without rseq adds to a CPU's word by a locked instruction.
     LockedAddFromElsewhere,
     /// The pointer to the words of CPUs is loaded once, before the fence between the sums.
-    CellsOnce,
+    CountersOnce,
     /// The shared words are not summed any more once there are words of CPUs.
     SharedForgotten,
     /// The shared words are added to by an instruction that is not locked.
     PlainSharedAdd,
     /// Readers load the pointer to the words of CPUs relaxed.
-    RelaxedCells,
+    RelaxedCounters,
     /// The words of CPUs are installed relaxed.
     RelaxedGrowth,
     /// The flag is looked at before the section.
@@ -255,13 +255,13 @@ faults! {
         "the word is of another CPU by then";
     LockedAddFromElsewhere Unsafe Both ["counts-strangers"]
         "the owner's instruction is not locked: it loads, and stores later";
-    CellsOnce Unsafe Both ["growing-straggler"]
+    CountersOnce Unsafe Both ["growing-straggler"]
         "a reader that counted itself in on words that were installed meanwhile is overlooked";
     SharedForgotten Unsafe Both ["growing-small"]
         "a reader that counted itself in on the shared words is overlooked";
     PlainSharedAdd Unsafe Both ["counts-strangers"]
         "two CPUs add at once";
-    RelaxedCells Unsafe WeakOnly ["growing-small"]
+    RelaxedCounters Unsafe WeakOnly ["growing-small"]
         "the words are touched before they are there";
     RelaxedGrowth Unsafe WeakOnly ["growing-small"]
         "the same";

@@ -1,4 +1,4 @@
-//! The token ring reworked: no shared counter, no atomic instruction on any fast path, bounded latency.
+//! The token ring, version 2: no shared counter, no atomic instruction on any fast path, bounded latency.
 //!
 //! The paper that published rcu_sched left open whether an optimised one might beat rcu_ltimer's
 //! overhead, and what would then become of its latency. This is ours:
@@ -75,7 +75,7 @@ struct Segment {
     rested_jiffies: u32,
 }
 
-/// The engine reworked.
+/// The engine, version 2.
 ///
 /// A quiescent state costs one read if no grace period is in progress, and three reads and a write
 /// at most if one is, but for those asleep that it passes over: at most a segment of them. A start is

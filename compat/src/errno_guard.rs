@@ -53,7 +53,7 @@ pub(crate) fn with_errno<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// Calls `f`, in which the thread is not cancelled, and leaves `errno` as it was.
-pub(crate) fn undisturbed<R>(f: impl FnOnce() -> R) -> R {
+pub(crate) fn with_errno_uncancelled<R>(f: impl FnOnce() -> R) -> R {
     with_errno(|| {
         if removed::is("uncancelled") {
             return f();
