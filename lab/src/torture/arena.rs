@@ -8,8 +8,8 @@ use quiescence_chaos::{Cookie, Domain, DomainTag, Rcu, RcuOption, Section};
 
 use super::chaos::{self, spin};
 use super::kinds::{FaultKind, ReaderKind, Way};
-use super::ledger::{Ledger, Post};
-use super::mutants::Slip;
+use super::ledger::{Ledger, ThreadRecord};
+use super::mutants::Bug;
 use super::pool::{BlockRef, Pool};
 use super::random::Random;
 
@@ -29,11 +29,11 @@ pub(super) struct Arena<K: DomainTag> {
 
 /// What a thread needs to take part.
 #[derive(Debug)]
-pub(super) struct Seat<K: DomainTag> {
+pub(super) struct Participant<K: DomainTag> {
     pub(super) arena: Arc<Arena<K>>,
     pub(super) ledger: Arc<Ledger>,
-    /// Which of the ledger's posts is this thread's.
-    pub(super) post: usize,
+    /// Which of the ledger's thread records is this thread's.
+    pub(super) record: usize,
 }
 
 /// A block that a reader found, to be looked at again at the end of its section.
@@ -67,9 +67,9 @@ impl<K: DomainTag> Arena<K> {
     }
 
     /// Puts a block that was taken from the pool into a place, and answers which one was there.
-    pub(super) fn publish(&self, new: u32, slip: Option<Slip>, random: &mut Random) -> u32 {
+    pub(super) fn publish(&self, new: u32, bug: Option<Bug>, random: &mut Random) -> u32 {
         let slot = &self.slots[random.below(SLOTS as u64) as usize];
-        if slip == Some(Slip::PublishBeforeInit) {
+        if bug == Some(Bug::PublishBeforeInit) {
             let old = slot.swap(new, AcqRel);
             spin(200);
             self.pool.prepare(new);
@@ -87,15 +87,19 @@ impl<K: DomainTag> Arena<K> {
     }
 }
 
-impl<K: DomainTag> Clone for Seat<K> {
+impl<K: DomainTag> Clone for Participant<K> {
     fn clone(&self) -> Self {
-        Self { arena: Arc::clone(&self.arena), ledger: Arc::clone(&self.ledger), post: self.post }
+        Self {
+            arena: Arc::clone(&self.arena),
+            ledger: Arc::clone(&self.ledger),
+            record: self.record,
+        }
     }
 }
 
-impl<K: DomainTag> Seat<K> {
-    pub(super) fn post(&self) -> &Post {
-        &self.ledger.posts[self.post]
+impl<K: DomainTag> Participant<K> {
+    pub(super) fn record(&self) -> &ThreadRecord {
+        &self.ledger.records[self.record]
     }
 
     /// Finds a block, inside a section.
@@ -131,20 +135,20 @@ impl<K: DomainTag> Seat<K> {
         if let Some(block) = self.arena.pool.get(index) {
             let look = Look { index, serial: block.serial(), cookie: None, ended: None };
             let age = self.check(&look, kind);
-            self.post().read(kind, age);
+            self.record().read(kind, age);
         }
     }
 
     /// Looks at the block again, at the end of the section that it was found in.
     pub(super) fn look_again(&self, look: &Look, kind: ReaderKind) {
         let age = self.check(look, kind);
-        let post = self.post();
-        post.read(kind, age);
+        let record = self.record();
+        record.read(kind, age);
         let domain = &self.arena.domain;
         if let Some(ended) = look.ended {
             // The counter of grace periods has 63 bits.
             let batches = domain.statistics().grace_periods.wrapping_sub(ended) & (u64::MAX >> 1);
-            post.batches.count(batches);
+            record.batches.count(batches);
         }
         if look.cookie.is_some_and(|cookie| domain.poll(cookie)) {
             self.ledger.fault(FaultKind::EarlyEnd, self.arena.name, Some(kind), None, || {

@@ -102,7 +102,7 @@ named! {
 
 named! {
     /// What the parts of the other themes than `readers` do.
-    Deed {
+    Operation {
         Box = "box",
         LargeBox = "large box",
         Arc = "Arc",
@@ -226,7 +226,7 @@ pub(super) enum Step {
     /// It updates.
     Update(Way),
     /// It defers.
-    Defer(Deed),
+    Defer(Operation),
 }
 
 impl Step {
@@ -240,7 +240,7 @@ impl Step {
             Self::WaitForThread => 2,
             Self::WaitForBlocks => 3,
             Self::Update(way) => Self::UPDATE + way.code(),
-            Self::Defer(deed) => Self::DEFER + deed as u8,
+            Self::Defer(operation) => Self::DEFER + operation as u8,
         }
     }
 
@@ -250,8 +250,8 @@ impl Step {
             1 => "reading".to_owned(),
             2 => "waiting for a thread that it started to end".to_owned(),
             3 => "waiting for old blocks to become free".to_owned(),
-            Self::DEFER.. => match Deed::ALL.get(usize::from(code - Self::DEFER)) {
-                Some(deed) => format!("at \"{}\"", deed.name()),
+            Self::DEFER.. => match Operation::ALL.get(usize::from(code - Self::DEFER)) {
+                Some(operation) => format!("at \"{}\"", operation.name()),
                 None => "at something unknown".to_owned(),
             },
             code => format!("updating by {}", Way::from_code(code - Self::UPDATE).name()),

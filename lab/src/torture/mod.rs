@@ -14,11 +14,11 @@
 //! It runs the package `quiescence-chaos`: the library's own sources with the hooks compiled in.
 //!
 //! Reading order: [`kinds`], [`pool`], [`arena`] are what is read and updated; [`readers`],
-//! [`passing`] and [`updaters`] do it; [`cast`] gives out the parts; [`station`] is the run as
+//! [`passing`] and [`updaters`] do it; [`fixture`] gives out the parts; [`context`] is the run as
 //! one thread sees it; [`watch`] ends the run, hung or not; [`report`] tells.
 
 mod arena;
-mod cast;
+mod fixture;
 mod chaos;
 mod deferral;
 mod kinds;
@@ -30,7 +30,7 @@ mod pool;
 mod random;
 mod readers;
 mod report;
-mod station;
+mod context;
 mod task;
 mod themes;
 mod updaters;
@@ -50,8 +50,8 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-use cast::Cast;
 use deferral::Deferral;
+use fixture::Fixture;
 use ledger::Ledger;
 use percpu::PerCpu;
 use report::{Report, Setup};
@@ -144,11 +144,11 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failu
     };
     let per_cpu =
         PerCpu::new(themes, setup.cpus).map_err(|error| Failure::io("cannot shuffle", error))?;
-    let cast = Cast::new(readers, updaters, setup.engine, deferral, per_cpu);
-    let slip = removed.and_then(mutants::Removed::slip);
-    let ledger = Arc::new(Ledger::new(slip, cast.posts()));
-    let ending = torture(&setup, &cast, &ledger, output)?;
-    let report = Report::new(&setup, &ledger, cast.counts(), ending);
+    let fixture = Fixture::new(readers, updaters, setup.engine, deferral, per_cpu);
+    let bug = removed.and_then(mutants::Removed::bug);
+    let ledger = Arc::new(Ledger::new(bug, fixture.records()));
+    let ending = torture(&setup, &fixture, &ledger, output)?;
+    let report = Report::new(&setup, &ledger, fixture.counts(), ending);
     // The JSON first: it is worth having even if nobody reads the text.
     output.json(&report)?;
     report.print(output)?;
@@ -175,7 +175,7 @@ fn be_on(path: PerCpuPath) -> Result<(), Failure> {
 /// Runs the threads to the end, as far as they can be.
 fn torture(
     setup: &Setup,
-    cast: &Cast,
+    fixture: &Fixture,
     ledger: &Arc<Ledger>,
     output: &mut Output,
 ) -> Result<Ending, Failure> {
@@ -183,10 +183,12 @@ fn torture(
     let interrupt = output.interrupt().clone();
     let mut progress = output.progress(limit);
     let mut watch = Watch::new(ledger, &interrupt, setup.mutant.is_some());
-    cast.start(ledger, setup.seed).map_err(|error| Failure::io("cannot start a thread", error))?;
+    fixture
+        .start(ledger, setup.seed)
+        .map_err(|error| Failure::io("cannot start a thread", error))?;
     progress.announce("torture");
     let mut reader_of_output = Ok(());
-    let mut ending = watch.until(cast.players(), |ledger| {
+    let mut ending = watch.until(fixture.players(), |ledger| {
         progress.advance(TURN);
         reader_of_output = output.check_reader();
         reader_of_output.is_err() || ledger.elapsed() >= limit
@@ -195,12 +197,14 @@ fn torture(
     reader_of_output?;
     if ending == Ending::Finished {
         progress.announce("waiting for the threads to end");
-        ending = watch.until(cast.players(), |ledger| watch::have_ended(ledger, cast.players()));
+        ending =
+            watch.until(fixture.players(), |ledger| watch::have_ended(ledger, fixture.players()));
     }
     if ending == Ending::Finished {
         progress.announce("looking for what is lost");
-        cast.close(ledger).map_err(|error| Failure::io("cannot start a thread", error))?;
-        ending = watch.until(cast.closer(), |ledger| watch::have_ended(ledger, cast.closer()));
+        fixture.close(ledger).map_err(|error| Failure::io("cannot start a thread", error))?;
+        ending =
+            watch.until(fixture.closer(), |ledger| watch::have_ended(ledger, fixture.closer()));
     }
     Ok(ending)
 }

@@ -12,7 +12,7 @@ use super::themes::Theme;
 
 /// A mistake that the torture itself makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slip {
+pub(super) enum Bug {
     /// An updater publishes a block and writes its payload only then.
     PublishBeforeInit,
     /// A reader looks at a block once more after it has left its section.
@@ -23,7 +23,7 @@ pub(super) enum Slip {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Library(Mutant),
-    Torture(Slip),
+    Torture(Bug),
 }
 
 /// A removed step.
@@ -49,8 +49,8 @@ const fn on(path: PerCpuPath, name: &'static str, mutant: Mutant, theme: Theme) 
     Removed { name, theme, per_cpu: Some(path), place: Place::Library(mutant) }
 }
 
-const fn torture(name: &'static str, slip: Slip) -> Removed {
-    Removed { name, theme: Theme::Readers, per_cpu: None, place: Place::Torture(slip) }
+const fn torture(name: &'static str, bug: Bug) -> Removed {
+    Removed { name, theme: Theme::Readers, per_cpu: None, place: Place::Torture(bug) }
 }
 
 /// Every step that can be removed. Each is caught within 30 s, each time.
@@ -69,8 +69,8 @@ const MUTANTS: &[Removed] = &[
     library("no-barrier", Mutant::NoBarrier),
     library("always-alone", Mutant::AlwaysAlone),
     library("no-sharing", Mutant::NoSharing),
-    torture("publish-before-init", Slip::PublishBeforeInit),
-    torture("leave-early", Slip::LeaveEarly),
+    torture("publish-before-init", Bug::PublishBeforeInit),
+    torture("leave-early", Bug::LeaveEarly),
     of("no-limit", Mutant::NoLimit, Theme::Limits),
     of("no-refusal", Mutant::NoRefusal, Theme::Limits),
     of("no-settle", Mutant::NoSettle, Theme::Limits),
@@ -121,10 +121,10 @@ impl Removed {
     }
 
     /// The mistake that the torture must make.
-    pub(super) fn slip(self) -> Option<Slip> {
+    pub(super) fn bug(self) -> Option<Bug> {
         match self.place {
             Place::Library(_) => None,
-            Place::Torture(slip) => Some(slip),
+            Place::Torture(bug) => Some(bug),
         }
     }
 }

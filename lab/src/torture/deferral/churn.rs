@@ -5,9 +5,9 @@ use std::thread;
 
 use quiescence_chaos::ThreadTag;
 
-use super::Deed;
+use super::Operation;
 use super::flood::{self, Flooder};
-use super::goods::Field;
+use super::test_objects::Field;
 use crate::torture::chaos;
 use crate::torture::kinds::FaultKind;
 use crate::torture::passing::at_the_end;
@@ -30,10 +30,10 @@ pub(super) fn run<K: ThreadTag, L: ThreadTag>(
     other: &Field<L>,
     random: &mut Random,
 ) {
-    let station = &field.station;
+    let context = &field.context;
     let mut started = 0;
-    while !station.is_over() || started < station.short_threads {
-        station.begin(Deed::ShortThread);
+    while !context.is_over() || started < context.short_threads {
+        context.begin(Operation::ShortThread);
         let mut threads = Vec::new();
         for _ in 0..AT_A_TIME {
             let seed = random.next();
@@ -44,10 +44,10 @@ pub(super) fn run<K: ThreadTag, L: ThreadTag>(
             thread::yield_now(); // the system is short of threads for the moment
         }
         started += threads.len() as u64;
-        station.ledger.did(Deed::ShortThread, threads.len() as u64);
+        context.ledger.did(Operation::ShortThread, threads.len() as u64);
         for thread in threads {
             if thread.join().is_err() {
-                station.fault(FaultKind::Panic, "", || {
+                context.fault(FaultKind::Panic, "", || {
                     "a thread that lives for a moment panicked; see standard error".to_owned()
                 });
             }
@@ -73,7 +73,7 @@ fn live<K: ThreadTag>(field: Field<K>, random: &mut Random) {
             if random.one_in(2) {
                 some(&field, random);
             }
-            field.station.did(Deed::LastWords);
+            field.context.did(Operation::LastWords);
             at_the_end(move || some(&field, &mut Random::from_state(seed)));
         }
         1 => {

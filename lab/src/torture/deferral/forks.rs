@@ -14,8 +14,8 @@ use quiescence_chaos::{Domain, Snapshot, Srcu, ThreadTag, chaos};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::flood::{self, Flooder};
-use super::goods::{Bound, FORKED, Field, Tally};
-use super::{Deed, Station};
+use super::test_objects::{Bound, FORKED, Field, Tally};
+use super::{Operation, ThreadContext};
 use crate::torture::kinds::FaultKind;
 use crate::torture::random::Random;
 
@@ -42,8 +42,8 @@ const WRONG: [(i32, &str); 6] = [
 /// Defers, and may be interrupted by a fork at any time.
 pub(super) fn storm<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     let mut flooder = Flooder::new(field);
-    while !field.station.is_over() {
-        field.station.begin(Deed::Closure);
+    while !field.context.is_over() {
+        field.context.begin(Operation::Closure);
         burst(&mut flooder, random);
     }
     flooder.barrier();
@@ -87,14 +87,14 @@ fn count_and_read(some: u64) -> bool {
 /// Forks again and again, and waits for its children.
 pub(super) fn run<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     let mut flooder = Flooder::new(field);
-    while !field.station.is_over() {
-        field.station.begin(Deed::Fork);
+    while !field.context.is_over() {
+        field.context.begin(Operation::Fork);
         (0..random.below(4)).for_each(|_| burst(&mut flooder, random));
         let seed = random.next();
         match chaos::fork(|| child(field, &mut Random::from_state(seed))) {
             Ok(pid) => {
-                field.station.did(Deed::Fork);
-                wait_for(&field.station, pid);
+                field.context.did(Operation::Fork);
+                wait_for(&field.context, pid);
             }
             // The system is short of processes for the moment.
             Err(_) => thread::yield_now(),
@@ -104,11 +104,11 @@ pub(super) fn run<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
 }
 
 /// Waits for a child to end, and tells what is wrong with it.
-fn wait_for(station: &Station, pid: u32) {
+fn wait_for(context: &ThreadContext, pid: u32) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process has a number");
-    let fault = |detail: String| station.fault(FaultKind::Process, "", || detail);
+    let fault = |detail: String| context.fault(FaultKind::Process, "", || detail);
     for _ in 0..LOOKS_MAX {
-        station.begin(Deed::Fork);
+        context.begin(Operation::Fork);
         match waitpid(Some(pid), WaitOptions::NOHANG) {
             Ok(None) => thread::sleep(LOOK),
             Ok(Some((_, status))) => {
@@ -131,9 +131,9 @@ fn wait_for(station: &Station, pid: u32) {
 /// What a child does; its code.
 fn child<K: ThreadTag>(field: &Field<K>, random: &mut Random) -> i32 {
     FORKED.store(true, Relaxed);
-    let faults = field.station.ledger.faults_total();
+    let faults = field.context.ledger.faults_total();
     // Counts of its own: those of the storm were stopped wherever they were.
-    let tally = Tally::new(&field.station, "domain in a forked child", Bound::NONE);
+    let tally = Tally::new(&field.context, "domain in a forked child", Bound::NONE);
     let own = Field { tally: Arc::clone(&tally), ..field.clone() };
     let mut flooder = Flooder::new(&own);
     for _ in 0..1 + random.below(8) {
@@ -158,7 +158,7 @@ fn child<K: ThreadTag>(field: &Field<K>, random: &mut Random) -> i32 {
     if !(1..20).all(|some| count_and_read(8 * some)) {
         return 55;
     }
-    if field.station.ledger.faults_total() == faults { 0 } else { 54 }
+    if field.context.ledger.faults_total() == faults { 0 } else { 54 }
 }
 
 /// Whether the domain takes as many objects as it has room for.

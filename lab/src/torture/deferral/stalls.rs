@@ -8,8 +8,8 @@ use quiescence_chaos::ThreadTag;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
-use super::Deed;
-use super::goods::Field;
+use super::Operation;
+use super::test_objects::Field;
 use crate::torture::chaos::spin;
 use crate::torture::random::Random;
 
@@ -27,9 +27,9 @@ const SECTIONS: u32 = 64;
 
 /// Blocks inside of sections.
 pub(super) fn block<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
-    while !field.station.is_over() {
-        field.station.begin(Deed::Blocked);
-        field.station.did(Deed::Blocked);
+    while !field.context.is_over() {
+        field.context.begin(Operation::Blocked);
+        field.context.did(Operation::Blocked);
         let guard = field.domain.read();
         thread::sleep(Duration::from_micros(random.below(SECTION_MAX_US)));
         drop(guard);
@@ -41,14 +41,14 @@ pub(super) fn block<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
 pub(super) fn crawl<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     // Of this thread alone, on Linux. Elsewhere, or where it is forbidden, it is a reader like others.
     let is_low = setpriority_process(Some(gettid()), LOWEST).is_ok();
-    while !field.station.is_over() {
-        field.station.begin(Deed::LowPriority);
-        field.station.ledger.did(Deed::LowPriority, u64::from(is_low));
+    while !field.context.is_over() {
+        field.context.begin(Operation::LowPriority);
+        field.context.ledger.did(Operation::LowPriority, u64::from(is_low));
         for _ in 0..SECTIONS {
             let guard = field.domain.read();
             spin(random.below(20_000));
             drop(guard);
-            field.station.post().beat(); // it seldom has a CPU
+            field.context.record().beat(); // it seldom has a CPU
         }
     }
 }

@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use quiescence_chaos::sync::{BigRef, BigRefHandle};
 
-use crate::torture::kinds::{Deed, FaultKind};
+use crate::torture::context::ThreadContext;
+use crate::torture::kinds::{FaultKind, Operation};
 use crate::torture::ledger::Ledger;
 use crate::torture::pool::lock;
 use crate::torture::random::Random;
-use crate::torture::station::Station;
 
 /// Handles that a thread keeps.
 const HANDLES: usize = 8;
@@ -120,12 +120,12 @@ impl References {
     /// Refers to the value of the moment. `false` if some value was released wrongly.
     pub(super) fn refer(
         &self,
-        station: &Station,
+        context: &ThreadContext,
         handles: &mut VecDeque<Held>,
         random: &mut Random,
     ) -> bool {
         if RELEASED_WRONGLY.load(Relaxed) != 0 {
-            station.fault(FaultKind::Freed, "BigRef", || {
+            context.fault(FaultKind::Freed, "BigRef", || {
                 "a value was released while somebody had it, or twice".to_owned()
             });
             return false;
@@ -133,9 +133,9 @@ impl References {
         let reference = Arc::clone(&lock(&self.current));
         for _ in 0..8 {
             let Some(handle) = reference.try_get().map(Held::new) else { break };
-            station.did(Deed::BigRefGet);
+            context.did(Operation::BigRefGet);
             if !handle.0.is_alive() {
-                station.fault(FaultKind::Freed, "BigRef", || {
+                context.fault(FaultKind::Freed, "BigRef", || {
                     format!("the value of life {} was had, and is released", handle.0.0)
                 });
             }
@@ -153,18 +153,18 @@ impl References {
     }
 
     /// Kills one after the other until the run is over.
-    pub(super) fn kill(&self, station: &Station, random: &mut Random) {
+    pub(super) fn kill(&self, context: &ThreadContext, random: &mut Random) {
         let mut killed = VecDeque::new();
-        while !station.is_over() {
-            station.begin(Deed::BigRefKill);
-            station.did(Deed::BigRefKill);
+        while !context.is_over() {
+            context.begin(Operation::BigRefKill);
+            context.did(Operation::BigRefKill);
             let Some(old) = self.replace() else {
                 thread::yield_now(); // until somebody gives a handle back
                 continue;
             };
             let first = old.kill();
             if !first || old.kill() || old.try_get().is_some() {
-                station.fault(FaultKind::Freed, "BigRef", || {
+                context.fault(FaultKind::Freed, "BigRef", || {
                     "it was not killed once, or gave something out afterwards".to_owned()
                 });
             }

@@ -15,10 +15,10 @@ use std::{hint, mem};
 use quiescence_chaos::{ArcCell, ArcCellOption, Snapshot};
 
 use crate::torture::chaos::spin;
-use crate::torture::kinds::{Deed, FaultKind};
+use crate::torture::context::ThreadContext;
+use crate::torture::kinds::{FaultKind, Operation};
 use crate::torture::ledger::Ledger;
 use crate::torture::random::{Random, scramble};
-use crate::torture::station::Station;
 
 /// Loads between two messages to the watchdog.
 const LOADS: u64 = 128;
@@ -162,18 +162,18 @@ impl Default for Cells {
 
 impl Cells {
     /// Loads until the run is over.
-    pub(super) fn load(&self, station: &Station, random: &mut Random) {
+    pub(super) fn load(&self, context: &ThreadContext, random: &mut Random) {
         let mut kept: VecDeque<Arc<Counted>> = VecDeque::new();
         let (mut few, mut link) = (0, 0);
-        while !station.is_over() {
-            station.begin(Deed::SnapshotLoad);
+        while !context.is_over() {
+            context.begin(Operation::SnapshotLoad);
             for _ in 0..LOADS {
-                self.load_snapshots(station, &mut few, random);
-                self.load_arcs(station, &mut link, &mut kept, random);
+                self.load_snapshots(context, &mut few, random);
+                self.load_arcs(context, &mut link, &mut kept, random);
             }
-            station.ledger.did(Deed::SnapshotLoad, LOADS);
-            station.ledger.did(Deed::ArcLoad, LOADS);
-            if has_died_twice(station) {
+            context.ledger.did(Operation::SnapshotLoad, LOADS);
+            context.ledger.did(Operation::ArcLoad, LOADS);
+            if has_died_twice(context) {
                 mem::forget(kept);
                 return;
             }
@@ -183,15 +183,15 @@ impl Cells {
         }
     }
 
-    fn load_snapshots(&self, station: &Station, last: &mut u64, random: &mut Random) {
+    fn load_snapshots(&self, context: &ThreadContext, last: &mut u64, random: &mut Random) {
         // Acquire: pairs with the Release in `store`; what had been reached then is there.
         let reached = self.reached.load(Acquire).max(*last);
         let few = self.few.load();
         if few != words(few[0]) {
-            torn(station, few[0], FEW);
+            torn(context, few[0], FEW);
         }
         if few[0] < reached {
-            station.fault(FaultKind::Torn, "Snapshot", || {
+            context.fault(FaultKind::Torn, "Snapshot", || {
                 format!("value {} was loaded after {reached} had been", few[0])
             });
         }
@@ -199,17 +199,17 @@ impl Cells {
         if random.one_in(4) {
             let many = hint::black_box(&self.many).load();
             if (1..MANY).any(|i| many[i] != word(many[0], i)) {
-                torn(station, many[0], MANY);
+                torn(context, many[0], MANY);
             }
         }
         if !self.gaps.load().is_whole() {
-            torn(station, 0, 2);
+            torn(context, 0, 2);
         }
     }
 
     fn load_arcs(
         &self,
-        station: &Station,
+        context: &ThreadContext,
         last: &mut u64,
         kept: &mut VecDeque<Arc<Counted>>,
         random: &mut Random,
@@ -219,7 +219,7 @@ impl Cells {
             1 => {
                 let link = self.chain.load();
                 if link.serial < *last {
-                    station.fault(FaultKind::Torn, "ArcCell", || {
+                    context.fault(FaultKind::Torn, "ArcCell", || {
                         format!("value {} was loaded after {last} had been", link.serial)
                     });
                 }
@@ -229,43 +229,43 @@ impl Cells {
             _ => Some(self.cell.load()),
         };
         let Some(loaded) = loaded else { return };
-        expect_alive(station, &loaded);
+        expect_alive(context, &loaded);
         if random.one_in(16) {
             spin(random.below(500));
-            expect_alive(station, &loaded);
+            expect_alive(context, &loaded);
         }
         if random.one_in(32) {
             kept.push_back(loaded);
             if kept.len() > KEPT_BY_READERS
                 && let Some(oldest) = kept.pop_front()
             {
-                expect_alive(station, &oldest);
+                expect_alive(context, &oldest);
             }
         }
     }
 
     /// Replaces snapshots until the run is over.
-    pub(super) fn store(&self, station: &Station, random: &mut Random) {
-        while !station.is_over() {
-            station.begin(Deed::SnapshotStore);
+    pub(super) fn store(&self, context: &ThreadContext, random: &mut Random) {
+        while !context.is_over() {
+            context.begin(Operation::SnapshotStore);
             for _ in 0..STORES {
                 match random.below(4) {
                     0 => {
-                        station.did(Deed::SnapshotUpdate);
+                        context.did(Operation::SnapshotUpdate);
                         let old = self.few.update(|old| words(old[0] + 1));
                         // Release: pairs with the Acquire in `load_snapshots`.
                         self.reached.fetch_max(old[0] + 1, Release);
                     }
                     1 => {
-                        station.did(Deed::SnapshotStore);
+                        context.did(Operation::SnapshotStore);
                         self.gaps.store(Gaps::new(random.next()));
                     }
                     _ => {
-                        station.did(Deed::SnapshotSwap);
+                        context.did(Operation::SnapshotSwap);
                         let new = random.next();
                         let old = self.many.swap(words(new));
                         if (1..MANY).any(|i| old[i] != word(old[0], i)) {
-                            torn(station, old[0], MANY);
+                            torn(context, old[0], MANY);
                         }
                         self.balance.fetch_add(new.wrapping_sub(old[0]), Relaxed);
                     }
@@ -276,60 +276,60 @@ impl Cells {
     }
 
     /// Replaces `Arc`s until the run is over.
-    pub(super) fn store_arcs(&self, station: &Station, random: &mut Random) {
+    pub(super) fn store_arcs(&self, context: &ThreadContext, random: &mut Random) {
         let mut kept = Kept::default();
-        while !station.is_over() {
-            station.begin(Deed::ArcStore);
+        while !context.is_over() {
+            context.begin(Operation::ArcStore);
             for _ in 0..STORES {
-                self.store_arc(station, &mut kept, random);
+                self.store_arc(context, &mut kept, random);
             }
-            if has_died_twice(station) {
+            if has_died_twice(context) {
                 return kept.forget();
             }
             thread::yield_now();
         }
-        if station.ledger.faults_total() != 0 {
+        if context.ledger.faults_total() != 0 {
             kept.forget();
         }
     }
 
-    fn store_arc(&self, station: &Station, kept: &mut Kept, random: &mut Random) {
+    fn store_arc(&self, context: &ThreadContext, kept: &mut Kept, random: &mut Random) {
         let mut fresh = |serial: u64| kept.keep(Counted::new(serial));
         let serial = || self.serial.fetch_add(1, Relaxed);
         match random.below(8) {
             0..=2 => {
-                station.did(Deed::ArcStore);
+                context.did(Operation::ArcStore);
                 self.cell.store(fresh(serial()));
             }
             3 => {
-                station.did(Deed::ArcSwap);
-                expect_alive(station, &self.cell.swap(fresh(serial())));
+                context.did(Operation::ArcSwap);
+                expect_alive(context, &self.cell.swap(fresh(serial())));
             }
             4 => {
-                station.did(Deed::ArcOption);
+                context.did(Operation::ArcOption);
                 let new = random.one_in(2).then(|| fresh(serial()));
                 let old = self.option.swap(new);
-                old.iter().for_each(|old| expect_alive(station, old));
+                old.iter().for_each(|old| expect_alive(context, old));
             }
             5 => {
-                station.did(Deed::ArcCompare);
+                context.did(Operation::ArcCompare);
                 let current = self.chain.load();
                 let previous = self.chain.compare_and_swap(&current, fresh(current.serial + 1));
                 if Arc::ptr_eq(&previous, &current) {
                     self.links.fetch_add(1, Relaxed);
                 }
-                expect_alive(station, &previous);
+                expect_alive(context, &previous);
             }
             6 => {
-                station.did(Deed::ArcRcu);
+                context.did(Operation::ArcRcu);
                 let previous = self.chain.rcu(|old| fresh(old.serial + 1));
                 self.links.fetch_add(1, Relaxed);
-                expect_alive(station, &previous);
+                expect_alive(context, &previous);
             }
             _ => {
-                station.did(Deed::ArcRcu);
+                context.did(Operation::ArcRcu);
                 drop(self.cell.rcu(|old| {
-                    expect_alive(station, old);
+                    expect_alive(context, old);
                     fresh(old.serial)
                 }));
             }
@@ -339,7 +339,7 @@ impl Cells {
     /// When all threads have ended: looks for what is lost.
     pub(super) fn close(&self, ledger: &Ledger) {
         let fault = |kind, detail: String| ledger.fault(kind, "", None, None, || detail);
-        let (few, reached) = (self.few.load()[0], ledger.done(Deed::SnapshotUpdate));
+        let (few, reached) = (self.few.load()[0], ledger.done(Operation::SnapshotUpdate));
         if few != reached {
             fault(FaultKind::Sum, format!("{reached} updates of a snapshot came to {few}"));
         }
@@ -361,25 +361,25 @@ impl Cells {
     }
 }
 
-fn torn(station: &Station, serial: u64, words: usize) {
-    station.fault(FaultKind::Torn, "Snapshot", || {
+fn torn(context: &ThreadContext, serial: u64, words: usize) {
+    context.fault(FaultKind::Torn, "Snapshot", || {
         format!("not all of the {words} words of a snapshot are those of {serial:#x}")
     });
 }
 
-fn expect_alive(station: &Station, object: &Counted) {
+fn expect_alive(context: &ThreadContext, object: &Counted) {
     if !object.is_alive() {
-        station.fault(FaultKind::Freed, "ArcCell", || {
+        context.fault(FaultKind::Freed, "ArcCell", || {
             format!("object {} was loaded, or held, and is dropped", object.serial)
         });
     }
 }
 
 /// Whether something was dropped that was not alive; this thread had better stop then.
-fn has_died_twice(station: &Station) -> bool {
+fn has_died_twice(context: &ThreadContext) -> bool {
     let again = DROPPED_AGAIN.load(Relaxed) != 0;
     if again {
-        station.fault(FaultKind::Freed, "ArcCell", || "an object was dropped twice".to_owned());
+        context.fault(FaultKind::Freed, "ArcCell", || "an object was dropped twice".to_owned());
     }
-    again || station.ledger.faults(FaultKind::Freed) != 0
+    again || context.ledger.faults(FaultKind::Freed) != 0
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use quiescence_chaos::Engine;
 
-use super::kinds::{Deed, FaultKind, Step};
-use super::ledger::{Ledger, Post};
+use super::kinds::{FaultKind, Operation, Step};
+use super::ledger::{Ledger, ThreadRecord};
 
 /// Who waits for something that nothing else does looks so often.
 const LOOK: Duration = Duration::from_millis(20);
@@ -18,10 +18,10 @@ const LOOKS_MAX: u32 = 750;
 
 /// The run as one thread of the torture sees it.
 #[derive(Clone, Debug)]
-pub(super) struct Station {
+pub(super) struct ThreadContext {
     pub(super) ledger: Arc<Ledger>,
-    /// Which of the ledger's posts is this thread's.
-    pub(super) post: usize,
+    /// Which of the ledger's thread records is this thread's.
+    pub(super) record: usize,
     pub(super) engine: Engine,
     /// Threads that live for a moment, for the whole run.
     pub(super) short_threads: u64,
@@ -29,20 +29,20 @@ pub(super) struct Station {
     pub(super) mutant: Option<&'static str>,
 }
 
-impl Station {
-    pub(super) fn post(&self) -> &Post {
-        &self.ledger.posts[self.post]
+impl ThreadContext {
+    pub(super) fn record(&self) -> &ThreadRecord {
+        &self.ledger.records[self.record]
     }
 
     /// The thread gets on, and this is what it does now.
-    pub(super) fn begin(&self, deed: Deed) {
-        self.post().begin(Step::Defer(deed));
+    pub(super) fn begin(&self, operation: Operation) {
+        self.record().begin(Step::Defer(operation));
     }
 
     /// Something was done; so the thread gets on.
-    pub(super) fn did(&self, deed: Deed) {
-        self.post().beat();
-        self.ledger.did(deed, 1);
+    pub(super) fn did(&self, operation: Operation) {
+        self.record().beat();
+        self.ledger.did(operation, 1);
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -54,9 +54,9 @@ impl Station {
     }
 
     /// Waits for something that nothing this thread does brings about; `false` if it takes too long.
-    pub(super) fn await_idle(&self, deed: Deed, is_there: impl Fn() -> bool) -> bool {
+    pub(super) fn await_idle(&self, operation: Operation, is_there: impl Fn() -> bool) -> bool {
         for _ in 0..LOOKS_MAX {
-            self.begin(deed);
+            self.begin(operation);
             if is_there() {
                 return true;
             }
@@ -71,10 +71,10 @@ pub(super) mod tests {
     use super::*;
 
     /// One for tests, with a ledger of its own.
-    pub(in crate::torture) fn station() -> Station {
-        Station {
-            ledger: Arc::new(Ledger::new(None, vec![Post::new("a test".to_owned())])),
-            post: 0,
+    pub(in crate::torture) fn context() -> ThreadContext {
+        ThreadContext {
+            ledger: Arc::new(Ledger::new(None, vec![ThreadRecord::new("a test".to_owned())])),
+            record: 0,
             engine: Engine::default(),
             short_threads: 0,
             mutant: None,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, fence};
 
 use quiescence_chaos::{Domain, Retire, ThreadTag};
 
-use super::{Deed, Station};
+use super::{Operation, ThreadContext};
 use crate::torture::kinds::FaultKind;
 
 /// What may wait, at most; nothing said means that nobody looks.
@@ -28,7 +28,7 @@ impl Bound {
 /// The objects that wait in a domain.
 #[derive(Debug)]
 pub(super) struct Tally {
-    pub(super) station: Station,
+    pub(super) context: ThreadContext,
     name: &'static str,
     bound: Bound,
     objects: AtomicI64,
@@ -38,9 +38,9 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(station: &Station, name: &'static str, bound: Bound) -> Arc<Self> {
+    pub(super) fn new(context: &ThreadContext, name: &'static str, bound: Bound) -> Arc<Self> {
         Arc::new(Self {
-            station: station.clone(),
+            context: context.clone(),
             name,
             bound,
             objects: AtomicI64::new(0),
@@ -90,7 +90,7 @@ impl Tally {
     }
 
     pub(super) fn fault(&self, kind: FaultKind, detail: impl FnOnce() -> String) {
-        self.station.fault(kind, self.name, detail);
+        self.context.fault(kind, self.name, detail);
     }
 }
 
@@ -157,7 +157,7 @@ impl Ticket {
 /// A domain, and what waits there.
 #[derive(Debug)]
 pub(super) struct Field<K: ThreadTag> {
-    pub(super) station: Station,
+    pub(super) context: ThreadContext,
     pub(super) domain: Domain<K>,
     pub(super) tally: Arc<Tally>,
     /// The largest object, in bytes.
@@ -167,7 +167,7 @@ pub(super) struct Field<K: ThreadTag> {
 impl<K: ThreadTag> Clone for Field<K> {
     fn clone(&self) -> Self {
         Self {
-            station: self.station.clone(),
+            context: self.context.clone(),
             domain: self.domain.clone(),
             tally: Arc::clone(&self.tally),
             largest: self.largest,
@@ -244,11 +244,11 @@ impl Retire for OddWord {
 }
 
 /// Says so unless every object without memory, and every odd word, was dropped once: when all is over.
-pub(super) fn expect_no_odd_ones(station: &Station) {
+pub(super) fn expect_no_odd_ones(context: &ThreadContext) {
     for (name, [taken, dropped]) in [("zero-sized", &NOTHINGS), ("odd", &ODD_WORDS)] {
         let (taken, dropped) = (taken.load(Relaxed), dropped.load(Acquire));
         if taken != dropped {
-            station.fault(FaultKind::Count, "", || {
+            context.fault(FaultKind::Count, "", || {
                 format!("{taken} {name} objects were retired and {dropped} dropped")
             });
         }
@@ -263,18 +263,18 @@ impl<K: ThreadTag> Field<K> {
 
     /// Retires something, drawn. Where that is refused, it is left for later.
     pub(super) fn retire_some(&self, waits: bool, draw: u64) -> Result<(), Later<K>> {
-        let station = &self.station;
+        let context = &self.context;
         match draw % 8 {
             1 if self.largest >= size_of::<Large>() => {
-                station.did(Deed::LargeBox);
+                context.did(Operation::LargeBox);
                 self.retire(Box::new(Large(self.of::<Large>(), [draw; 62])), waits)
             }
             2 if self.largest >= size_of::<Large>() => {
-                station.did(Deed::Arc);
+                context.did(Operation::Arc);
                 self.retire(Arc::new(Large(self.of::<Large>(), [draw; 62])), waits)
             }
             3 => {
-                station.did(Deed::Vector);
+                context.did(Operation::Vector);
                 let one = size_of::<Option<Parcel>>();
                 let capacity = (1 + draw as usize / 8 % 64).min(self.largest / one);
                 let mut vector = Vec::with_capacity(capacity);
@@ -283,19 +283,19 @@ impl<K: ThreadTag> Field<K> {
                 self.retire(vector, waits)
             }
             4 => {
-                station.did(Deed::Sized);
+                context.did(Operation::Sized);
                 self.retire_sized(1 + draw as usize / 8 % self.largest, waits)
             }
             5 => {
-                station.did(Deed::Bundle);
+                context.did(Operation::Bundle);
                 self.retire(Bundle(self.tally.parcel(100.min(self.largest)), [draw; 2]), waits)
             }
             6 => {
-                station.did(Deed::LargeBundle);
+                context.did(Operation::LargeBundle);
                 self.retire(Bundle(self.tally.parcel(200.min(self.largest)), [draw; 9]), waits)
             }
             _ => {
-                station.did(Deed::Box);
+                context.did(Operation::Box);
                 self.retire(self.small(), waits)
             }
         }
@@ -350,7 +350,7 @@ impl<K: ThreadTag> Field<K> {
 
     /// Retires objects that have no memory, or whose one word is no address.
     pub(super) fn retire_odd_ones(&self, count: u64) {
-        self.station.did(Deed::Odd);
+        self.context.did(Operation::Odd);
         for number in 0..count {
             NOTHINGS[0].fetch_add(1, Relaxed);
             ODD_WORDS[0].fetch_add(1, Relaxed);
@@ -384,51 +384,51 @@ pub(super) fn chain<K: ThreadTag>(field: &Field<K>, left: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::torture::station::tests::station;
+    use crate::torture::context::tests::context;
 
     #[test]
     fn one_object_or_one_byte_too_many_is_a_fault() {
         for (bytes, within) in [(8, true), (9, false)] {
-            let station = station();
-            let tally = Tally::new(&station, "test", Bound { objects: 2, bytes: 16 });
+            let context = context();
+            let tally = Tally::new(&context, "test", Bound { objects: 2, bytes: 16 });
             let parcels = [tally.parcel(8), tally.parcel(bytes)];
             tally.admitted(8);
             tally.admitted(bytes);
-            assert_eq!(station.ledger.faults(FaultKind::Limit) == 0, within);
+            assert_eq!(context.ledger.faults(FaultKind::Limit) == 0, within);
             drop(parcels);
             assert_eq!(tally.waiting(), 0);
             tally.expect_none("in the test");
-            assert_eq!(station.ledger.faults(FaultKind::Count), 0);
+            assert_eq!(context.ledger.faults(FaultKind::Count), 0);
         }
-        let station = station();
-        let tally = Tally::new(&station, "test", Bound { objects: 1, bytes: 16 });
+        let context = context();
+        let tally = Tally::new(&context, "test", Bound { objects: 1, bytes: 16 });
         tally.admitted(8);
         tally.admitted(8);
-        assert_eq!(station.ledger.faults(FaultKind::Limit), 1);
+        assert_eq!(context.ledger.faults(FaultKind::Limit), 1);
         tally.expect_none("in the test");
-        assert_eq!(station.ledger.faults(FaultKind::Count), 1, "none was dropped");
+        assert_eq!(context.ledger.faults(FaultKind::Count), 1, "none was dropped");
     }
 
     #[test]
     fn whoever_runs_before_its_turn_or_twice_is_a_fault() {
-        let station = station();
-        let tally = Tally::new(&station, "test", Bound::NONE);
+        let context = context();
+        let tally = Tally::new(&context, "test", Bound::NONE);
         let callback_queue: Arc<CallbackQueue> = Arc::default();
         let ticket = |number| Ticket { callback_queue: Arc::clone(&callback_queue), number };
         (0..2).for_each(|number| ticket(number).check(&tally));
-        assert_eq!((callback_queue.ran(), station.ledger.faults(FaultKind::Order)), (2, 0));
+        assert_eq!((callback_queue.ran(), context.ledger.faults(FaultKind::Order)), (2, 0));
         ticket(1).check(&tally);
-        assert_eq!(station.ledger.faults(FaultKind::Order), 1, "twice");
+        assert_eq!(context.ledger.faults(FaultKind::Order), 1, "twice");
         ticket(3).check(&tally);
-        assert_eq!(station.ledger.faults(FaultKind::Order), 2, "before its turn");
+        assert_eq!(context.ledger.faults(FaultKind::Order), 2, "before its turn");
     }
 
     #[test]
     fn every_shape_is_counted_as_what_the_library_takes_it_for() {
-        let station = station();
+        let context = context();
         let domain = Domain::new();
-        let tally = Tally::new(&station, "test", Bound::NONE);
-        let field = Field { station, domain, tally, largest: 4096 };
+        let tally = Tally::new(&context, "test", Bound::NONE);
+        let field = Field { context, domain, tally, largest: 4096 };
         for draw in 0..64 {
             let guard = field.domain.read(); // it waits
             assert!(field.retire_some(draw % 2 == 0, draw).is_ok(), "there is room");

@@ -12,10 +12,10 @@ use grace::{Number, Sequence, Start};
 use quiescence_chaos::{Domain, DomainTag, Engine, Global, Private, Statistics, ThreadTag};
 use serde::Serialize;
 
-use super::arena::{Arena, Seat};
+use super::arena::{Arena, Participant};
 use super::deferral::{self, Deferral};
 use super::kinds::{FaultKind, ReaderKind, Step, Way};
-use super::ledger::{Ledger, Post};
+use super::ledger::{Ledger, ThreadRecord};
 use super::percpu::{self, PerCpu};
 use super::random::Random;
 use super::{chaos, passing, readers, updaters};
@@ -104,7 +104,7 @@ pub(super) struct DomainCounts {
 
 /// The domains and the parts.
 #[derive(Debug)]
-pub(super) struct Cast {
+pub(super) struct Fixture {
     arenas: Arenas,
     parts: Vec<(Part, Place)>,
     deferral: Deferral,
@@ -118,7 +118,7 @@ enum Extra {
     PerCpu(percpu::Part),
 }
 
-impl Cast {
+impl Fixture {
     pub(super) fn new(
         readers: usize,
         updaters: usize,
@@ -139,22 +139,21 @@ impl Cast {
         deferral.chain(self.per_cpu.parts.iter().copied().map(Extra::PerCpu))
     }
 
-    /// The posts: one for each part, and one more for the check at the end.
-    pub(super) fn posts(&self) -> Vec<Post> {
-        let parts = self
-            .parts
-            .iter()
-            .map(|(part, place)| Post::new(format!("{} in the {}", part.name(), place.name())));
-        let extras = self.extras().map(|part| Post::new(part.name().to_owned()));
-        parts.chain(extras).chain([Post::new("the check at the end".to_owned())]).collect()
+    /// The thread records: one for each part, and one more for the check at the end.
+    pub(super) fn records(&self) -> Vec<ThreadRecord> {
+        let parts = self.parts.iter().map(|(part, place)| {
+            ThreadRecord::new(format!("{} in the {}", part.name(), place.name()))
+        });
+        let extras = self.extras().map(|part| ThreadRecord::new(part.name().to_owned()));
+        parts.chain(extras).chain([ThreadRecord::new("the check at the end".to_owned())]).collect()
     }
 
-    /// The posts of the threads that [`start`](Self::start) starts.
+    /// The thread records of the threads that [`start`](Self::start) starts.
     pub(super) fn players(&self) -> Range<usize> {
         0..self.parts.len() + self.extras().count()
     }
 
-    /// The post of the thread that [`close`](Self::close) starts.
+    /// The thread record of the thread that [`close`](Self::close) starts.
     pub(super) fn closer(&self) -> Range<usize> {
         let players = self.players().end;
         players..players + 1
@@ -162,12 +161,12 @@ impl Cast {
 
     /// Starts all threads.
     pub(super) fn start(&self, ledger: &Arc<Ledger>, seed: u64) -> io::Result<()> {
-        for (post, &(part, place)) in self.parts.iter().enumerate() {
+        for (record, &(part, place)) in self.parts.iter().enumerate() {
             match place {
-                Place::Global => play(&self.arenas.global, ledger, post, part, seed),
-                Place::Wrapping => play(&self.arenas.wrapping, ledger, post, part, seed),
-                Place::Sparse => play(&self.arenas.sparse, ledger, post, part, seed),
-                Place::Lone => play(&self.arenas.lone, ledger, post, part, seed),
+                Place::Global => play(&self.arenas.global, ledger, record, part, seed),
+                Place::Wrapping => play(&self.arenas.wrapping, ledger, record, part, seed),
+                Place::Sparse => play(&self.arenas.sparse, ledger, record, part, seed),
+                Place::Lone => play(&self.arenas.lone, ledger, record, part, seed),
             }?;
         }
         for (number, part) in self.extras().enumerate() {
@@ -181,19 +180,19 @@ impl Cast {
         &self,
         part: Extra,
         ledger: &Arc<Ledger>,
-        post: usize,
+        record: usize,
         seed: u64,
     ) -> io::Result<()> {
-        let station = self.deferral.station(ledger, post);
+        let context = self.deferral.context(ledger, record);
         let (deferral, per_cpu) = (self.deferral.clone(), self.per_cpu.clone());
-        thread::Builder::new().name(format!("torture-{post}")).spawn(move || {
-            let _end = EndOfThread::begin(&station.ledger, post);
+        thread::Builder::new().name(format!("torture-{record}")).spawn(move || {
+            let _end = EndOfThread::begin(&context.ledger, record);
             // Two streams for each thread: what it does, and how it is delayed.
-            let mut random = Random::new(seed, 2 * post as u64);
-            chaos::seed_thread(2 * post as u64 + 1);
+            let mut random = Random::new(seed, 2 * record as u64);
+            chaos::seed_thread(2 * record as u64 + 1);
             match part {
-                Extra::Deferral(part) => deferral.play(part, &station, &mut random),
-                Extra::PerCpu(part) => per_cpu.play(part, &station, &mut random),
+                Extra::Deferral(part) => deferral.play(part, &context, &mut random),
+                Extra::PerCpu(part) => per_cpu.play(part, &context, &mut random),
             }
         })?;
         Ok(())
@@ -203,9 +202,9 @@ impl Cast {
     pub(super) fn close(&self, ledger: &Arc<Ledger>) -> io::Result<()> {
         let (arenas, ledger) = (self.arenas.clone(), Arc::clone(ledger));
         let (deferral, per_cpu) = (self.deferral.clone(), self.per_cpu.clone());
-        let post = self.closer().start;
+        let record = self.closer().start;
         thread::Builder::new().name("closing".to_owned()).spawn(move || {
-            let _end = EndOfThread::begin(&ledger, post);
+            let _end = EndOfThread::begin(&ledger, record);
             deferral.close(&ledger);
             per_cpu.close(&ledger);
             close(&arenas.global, &ledger, |arena| arena.published(&arena.domain.read()));
@@ -297,29 +296,29 @@ impl Part {
     }
 }
 
-/// Marks a post as ended, and a panic as a fault.
+/// Marks a thread record as ended, and a panic as a fault.
 struct EndOfThread<'a> {
     ledger: &'a Ledger,
-    post: usize,
+    record: usize,
 }
 
 impl<'a> EndOfThread<'a> {
-    /// The calling thread begins, at this post.
-    fn begin(ledger: &'a Ledger, post: usize) -> Self {
-        ledger.posts[post].start();
-        Self { ledger, post }
+    /// The calling thread begins, at this thread record.
+    fn begin(ledger: &'a Ledger, record: usize) -> Self {
+        ledger.records[record].start();
+        Self { ledger, record }
     }
 }
 
 impl Drop for EndOfThread<'_> {
     fn drop(&mut self) {
-        let post = &self.ledger.posts[self.post];
+        let record = &self.ledger.records[self.record];
         if thread::panicking() {
             self.ledger.fault(FaultKind::Panic, "", None, None, || {
-                format!("{}, {}; see standard error", post.name, post.doing())
+                format!("{}, {}; see standard error", record.name, record.doing())
             });
         }
-        post.end();
+        record.end();
     }
 }
 
@@ -327,21 +326,21 @@ impl Drop for EndOfThread<'_> {
 fn play<K: ThreadTag>(
     arena: &Arc<Arena<K>>,
     ledger: &Arc<Ledger>,
-    post: usize,
+    record: usize,
     part: Part,
     seed: u64,
 ) -> io::Result<()> {
-    let seat = Seat { arena: Arc::clone(arena), ledger: Arc::clone(ledger), post };
-    thread::Builder::new().name(format!("torture-{post}")).spawn(move || {
-        let _end = EndOfThread::begin(&seat.ledger, post);
+    let participant = Participant { arena: Arc::clone(arena), ledger: Arc::clone(ledger), record };
+    thread::Builder::new().name(format!("torture-{record}")).spawn(move || {
+        let _end = EndOfThread::begin(&participant.ledger, record);
         // Two streams for each thread: what it does, and how it is delayed.
-        let mut random = Random::new(seed, 2 * post as u64);
-        chaos::seed_thread(2 * post as u64 + 1);
+        let mut random = Random::new(seed, 2 * record as u64);
+        chaos::seed_thread(2 * record as u64 + 1);
         match part {
-            Part::Reader(kind) => readers::run(&seat, kind, &mut random),
-            Part::Passing => passing::run(&seat, &mut random),
-            Part::Updater => updaters::run(&seat, &mut random),
-            Part::Waiter => updaters::wait_alone(&seat, &mut random),
+            Part::Reader(kind) => readers::run(&participant, kind, &mut random),
+            Part::Passing => passing::run(&participant, &mut random),
+            Part::Updater => updaters::run(&participant, &mut random),
+            Part::Waiter => updaters::wait_alone(&participant, &mut random),
         }
     })?;
     Ok(())
@@ -362,11 +361,11 @@ pub(super) fn close<K: DomainTag>(
     ledger: &Ledger,
     published: impl FnOnce(&Arena<K>) -> usize,
 ) {
-    let post = ledger.posts.last().expect("the closing thread's");
-    post.begin(Step::Update(Way::Barrier));
+    let record = ledger.records.last().expect("the closing thread's");
+    record.begin(Step::Update(Way::Barrier));
     // Twice: callbacks may have queued callbacks.
     arena.domain.barrier();
-    post.begin(Step::Update(Way::Barrier));
+    record.begin(Step::Update(Way::Barrier));
     arena.domain.barrier();
     let waiting = arena.domain.statistics().callbacks_waiting();
     if waiting != 0 {

@@ -17,10 +17,10 @@ use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 use signal_hook::consts::SIGUSR2;
 use signal_hook::flag;
 
-use crate::torture::kinds::Deed;
+use crate::torture::context::ThreadContext;
+use crate::torture::kinds::Operation;
 use crate::torture::pool::lock;
 use crate::torture::random::Random;
-use crate::torture::station::Station;
 
 /// The longest time between two moves, and between two signals.
 const MOVE_MAX_US: u64 = 600;
@@ -31,7 +31,7 @@ const PER_BEAT: u32 = 32;
 
 /// The threads, and where all of them may run in the end.
 #[derive(Debug)]
-pub(super) struct Herd {
+pub(super) struct Shuffler {
     members: Mutex<Vec<Member>>,
     home: CpuSet,
     cpus: Vec<usize>,
@@ -48,11 +48,11 @@ struct Member {
 /// A thread's membership; it ends, and the thread is let go, when this is dropped.
 #[derive(Debug)]
 pub(super) struct Stay {
-    herd: Arc<Herd>,
+    shuffler: Arc<Shuffler>,
     member: Member,
 }
 
-impl Herd {
+impl Shuffler {
     /// Of the CPUs that the caller may run on.
     pub(super) fn new() -> io::Result<Arc<Self>> {
         let home = sched_getaffinity(None)?;
@@ -65,13 +65,13 @@ impl Herd {
     pub(super) fn join(self: &Arc<Self>) -> Stay {
         let member = Member { thread: gettid(), handle: pthread_self() };
         lock(&self.members).push(member);
-        Stay { herd: Arc::clone(self), member }
+        Stay { shuffler: Arc::clone(self), member }
     }
 
     /// Moves threads until the run is over; each goes home when it leaves.
-    pub(super) fn shuffle(&self, station: &Station, random: &mut Random) {
-        while !station.is_over() {
-            station.begin(Deed::Shuffled);
+    pub(super) fn shuffle(&self, context: &ThreadContext, random: &mut Random) {
+        while !context.is_over() {
+            context.begin(Operation::Shuffled);
             for _ in 0..PER_BEAT {
                 let places = self.draw(random);
                 // Under the lock: a member that has left may be no thread any more.
@@ -79,28 +79,28 @@ impl Herd {
                     // It fails where CPUs have been taken from the process meanwhile.
                     sched_setaffinity(Some(member.thread), &places).is_ok()
                 });
-                station.ledger.did(Deed::Shuffled, u64::from(moved));
+                context.ledger.did(Operation::Shuffled, u64::from(moved));
                 thread::sleep(Duration::from_micros(random.below(MOVE_MAX_US)));
             }
         }
     }
 
     /// Sends signals until the run is over.
-    pub(super) fn storm(&self, station: &Station, random: &mut Random) {
+    pub(super) fn storm(&self, context: &ThreadContext, random: &mut Random) {
         if let Err(error) = flag::register(SIGUSR2, Arc::clone(&self.signalled)) {
-            station.fault(crate::torture::kinds::FaultKind::Process, "", || {
+            context.fault(crate::torture::kinds::FaultKind::Process, "", || {
                 format!("no handler can be had for a signal: {error}")
             });
             return;
         }
-        while !station.is_over() {
-            station.begin(Deed::Signalled);
+        while !context.is_over() {
+            context.begin(Operation::Signalled);
             for _ in 0..PER_BEAT {
                 let sent = self.with_one(random, |member| {
                     // Under the lock, as above.
                     pthread_kill(member.handle, Signal::SIGUSR2).is_ok()
                 });
-                station.ledger.did(Deed::Signalled, u64::from(sent));
+                context.ledger.did(Operation::Signalled, u64::from(sent));
                 thread::sleep(Duration::from_micros(random.below(SIGNAL_MAX_US)));
             }
         }
@@ -127,36 +127,36 @@ impl Herd {
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        lock(&self.herd.members).retain(|member| *member != self.member);
+        lock(&self.shuffler.members).retain(|member| *member != self.member);
         // It may fail where `home` has changed; then the thread stays where it is, and ends.
-        let _ = sched_setaffinity(None, &self.herd.home);
+        let _ = sched_setaffinity(None, &self.shuffler.home);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::torture::station::tests::station;
+    use crate::torture::context::tests::context;
 
     #[test]
     fn members_are_moved_and_go_home() {
-        let herd = Herd::new().expect("the system says where a thread may run");
-        let (station, mut random) = (station(), Random::new(1, 1));
-        let stay = herd.join();
-        let members = lock(&herd.members).clone();
+        let shuffler = Shuffler::new().expect("the system says where a thread may run");
+        let (context, mut random) = (context(), Random::new(1, 1));
+        let stay = shuffler.join();
+        let members = lock(&shuffler.members).clone();
         assert_eq!(members.len(), 1);
         for _ in 0..100 {
-            let places = herd.draw(&mut random);
-            assert!((1..=herd.cpus.len() as u32).contains(&places.count()));
-            assert!(herd.with_one(&mut random, |member| {
+            let places = shuffler.draw(&mut random);
+            assert!((1..=shuffler.cpus.len() as u32).contains(&places.count()));
+            assert!(shuffler.with_one(&mut random, |member| {
                 sched_setaffinity(Some(member.thread), &places).is_ok()
             }));
             assert_eq!(sched_getaffinity(None), Ok(places));
         }
         drop(stay);
-        assert_eq!(sched_getaffinity(None), Ok(herd.home));
-        assert!(!herd.with_one(&mut random, |_| true), "nobody is left");
-        station.ledger.stop();
-        herd.shuffle(&station, &mut random);
+        assert_eq!(sched_getaffinity(None), Ok(shuffler.home));
+        assert!(!shuffler.with_one(&mut random, |_| true), "nobody is left");
+        context.ledger.stop();
+        shuffler.shuffle(&context, &mut random);
     }
 }
