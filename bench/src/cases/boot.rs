@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::object::Turn;
-use super::together::{Gate, Shift, together};
+use super::together::{Gate, TimedWork, together};
 use super::wait::chain;
 use crate::rivals::Rival;
 
@@ -68,7 +68,7 @@ pub fn measure(rival: &Rival, readers: usize, updates: u64) -> Boot {
     let reader = |gate: &Gate<'_>| gate.work(look_ups);
     let seen = together(readers, reader, |gate| gate.work(|_| site.boot(updates)));
     let cpus = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let look_ups = |reader: &Shift<u64>| reader.result as f64 / reader.elapsed.as_secs_f64();
+    let look_ups = |reader: &TimedWork<u64>| reader.result as f64 / reader.elapsed.as_secs_f64();
     Boot {
         ns: per_update(seen.front.elapsed, updates),
         cpu_ns: per_update(seen.front.cpu + seen.others_cpu, updates),

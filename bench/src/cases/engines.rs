@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use quiescence::{Domain, Engine, Private, Qsbr};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::crew::{Presence, StopOnDrop};
 use super::path_cache::{Id, PathCache, Tree};
+use super::thread_pool::{Presence, StopOnDrop};
 
 /// Look-ups in one iteration.
 pub const LOOK_UPS: usize = 4_000;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::object::Turn;
 use super::replace::Site;
-use super::together::Shift;
+use super::together::TimedWork;
 use crate::rivals::Rival;
 
 /// Callbacks of a burst: few enough that nobody's queue is at a limit.
@@ -75,7 +75,7 @@ pub fn measure_call(rival: &Rival, bursts: u32) -> f64 {
                     thread::yield_now();
                 }
                 // The grace period cannot end, so no worker is busy: the CPU was a neighbour's.
-                total += Shift::of(|| caller.call(BURST)).own_time(Duration::ZERO);
+                total += TimedWork::of(|| caller.call(BURST)).own_time(Duration::ZERO);
                 assert_eq!(caller.sum(), before, "{}: a callback ran too early", rival.name);
                 // Relaxed: it ends the section and publishes nothing.
                 release.store(1, Ordering::Relaxed);

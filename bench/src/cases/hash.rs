@@ -9,9 +9,9 @@ use std::hash::{BuildHasher, Hasher};
 use std::thread;
 use std::time::Duration;
 
-use super::crew::Crew;
-use super::object::{Seat, Turn};
-use super::together::Shift;
+use super::object::{LineGuard, Turn};
+use super::thread_pool::ThreadPool;
+use super::together::TimedWork;
 use crate::advise::cpu_time;
 use crate::rivals::Rival;
 use crate::serve::Replace;
@@ -68,24 +68,24 @@ pub fn measure(
     thread::scope(|scope| {
         let measured = scope.spawn(|| {
             let table = (rival.hash.expect("only rivals with a table are asked"))(&keys);
-            let crew = Crew::new(threads);
+            let pool = ThreadPool::new(threads);
             // Helper threads start here, where they may run on every CPU.
             let warm_up = draw(&keys, searches_percent, seed);
             thread::scope(|scope| {
                 scope.spawn(|| table.run(&warm_up, 1)).join().expect("a warm-up does not panic");
             });
             table.flush();
-            let shifts: Vec<_> = thread::scope(|scope| {
-                let (table, crew, keys) = (&*table, &crew, &*keys);
+            let timeds: Vec<_> = thread::scope(|scope| {
+                let (table, pool, keys) = (&*table, &pool, &*keys);
                 let threads: Vec<_> = (0..threads)
                     .map(|number| {
                         scope.spawn(move || {
-                            let _seat = Seat::take(number);
-                            crew.settle(number);
+                            let _line_guard = LineGuard::take(number);
+                            pool.settle(number);
                             let drawn = draw(keys, searches_percent, seed + 1 + number as u64);
                             table.run(&drawn, 0);
-                            crew.meet();
-                            Shift::of(|| table.run(&drawn, rounds))
+                            pool.meet();
+                            TimedWork::of(|| table.run(&drawn, rounds))
                         })
                     })
                     .collect();
@@ -94,13 +94,13 @@ pub fn measure(
             table.flush();
             drop(table);
             // From when the first began: while it waited for the others, it span.
-            let before = shifts.iter().map(Shift::process_cpu_before).min().unwrap_or_default();
+            let before = timeds.iter().map(TimedWork::process_cpu_before).min().unwrap_or_default();
             let cpu = cpu_time().saturating_sub(before);
-            let others = |shift: &Shift<()>| {
-                let all: Duration = shifts.iter().map(|shift| shift.cpu).sum();
-                shift.others_cpu().saturating_sub(all - shift.cpu)
+            let others = |timed: &TimedWork<()>| {
+                let all: Duration = timeds.iter().map(|timed| timed.cpu).sum();
+                timed.others_cpu().saturating_sub(all - timed.cpu)
             };
-            let own: Duration = shifts.iter().map(|shift| shift.own_time(others(shift))).sum();
+            let own: Duration = timeds.iter().map(|timed| timed.own_time(others(timed))).sum();
             let each = (rounds * OPERATIONS) as f64;
             let all = each * threads as f64;
             Speed {

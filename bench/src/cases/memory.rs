@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 
 use super::allocator::bytes_in_use;
-use super::object::{Object, Seat, Turn};
+use super::object::{LineGuard, Object, Turn};
 use super::replace::{Limit, drain, site, warm_up};
 use crate::rivals::Rival;
 use crate::rivals::std_rwlock::StdRwLock;
@@ -32,7 +32,7 @@ pub fn measure(rival: &Rival, objects: u64) -> Option<f64> {
             let freed_before = site.freed();
             let bytes = thread::scope(|scope| {
                 let holder = scope.spawn(|| {
-                    let _seat = Seat::take(1);
+                    let _line_guard = LineGuard::take(1);
                     site.reader().hold(&entered, &release);
                 });
                 // Acquire: pairs with the Release of the thread that has entered.
@@ -40,7 +40,7 @@ pub fn measure(rival: &Rival, objects: u64) -> Option<f64> {
                     thread::yield_now();
                 }
                 let retire = || {
-                    let _seat = Seat::take(0);
+                    let _line_guard = LineGuard::take(0);
                     let mut updater = site.updater();
                     let before = bytes_in_use();
                     updater.replace(objects);

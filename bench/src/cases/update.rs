@@ -96,7 +96,7 @@ impl Loops<'_> {
         (quantile_ns(&mut samples, 0.999), seen.backs_share())
     }
 
-    fn read(&self, gate: &Gate<'_>) -> super::together::Shift<u64> {
+    fn read(&self, gate: &Gate<'_>) -> super::together::TimedWork<u64> {
         let mut reader = self.site.reader();
         gate.work(|stop| reader.read_until(stop))
     }

@@ -14,14 +14,14 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Some threads that measure together.
 #[derive(Debug)]
-pub(crate) struct Crew {
+pub(crate) struct ThreadPool {
     threads: usize,
     running: AtomicUsize,
     /// The CPUs that the threads get, one each; empty if there are not enough.
     cpus: Vec<usize>,
 }
 
-impl Crew {
+impl ThreadPool {
     pub(crate) fn new(threads: usize) -> Self {
         let allowed = sched_getaffinity(None).unwrap_or_default();
         let mut cpus: Vec<_> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
@@ -136,17 +136,17 @@ mod tests {
     }
 
     #[test]
-    fn a_crew_meets_whether_there_are_cpus_for_all_or_not() {
+    fn a_pool_meets_whether_there_are_cpus_for_all_or_not() {
         for threads in [1, 2, 64] {
-            let crew = Crew::new(threads);
+            let pool = ThreadPool::new(threads);
             let arrived = AtomicUsize::new(0);
             thread::scope(|scope| {
                 for number in 0..threads {
-                    let (crew, arrived) = (&crew, &arrived);
+                    let (pool, arrived) = (&pool, &arrived);
                     scope.spawn(move || {
-                        crew.settle(number);
+                        pool.settle(number);
                         arrived.fetch_add(1, Ordering::Relaxed);
-                        crew.meet();
+                        pool.meet();
                         assert_eq!(arrived.load(Ordering::Relaxed), threads);
                     });
                 }
