@@ -56,7 +56,7 @@ fn is_quick(fault: &Fault, scenario: &Scenario, model: Model) -> bool {
     model == Model::Tso || fault.models != Models::Both || !is_big(scenario)
 }
 
-/// Looks for a fault under these models; answers what is not as the table says.
+/// Looks for a fault under these models. Returns what is not as the table says.
 fn look_for(fault: &Fault, scenario: &Scenario, models: &[Model]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut is_found = fault.kind == Kind::Harmless;

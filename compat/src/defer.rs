@@ -30,7 +30,7 @@ thread_local! {
     static RUNNING: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Answers what it was.
+/// Returns what it was.
 fn set_registered(flavor: Flavor, now: bool) -> bool {
     let before = REGISTERED.with(|registered| registered[flavor.index()].replace(now));
     // Relaxed: a count to be told.

@@ -46,7 +46,7 @@ pub(crate) fn is_registered(flavor: Flavor) -> bool {
     flavor.is_attached() && flavor.record().is_some_and(Record::is_registered)
 }
 
-/// Answers whether it was.
+/// Returns whether it was.
 fn set_implicit(flavor: Flavor, now: bool) -> bool {
     IMPLICIT.with(|implicit| implicit[flavor.index()].replace(now))
 }

@@ -14,9 +14,9 @@
 //! charge:  seen.objects = objects.fetch_add(wanted.objects)
 //!          seen.bytes = bytes.fetch_add(wanted.bytes)
 //!          admit(seen, limit, wanted)? else subtract both again
-//! freed:   by its owner: what stock.give_back(finished, chunk) answers is subtracted
+//! freed:   by its owner: what stock.give_back(finished, chunk) returns is subtracted
 //!          by anybody else: all of it is subtracted
-//! exit:    what stock.empty() answers is subtracted
+//! exit:    what stock.empty() returns is subtracted
 //! ```
 //!
 //! Two words that are added to one after the other bound each number by itself: of all charges that

@@ -115,7 +115,7 @@ fn advance(asked: &mut [Asked], event: Event) {
     }
 }
 
-/// Carries out what is wanted, nobody holding anything up; answers how many steps that took.
+/// Carries out what is wanted, nobody holding anything up. Returns how many steps that took.
 fn finish<P: Policy>(machine: &mut Machine<P>) -> usize {
     for steps in 0.. {
         let Some(event) = answer(machine.poll(), 0, false) else { return steps };

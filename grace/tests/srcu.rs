@@ -168,7 +168,7 @@ struct Waiter {
 }
 
 /// Follows a machine through any moves: cookies are done exactly when a grace period that began after
-/// them has ended; indexes are checked and flipped in order. Answers how many places of the ring were in
+/// them has ended; indexes are checked and flipped in order. Returns how many places of the ring were in
 /// use at once.
 fn follow<D: Delay, S: Steps>(mut machine: Machine<D, S>, moves: &[Move]) -> Result<u32, String> {
     let mut waiters: Vec<Waiter> = Vec::new();

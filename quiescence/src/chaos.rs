@@ -354,7 +354,8 @@ impl Mutant {
     pub const LLIST: [Self; 3] = [Self::RelaxedPush, Self::NoBell, Self::DeafSleep];
 
     /// Steps of callback queues.
-    pub const CALLBACK_QUEUES: [Self; 3] = [Self::EarlyCallbackQueue, Self::NoMark, Self::LostCallbackQueue];
+    pub const CALLBACK_QUEUES: [Self; 3] =
+        [Self::EarlyCallbackQueue, Self::NoMark, Self::LostCallbackQueue];
 
     /// Steps of the engine `token`.
     pub const RELAY: [Self; 4] =
@@ -371,7 +372,7 @@ mod imp {
     static HOOK: OnceLock<fn(Point)> = OnceLock::new();
     static MUTANT: OnceLock<Mutant> = OnceLock::new();
 
-    /// Runs `child` in a child process made by `fork`, which ends with the code that it answers. Gives the
+    /// Runs `child` in a child process made by `fork`, which ends with the code that it returns. Gives the
     /// child's number.
     ///
     /// The child has the calling thread only. `child` must need no lock but the library's and the allocator's:
@@ -404,7 +405,7 @@ mod imp {
         let _ = HOOK.set(hook);
     }
 
-    /// Removes the step for the rest of the process. Answers `false` if another one already is.
+    /// Removes the step for the rest of the process. Returns `false` if another one already is.
     pub fn remove_step(mutant: Mutant) -> bool {
         MUTANT.set(mutant).is_ok()
     }

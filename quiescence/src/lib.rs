@@ -128,8 +128,6 @@ pub use crate::{
     domain::global::*,
     domain::guard::{Global, ThreadTag},
     domain::guard::{Guard, read},
-    domain::tag::DomainTag,
-    domain::tag::Section,
     domain::names::Private,
     domain::qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     domain::raw,
@@ -137,6 +135,8 @@ pub use crate::{
     domain::reader::Reader,
     domain::snapshot::Snapshot,
     domain::srcu::{Sleepable, Srcu, SrcuGuard, SrcuOwnedGuard, Synchronize},
+    domain::tag::DomainTag,
+    domain::tag::Section,
     event::statistics::{Latency, Statistics},
     gp::engine::{Engine, UnknownEngine},
     gp::tuning::Tuning,
@@ -204,7 +204,10 @@ pub mod __private {
 
     /// A section of a declared domain.
     #[inline]
-    pub fn begin<'k, K: ThreadTag>(kind: &'k K, location: &'static Location<'static>) -> Guard<'k, K> {
+    pub fn begin<'k, K: ThreadTag>(
+        kind: &'k K,
+        location: &'static Location<'static>,
+    ) -> Guard<'k, K> {
         Guard::begin(kind, location)
     }
 

@@ -18,11 +18,11 @@ use crate::gp::engine::Settings;
 use crate::gp::grace_periods::Me;
 use crate::gp::grace_periods::sleepers::Wanted;
 use crate::gp::reader_side::{Links, Readers, Surroundings, Words};
-use crate::gp::slot::{Slot, ReaderKind};
+use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
 use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::llist::{Chain, Found, Llist, Link};
+use crate::reclaim::llist::{Chain, Found, Link, Llist};
 use crate::reclaim::queue::{Contents, Queue, Wants};
 use crate::reclaim::stream::CallbackType;
 

@@ -262,7 +262,7 @@ fn the_end_of_a_domain_survives_callbacks_that_panic() {
     }
 }
 
-/// Runs one test of this file in a new process, in which it finds `ROLE` set, and answers what that one
+/// Runs one test of this file in a new process, in which it finds `ROLE` set, and returns what that one
 /// said to standard error.
 fn errors_of(test: &str) -> String {
     let mut again = Command::new(std::env::current_exe().unwrap());

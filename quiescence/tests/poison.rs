@@ -75,7 +75,7 @@ impl Drop for Panicking {
     }
 }
 
-/// Runs `f`, which has `pages` pages retired and freed, and looks what their memory held. What `f` answers
+/// Runs `f`, which has `pages` pages retired and freed, and looks what their memory held. What `f` returns
 /// is dropped afterwards.
 fn look<R>(pages: usize, f: impl FnOnce(&Domain) -> R) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());

@@ -435,7 +435,7 @@ impl Driver {
         });
     }
 
-    /// The task of `cpu` comes to the barrier; answers whether all others are there, and wakes them.
+    /// The task of `cpu` comes to the barrier. Returns whether all others are there, and wakes them.
     fn comes_last(&mut self, cpu: usize, ends_round: bool) -> bool {
         self.arrived += 1;
         if self.arrived < self.world.cpus.len() {

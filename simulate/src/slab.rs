@@ -237,7 +237,7 @@ impl Slab {
         page
     }
 
-    /// Takes pages from the node's list, under its lock; answers the first. Whether there are any
+    /// Takes pages from the node's list, under its lock. Returns the first. Whether there are any
     /// is seen without the lock.
     fn refill(&mut self, cpu: usize, visit: &mut Visit) -> Option<u32> {
         let first = self.node.pop(&mut self.pages)?;

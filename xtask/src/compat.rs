@@ -81,7 +81,7 @@ pub fn build_without(step: Step, directory: &Path) -> Result<PathBuf> {
     Ok(variant.library(""))
 }
 
-/// Builds the libraries with the torture hooks, under which `QUIESCENCE_REMOVED` names a step that is left out; answers
+/// Builds the libraries with the torture hooks, under which `QUIESCENCE_REMOVED` names a step that is left out. Returns
 /// the directory, which is not that of [`build`].
 ///
 /// # Errors
@@ -137,7 +137,7 @@ pub(crate) fn root() -> PathBuf {
     here.parent().expect("xtask is a folder of the repository").to_path_buf()
 }
 
-/// Lets cargo build the core; answers where the archive is.
+/// Lets cargo build the core. Returns where the archive is.
 fn core_archive(root: &Path, work: &Path, mode: Mode, features: &str) -> Result<PathBuf> {
     let profile = match mode {
         Mode::Release => "compat",
@@ -151,7 +151,7 @@ fn core_archive(root: &Path, work: &Path, mode: Mode, features: &str) -> Result<
     archive.context("cargo built the package quiescence-compat, but no libcompat.a")
 }
 
-/// Lets cargo build the command `rcu`; answers where it is.
+/// Lets cargo build the command `rcu`. Returns where it is.
 pub(crate) fn build_rcu() -> Result<PathBuf> {
     let what = ["--package", "rcu", "--bin", "rcu", "--release"];
     let made = built_by_cargo(&root(), |cargo| cargo.args(what))?;

@@ -185,7 +185,7 @@ impl PathCache {
         self.renames.store(before + 2, Ordering::Release);
     }
 
-    /// Forgets an entry; answers whether it was there.
+    /// Forgets an entry. Returns whether it was there.
     pub fn unlink(&self, section: &impl Section<Private>, parent: Id, name: &str) -> bool {
         let _changing = self.change();
         self.remove_locked(section, parent, name)

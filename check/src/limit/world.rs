@@ -243,7 +243,7 @@ impl World {
         readers.fold(0, |set, (index, _)| set | 1 << index)
     }
 
-    /// Adds to a word, or subtracts; answers the value before, or `None` if there was less.
+    /// Adds to a word, or subtracts. Returns the value before, or `None` if there was less.
     pub(super) fn change(&mut self, me: usize, word: usize, by: i64) -> Option<u64> {
         let before = self.words[word];
         let after = before.checked_add_signed(by)?;

@@ -102,7 +102,7 @@ pub(crate) trait Memory: Clone + Eq + Hash {
     /// may come before another's in the order of the location.
     fn race(&mut self, me: usize, at: Location, value: u64, choice: &mut Choice);
 
-    /// An atomic read-modify-write; answers the value before.
+    /// An atomic read-modify-write. Returns the value before.
     fn update(
         &mut self,
         me: usize,
@@ -150,7 +150,7 @@ pub(crate) trait Memory: Clone + Eq + Hash {
     /// `me` writes a new object, before it publishes it.
     fn initialise(&mut self, me: usize, object: u8);
 
-    /// `me` reads an object; answers whether it was sure to see it initialised.
+    /// `me` reads an object. Returns whether it was sure to see it initialised.
     fn read_object(&mut self, me: usize, object: u8) -> bool;
 
     /// Of whose reads of the object `me` cannot be sure that they are over.

@@ -98,7 +98,7 @@ fn load_pointer(code: &mut Code, mutant: Option<Mutant>, place: Option<Mutant>) 
     }
 }
 
-/// A section up to and with the load of the pointer; answers its end, which the caller places.
+/// A section up to and with the load of the pointer. Returns its end, which the caller places.
 pub(super) fn section(code: &mut Code, mutant: Option<Mutant>) -> Label {
     let is = |candidate| mutant == Some(candidate);
     let (start, end, kept) = (code.label(), code.label(), code.label());

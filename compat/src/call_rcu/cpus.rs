@@ -83,7 +83,7 @@ pub(super) fn here(flavor: Flavor) -> *const Worker {
     get(flavor, unsafe { libc::sched_getcpu() })
 }
 
-/// Queues a callback with the CPU's worker, if it has one. Answers whether the domain is at its limit.
+/// Queues a callback with the CPU's worker, if it has one. Returns whether the domain is at its limit.
 ///
 /// # Safety
 /// As [`quiescence::callback_queue::CallbackQueue::push`].

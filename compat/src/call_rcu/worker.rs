@@ -36,7 +36,7 @@ impl Worker {
         })
     }
 
-    /// Queues a callback. Answers whether the domain is at its limit.
+    /// Queues a callback. Returns whether the domain is at its limit.
     ///
     /// # Safety
     /// As [`CallbackQueue::push`].

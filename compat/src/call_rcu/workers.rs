@@ -133,7 +133,7 @@ fn spawn(worker: Arc<Worker>) -> Option<libc::pthread_t> {
     let worker = Arc::into_raw(worker);
     let mut thread = MaybeUninit::uninit();
     let argument = worker.cast_mut().cast();
-    // SAFETY: the function takes what it is given; the thread's number is written if it answers 0.
+    // SAFETY: the function takes what it is given; the thread's number is written if it returns 0.
     let start =
         || unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), main, argument) };
     if signals::blocked(start) != 0 {
@@ -349,7 +349,7 @@ mod tests {
     use super::super::forks;
     use super::*;
 
-    /// Forks, and answers how the child ends: with 0 if `f` is right there.
+    /// Forks, and returns how the child ends: with 0 if `f` is right there.
     fn in_child(f: impl FnOnce() -> bool) -> c_int {
         // SAFETY: the child calls what is made for it, and the allocator, which glibc makes whole.
         let child = unsafe { libc::fork() };

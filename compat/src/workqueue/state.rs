@@ -28,7 +28,7 @@ impl Word {
     pub(super) fn sleep(&self, value: u32) {
         let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
         let for_ever = ptr::null::<libc::timespec>();
-        // SAFETY: compares the word, which lives as long as `self`, and sleeps. Whatever it answers, callers look again.
+        // SAFETY: compares the word, which lives as long as `self`, and sleeps. Whatever it returns, callers look again.
         unsafe { libc::syscall(libc::SYS_futex, &raw const self.0, operation, value, for_ever) };
     }
 

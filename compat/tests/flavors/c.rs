@@ -131,7 +131,7 @@ pub(crate) fn errno() -> &'static AtomicI32 {
     unsafe { AtomicI32::from_ptr(place) }
 }
 
-/// Calls `f`, in which the core finds that `errno` has changed, as system calls do. Answers how often it asked for a
+/// Calls `f`, in which the core finds that `errno` has changed, as system calls do. Returns how often it asked for a
 /// record, and how often the thread could have been cancelled then.
 pub(crate) fn disturbed(f: impl FnOnce()) -> (u32, u32) {
     let before = (ASKED.get(), CANCELLABLE.get());

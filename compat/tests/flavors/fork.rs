@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::c::*;
 
-/// Runs `child` in a child process; what it answers, or 101 if it panics.
+/// Runs `child` in a child process; what it returns, or 101 if it panics.
 fn in_child(child: impl FnOnce() -> bool) -> i32 {
     // SAFETY: the child calls what is made for it, and the allocator, which glibc makes whole.
     match unsafe { libc::fork() } {

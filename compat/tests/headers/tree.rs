@@ -104,7 +104,7 @@ pub(crate) fn scratch(name: &str) -> PathBuf {
     common::scratch("headers", name)
 }
 
-/// Compiles a program of `tests/headers` against a tree, runs it, and answers what it wrote.
+/// Compiles a program of `tests/headers` against a tree, runs it, and returns what it wrote.
 pub(crate) fn run(
     tree: &Tree,
     source: &str,

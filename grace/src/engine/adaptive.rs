@@ -179,7 +179,7 @@ impl<S: Steps> Adaptive<S> {
         }
     }
 
-    /// Tells what `cpu` holds, if that has changed enough; answers whether it has.
+    /// Tells what `cpu` holds, if that has changed enough. Returns whether it has.
     fn tell(&mut self, cpu: usize, host: &mut dyn Host) -> bool {
         let (callbacks, told) = (&self.callbacks[cpu], &mut self.told[cpu]);
         let holds = Backlog { objects: callbacks.count(), bytes: callbacks.bytes() };

@@ -47,7 +47,7 @@ impl Alarm {
         *self = Self::Tick { cpu, jiffies, timer_jiffies };
     }
 
-    /// A tick of `cpu`: answers whether it keeps the alarm, and whether that went off.
+    /// A tick of `cpu`: returns whether it keeps the alarm, and whether that went off.
     pub(super) fn tick(&mut self, cpu: usize, host: &mut dyn Host) -> (bool, bool) {
         host.touch(Line::Mailbox(cpu), Access::Read);
         match self {
@@ -64,7 +64,7 @@ impl Alarm {
         }
     }
 
-    /// The timer: answers how many jiffies it was asked for; `None` if the alarm is off.
+    /// The timer: returns how many jiffies it was asked for; `None` if the alarm is off.
     pub(super) fn timer(&mut self) -> Option<u32> {
         let jiffies = match *self {
             Self::Off => return None,

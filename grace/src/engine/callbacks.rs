@@ -87,7 +87,7 @@ impl Callbacks {
         }
     }
 
-    /// Takes out up to `limit` of those that are ready, to be run; answers how many.
+    /// Takes out up to `limit` of those that are ready, to be run. Returns how many.
     pub(super) fn take(&mut self, limit: u64) -> u64 {
         let count = self.ready.count.min(limit);
         if count == self.ready.count {

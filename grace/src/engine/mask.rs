@@ -28,7 +28,7 @@ impl Mask {
         cpu < self.cpus && self.words[cpu / 64] >> (cpu % 64) & 1 != 0
     }
 
-    /// Adds `cpu`, if it is in range; answers whether it was new.
+    /// Adds `cpu`, if it is in range. Returns whether it was new.
     pub fn insert(&mut self, cpu: usize) -> bool {
         let new = cpu < self.cpus && !self.contains(cpu);
         if new {
@@ -38,7 +38,7 @@ impl Mask {
         new
     }
 
-    /// Takes `cpu` out; answers whether it was a member.
+    /// Takes `cpu` out. Returns whether it was a member.
     pub fn remove(&mut self, cpu: usize) -> bool {
         let member = self.contains(cpu);
         if member {

@@ -287,7 +287,7 @@ impl<S: Steps> PerCpu<S> {
         }
     }
 
-    /// Goes on to the first CPU that has not passed; answers whether there is none.
+    /// Goes on to the first CPU that has not passed. Returns whether there is none.
     fn look(&mut self, cpu: usize, host: &mut dyn Host) -> bool {
         let own = &mut self.own[cpu];
         while let Some(&snapshot) = own.snapshots.get(own.position) {

@@ -357,7 +357,7 @@ impl<D: Delay, S: Steps> Machine<D, S> {
         }
     }
 
-    /// A grace period begins; answers how long the worker waits before its first run.
+    /// A grace period begins. Returns how long the worker waits before its first run.
     fn begin(&mut self) -> Wait {
         self.sequence = self.sequence.begin();
         self.age_jiffies = 0;

@@ -5,7 +5,7 @@
 //! when the sums over all CPUs are equal. Counts never go down, so that a reader may migrate.
 //!
 //! ```text
-//!   reader                          worker, to see whether a index has drained
+//!   reader                          worker, to see whether an index has drained
 //!   b = current index                u = sum of the index's unlock counts
 //!   lock[b] on this cpu += 1  fence A
 //!   fence B                         l = sum of the index's lock counts

@@ -191,7 +191,7 @@ impl<E: Engine> Driver<E> {
     }
 
     /// No new sections nor callbacks; CPUs stay as they are, idle or in the kernel. What has
-    /// been asked for happens. Answers how many rounds it took until no callback waited and no
+    /// been asked for happens. Returns how many rounds it took until no callback waited and no
     /// grace period was in progress.
     pub(crate) fn drain(&mut self, rounds_max: usize) -> Option<usize> {
         let cpus = self.world.cpus.len();

@@ -47,7 +47,7 @@ enum News {
 }
 
 impl Watch<'_> {
-    /// Tells how far the job is, in thousandths; answers whether it should go on.
+    /// Tells how far the job is, in thousandths. Returns whether it should go on.
     pub(super) fn reached(&self, permille: u16) -> bool {
         self.tell(News::Reached(self.job, permille));
         !self.should_stop()

@@ -66,7 +66,7 @@ impl<K: DomainTag> Arena<K> {
         }
     }
 
-    /// Puts a block that was taken from the pool into a place, and answers which one was there.
+    /// Puts a block that was taken from the pool into a place, and returns which one was there.
     pub(super) fn publish(&self, new: u32, bug: Option<Bug>, random: &mut Random) -> u32 {
         let slot = &self.slots[random.below(SLOTS as u64) as usize];
         if bug == Some(Bug::PublishBeforeInit) {
@@ -157,7 +157,7 @@ impl<K: DomainTag> Participant<K> {
         }
     }
 
-    /// Compares a block with what a reader may see, and answers its age.
+    /// Compares a block with what a reader may see, and returns its age.
     fn check(&self, look: &Look, kind: ReaderKind) -> u32 {
         let Some(block) = self.arena.pool.get(look.index) else { return 0 };
         let whole = block.is_whole(look.serial);

@@ -98,7 +98,7 @@ pub(super) fn fresh<K: DomainTag>(participant: &Participant<K>) -> Option<u32> {
     }
 }
 
-/// Replaces a block and answers the old one, removed.
+/// Replaces a block and returns the old one, removed.
 pub(super) fn replace<K: DomainTag>(
     participant: &Participant<K>,
     new: u32,

@@ -30,13 +30,13 @@ use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
 use crate::os::thread;
 use crate::reclaim::attend;
+use crate::reclaim::callback_queue;
+use crate::reclaim::callback_queue::shared::Shared;
+pub use crate::reclaim::callback_queue::{Left, Pushed, QueuedTwice, Wakes};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::head::{Function, Head};
-use crate::reclaim::callback_queue;
-use crate::reclaim::callback_queue::shared::Shared;
-pub use crate::reclaim::callback_queue::{Left, Pushed, QueuedTwice, Wakes};
 use crate::reclaim::running;
 
 /// A queue of heads, and whoever runs them. See the [module](self).

@@ -29,7 +29,7 @@ use crate::domain::tag::DomainTag;
 use crate::event::trace;
 use crate::gp::reader_side::Links;
 use crate::gp::record::{add_own, remove_own};
-use crate::gp::slot::{Slot, ReaderKind};
+use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::{fence, thread};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
@@ -145,7 +145,8 @@ impl LiburcuDomain {
     /// ([`is_in_callback_queue`](Self::is_in_callback_queue)): the caller sees to it that neither is so.
     pub fn wait_for_callback_queues(&'static self) {
         let callback_queues = self.core.callback_queues.begin_barrier(&self.core);
-        callback_queues.finish(&self.core, &self.core.callback_queues, || Own::in_domain(&self.core).me());
+        callback_queues
+            .finish(&self.core, &self.core.callback_queues, || Own::in_domain(&self.core).me());
         trace::deliver();
     }
 

@@ -85,7 +85,7 @@ impl<T> Place<T> {
         unsafe { from_raw(old) }
     }
 
-    /// Puts another one there if it still is `current`. Answers what was there, and whether that was replaced.
+    /// Puts another one there if it still is `current`. Returns what was there, and whether that was replaced.
     fn compare_and_swap(&self, current: *const T, new: Option<Arc<T>>) -> (Option<Arc<T>>, bool) {
         let new = into_raw(new);
         loop {
@@ -99,7 +99,7 @@ impl<T> Place<T> {
                 return (unsafe { from_raw(old) }, true);
             }
             let other = self.load();
-            // It may have come back meanwhile; then what is answered would say that it was replaced.
+            // It may have come back meanwhile; then what is returned would say that it was replaced.
             if as_raw(other.as_ref()) != current {
                 // SAFETY: from `into_raw` above, and in no place.
                 drop(unsafe { from_raw(new) });
@@ -301,7 +301,7 @@ impl<T> ArcCell<T> {
         full(self.place.compare_and_swap(Arc::as_ptr(current), Some(new)).0)
     }
 
-    /// Replaces what is there by what `f` makes of it, and gives what was there. `f` answers a `T` or an `Arc<T>`, and
+    /// Replaces what is there by what `f` makes of it, and gives what was there. `f` returns a `T` or an `Arc<T>`, and
     /// is called again where somebody else has replaced it meanwhile. Blocks as [`store`](Self::store); lock-free
     /// among updaters. A panic of `f` changes nothing.
     ///
@@ -413,7 +413,7 @@ impl<T> ArcCellOption<T> {
         self.place.compare_and_swap(as_raw(current.as_ref()), new).0
     }
 
-    /// As [`ArcCell::rcu`]: `f` answers an `Option<Arc<T>>` or an `Arc<T>`.
+    /// As [`ArcCell::rcu`]: `f` returns an `Option<Arc<T>>` or an `Arc<T>`.
     pub fn rcu<R: Into<Option<Arc<T>>>>(
         &self,
         mut f: impl FnMut(&Option<Arc<T>>) -> R,

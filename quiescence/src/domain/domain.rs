@@ -9,8 +9,8 @@ use grace::policy::Budget;
 use grace::{Start, Urgency};
 
 use crate::domain::guard::Global;
-use crate::domain::tag::DomainTag;
 use crate::domain::names::Private;
+use crate::domain::tag::DomainTag;
 use crate::event::statistics::Statistics;
 use crate::gp::engine::{Engine, Settings};
 use crate::gp::grace_periods::Attention;

@@ -163,7 +163,11 @@ impl<K: ThreadTag> Qsbr<K> {
     }
 
     /// Calls `f` offline; `place` is where the reader says it came online again.
-    fn offline_since<R>(&mut self, location: &'static Location<'static>, f: impl FnOnce() -> R) -> R {
+    fn offline_since<R>(
+        &mut self,
+        location: &'static Location<'static>,
+        f: impl FnOnce() -> R,
+    ) -> R {
         struct Online<'q, K: ThreadTag>(&'q mut Qsbr<K>, &'static Location<'static>);
         impl<K: ThreadTag> Drop for Online<'_, K> {
             fn drop(&mut self) {

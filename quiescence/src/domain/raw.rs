@@ -108,7 +108,9 @@ fn slot(core: &DomainState) -> Option<&Slot> {
 
 #[cold]
 fn unbalanced(what: &str, location: &Location<'_>) -> ! {
-    panic!("quiescence: unbalanced read_unlock() at {location}: this thread is {what} of the domain");
+    panic!(
+        "quiescence: unbalanced read_unlock() at {location}: this thread is {what} of the domain"
+    );
 }
 
 /// Counts the sections without guards, in debug builds: the nesting alone does not tell them from those

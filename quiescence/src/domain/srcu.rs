@@ -22,7 +22,7 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::retire::{Refused, Retire, WithSize};
 use crate::reclaim::sleepable::SleepableDomain;
-use crate::srcu::{self, SrcuCounts, Entry, track};
+use crate::srcu::{self, Entry, SrcuCounts, track};
 
 mod tasks;
 

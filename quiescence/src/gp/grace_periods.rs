@@ -38,7 +38,7 @@ use crate::gp::reader_side::ReaderSide;
 use crate::gp::reader_side::{Links, Readers};
 use crate::gp::registry::Registry;
 use crate::gp::relay::Relay;
-use crate::gp::slot::{Slot, ReaderKind};
+use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::stall::Watch;
 use crate::gp::tuning;
 #[cfg(not(loom))]
@@ -270,7 +270,12 @@ impl GracePeriods {
     /// # Safety
     /// As [`Registry::register_at`].
     #[cfg(not(loom))]
-    pub(crate) unsafe fn register_at(&self, slot: *const Slot, owner: usize, reader_kind: ReaderKind) {
+    pub(crate) unsafe fn register_at(
+        &self,
+        slot: *const Slot,
+        owner: usize,
+        reader_kind: ReaderKind,
+    ) {
         fence::chosen();
         let alternate = Alternate::of_this_thread();
         let mut registry = self.registry_with_room();

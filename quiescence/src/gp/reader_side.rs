@@ -80,7 +80,7 @@ pub struct Words {
 /// What is to be done around callbacks on a thread that runs some: to make it a reader, if they expect to run on one.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings {
-    /// Before callbacks are run on this thread. What it answers is given to `end`.
+    /// Before callbacks are run on this thread. What it returns is given to `end`.
     pub begin: fn() -> usize,
     /// After.
     pub end: fn(usize),

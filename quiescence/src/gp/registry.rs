@@ -15,7 +15,7 @@
 use crate::chaos::{self, Mutant};
 use crate::gp::reader_side::ReaderSide;
 use crate::gp::relay::Relay;
-use crate::gp::slot::{Slot, ReaderKind};
+use crate::gp::slot::{ReaderKind, Slot};
 #[cfg(loom)]
 use crate::os::fence;
 use crate::os::sync::AtomicU64;
@@ -230,7 +230,7 @@ impl Registry {
     }
 
     /// Looks at every reader the first time under a number, and then at those who held it up before.
-    /// QSBR readers that hand the number on are looked at by the relay. Answers how many hold it up.
+    /// QSBR readers that hand the number on are looked at by the relay. Returns how many hold it up.
     pub(crate) fn scan(&mut self, number: Number, gp: &AtomicU64) -> usize {
         if chaos::mutant(Mutant::NoWait) {
             return 0;

@@ -103,7 +103,7 @@ impl Relay {
         self.next.extend((0..self.stations.len()).step_by(CHAIN));
     }
 
-    /// Looks for the token; answers how many chains it has not run through.
+    /// Looks for the token. Returns how many chains it has not run through.
     ///
     /// # Safety
     /// The stations are slots that live, and so does `gp`, as long as they do.
@@ -207,7 +207,7 @@ mod tests {
 
     use crate::gp::engine::{Engine, Settings};
     use crate::gp::grace_periods::{GracePeriods, Me};
-    use crate::gp::slot::{Slot, ReaderKind};
+    use crate::gp::slot::{ReaderKind, Slot};
 
     /// The driver has no slot of its own.
     const STRANGER: Me = Me { quiescent_slots: 0 };
@@ -229,7 +229,7 @@ mod tests {
         cookie
     }
 
-    /// The driver looks; answers whether the grace period is over.
+    /// The driver looks. Returns whether the grace period is over.
     fn look(core: &GracePeriods, cookie: Cookie) -> bool {
         core.advance_at_tick(STRANGER);
         core.sequence().is_done(cookie)

@@ -250,7 +250,7 @@ impl Slot {
     }
 
     /// Announces that a QSBR reader holds no reference, and begins its next section. Owner only.
-    /// Answers whether there may be something to do: the number was a new one, or too much waits.
+    /// Returns whether there may be something to do: the number was a new one, or too much waits.
     #[inline(always)]
     pub(crate) fn renew(&self) -> bool {
         // Acquire: pairs with the Release in `set_source`; the word that it leads to has been made, in a

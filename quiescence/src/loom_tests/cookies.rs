@@ -7,7 +7,8 @@ use super::*;
 fn a_cookie_without_the_lock(reads: bool, alone: bool) {
     bounded(3, move || {
         let world = World::new();
-        let slot = std::ptr::from_ref(world.core.register(1, ReaderKind::Ordinary)).expose_provenance();
+        let slot =
+            std::ptr::from_ref(world.core.register(1, ReaderKind::Ordinary)).expose_provenance();
         let driver = thread::spawn({
             let world = Arc::clone(&world);
             move || {

@@ -4,7 +4,7 @@
 //! the other threads are still running. `_exit`, `abort` and signals end a process without it.
 
 /// Has `f` called at the orderly end of the process, as often as this is called. In a child made by `fork` it
-/// is called as well. Answers whether the system had the memory to remember it.
+/// is called as well. Returns whether the system had the memory to remember it.
 pub(crate) fn at_exit(f: extern "C" fn()) -> bool {
     imp::install(f)
 }

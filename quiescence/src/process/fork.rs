@@ -13,11 +13,11 @@ use crate::collections::hash_table_worker;
 use crate::gp::grace_periods;
 use crate::gp::tuning;
 use crate::os::{clock, exit, fence, forking, futex, percpu, thread};
+use crate::reclaim::callback_queue;
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::handle::Handle;
-use crate::reclaim::callback_queue;
 use crate::reclaim::queue;
 use crate::reclaim::worker;
 use crate::report::stats_server;
@@ -188,9 +188,13 @@ impl HeldInDomains {
         let queues: Vec<_> = domains().map(|domain| domain.queues.hold()).collect();
         // SAFETY: as above, the queues' locks are let go before the lists'.
         let queue_inners = queues.iter().map(|queues| unsafe { queues.hold_queues() }).collect();
-        let callback_queues: Vec<_> = domains().map(|domain| domain.callback_queues.hold()).collect();
+        let callback_queues: Vec<_> =
+            domains().map(|domain| domain.callback_queues.hold()).collect();
         // SAFETY: as above, the callback queues' locks are let go before the lists'.
-        let callback_queue_inners = callback_queues.iter().map(|callback_queues| unsafe { callback_queues.hold_inners() }).collect();
+        let callback_queue_inners = callback_queues
+            .iter()
+            .map(|callback_queues| unsafe { callback_queues.hold_inners() })
+            .collect();
         let rooms = domains().map(|domain| domain.callback_queues.hold_room()).collect();
         let machines = domains().map(|domain| domain.grace_periods.hold_machine()).collect();
         let registries = domains().map(|domain| domain.grace_periods.hold_registry()).collect();

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
+use crate::reclaim::callback_queue::shared::{self, Shared};
+use crate::reclaim::callback_queue::{Left, QueuedTwice, forget_head, is_twice_checked};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::head::{Anywhere, Head};
-use crate::reclaim::callback_queue::shared::{self, Shared};
-use crate::reclaim::callback_queue::{Left, QueuedTwice, forget_head, is_twice_checked};
 use crate::reclaim::llist::Chain;
 use crate::reclaim::local::{Own, Sections};
 use crate::reclaim::running;
@@ -27,7 +27,13 @@ pub(crate) fn attend(
         Own::in_domain(domain).section().is_none() && !running::in_callback(),
         "quiescence: a callback queue is attended to in a section of its domain, or in a callback"
     );
-    callback_queue.attend(domain, &domain.callback_queues, idle_after, || Own::in_domain(domain).me(), after_round)
+    callback_queue.attend(
+        domain,
+        &domain.callback_queues,
+        idle_after,
+        || Own::in_domain(domain).me(),
+        after_round,
+    )
 }
 
 /// A callback queue ends.

@@ -12,7 +12,7 @@ mod callback_queues;
 pub(crate) mod shared;
 mod double_queue;
 
-pub(crate) use callback_queues::{HeldInners, HeldCallbackQueues, HeldRoom, CallbackQueues};
+pub(crate) use callback_queues::{CallbackQueues, HeldCallbackQueues, HeldInners, HeldRoom};
 pub(crate) use double_queue::{
     HeldHeads, forget as forget_head, hold as hold_heads, is_on as is_twice_checked,
 };

@@ -290,7 +290,7 @@ unsafe fn add_object<K: Named, P>(
     }
 }
 
-/// Adds to the thread's queue, or to the shared one if the thread is ending. Answers whether it is time for
+/// Adds to the thread's queue, or to the shared one if the thread is ending. Returns whether it is time for
 /// the thread to do its part.
 ///
 /// # Safety
@@ -347,7 +347,7 @@ fn tend(core: &DomainState, queue: &Queue) {
     }
 }
 
-/// Asks for a grace period if so many callbacks are open. Answers whether they were.
+/// Asks for a grace period if so many callbacks are open. Returns whether they were.
 fn close_if_full(core: &DomainState, queue: &Queue, batch: u64) -> bool {
     let full = queue.is_full(core, batch);
     if full {
@@ -397,7 +397,9 @@ fn make_room<K: Named>(tag: &K, queue: Option<&Queue>, object: Amount, waits: bo
     }
     let limit_action = match queue {
         // One object or closure of a thread goes over the limit. It owes nothing if others have made room.
-        Some(_) if context() == Context::Section && local::is_over_limit(core) => LimitAction::Refuse,
+        Some(_) if context() == Context::Section && local::is_over_limit(core) => {
+            LimitAction::Refuse
+        }
         Some(queue) => limit_action(context(), &queue.local_stock().stock()),
         // Whoever has no queue any more has no local stock to owe from.
         None if context() == Context::Section => LimitAction::Refuse,
@@ -489,8 +491,9 @@ fn is_settled_here(core: &DomainState, queue: &Queue) -> bool {
 /// ends: that takes no lock [D-3].
 fn leave_to_worker<K: Named>(tag: &K, queue: Option<&Queue>) {
     let core = tag.core();
-    if queue.is_some_and(|queue| queue.local_stock().stock().is_over_limit() && !is_settled_here(core, queue))
-    {
+    if queue.is_some_and(|queue| {
+        queue.local_stock().stock().is_over_limit() && !is_settled_here(core, queue)
+    }) {
         worker::hurry(&tag.handle());
     }
 }

@@ -23,7 +23,7 @@ use crate::reclaim::queue::Queues;
 #[cfg(not(loom))]
 use crate::srcu::driver::{self, Unfinished};
 #[cfg(not(loom))]
-use crate::srcu::{SrcuCounts, OwnSrcuCounts, track};
+use crate::srcu::{OwnSrcuCounts, SrcuCounts, track};
 
 /// Everything that is shared in a domain.
 // In the order of C: see `of`.

@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Start;
-use grace::limit::{self, Stock, Amount, Zone};
+use grace::limit::{self, Amount, Stock, Zone};
 
 use crate::chaos::{self, Point};
 use crate::gp::engine::Settings;
@@ -207,7 +207,7 @@ impl LocalStock {
         self.take(object);
     }
 
-    /// The thread's objects, so many, were freed by itself. Answers what is to be given back to the domain.
+    /// The thread's objects, so many, were freed by itself. Returns what is to be given back to the domain.
     #[must_use]
     pub(crate) fn give_back(&self, finished: Amount) -> Amount {
         self.with(|stock| stock.give_back(finished, self.chunk.get()))
@@ -240,7 +240,7 @@ impl LocalStock {
         self.stock.get()
     }
 
-    /// The thread ends. Answers what is to be given back to the domain.
+    /// The thread ends. Returns what is to be given back to the domain.
     #[must_use]
     pub(crate) fn empty(&self) -> Amount {
         self.with(Stock::empty)

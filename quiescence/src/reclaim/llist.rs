@@ -151,7 +151,7 @@ impl Llist {
         link_at(self.top.swap(UNATTENDED, Acquire)) // [LN-1]
     }
 
-    /// Says that nobody takes any more, if there is nothing. Answers whether there was nothing.
+    /// Says that nobody takes any more, if there is nothing. Returns whether there was nothing.
     #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn leave(&self) -> bool {
         // Relaxed: nothing was written for those who come; they find that they have to look after it.
@@ -242,7 +242,7 @@ impl Chain {
     /// ends where it began.
     ///
     /// # Safety
-    /// `youngest` is what [`Llist::take`] has answered.
+    /// `youngest` is what [`Llist::take`] has returned.
     pub(crate) unsafe fn append(&mut self, youngest: *mut Link) -> Result<(), Ring> {
         let (mut next, mut older, mut links) = (ptr::null_mut(), youngest, 0_u64);
         while !older.is_null() {

@@ -13,7 +13,7 @@ use std::thread::LocalKey;
 
 use crate::gp::grace_periods::{GracePeriods, Me};
 use crate::gp::record;
-use crate::gp::slot::{NOT_READY, Slot, ReaderKind};
+use crate::gp::slot::{NOT_READY, ReaderKind, Slot};
 use crate::os::thread;
 use crate::reclaim::cache;
 use crate::reclaim::domain_state::DomainState;

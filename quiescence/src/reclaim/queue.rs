@@ -48,7 +48,7 @@ use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, R
 use crate::os::unwind;
 use crate::reclaim::limit::{Charged, LocalStock};
 use crate::reclaim::running::Uncharged;
-use crate::reclaim::stream::{Cursor, CallbackType, Stream};
+use crate::reclaim::stream::{CallbackType, Cursor, Stream};
 
 /// Callbacks in a full batch, at most: one grace period's cost is shared by so many. Whoever fills a batch
 /// executes its fence, which interrupts the readers: where it comes to neither one update in thousands nor
@@ -210,7 +210,7 @@ impl Inner {
         }
     }
 
-    /// So many of those that were taken out have finished; the others stand where `cursor` is. Answers what is
+    /// So many of those that were taken out have finished; the others stand where `cursor` is. Returns what is
     /// to be given back to the domain besides.
     #[must_use]
     fn finish(&mut self, queue: &Queue, ran: Ran, cursor: Cursor) -> Amount {
@@ -316,14 +316,19 @@ impl Queue {
         &self.own.0.local_stock
     }
 
-    /// Adds a callback that has been admitted with so many bytes. Answers whether it is time to look after the
+    /// Adds a callback that has been admitted with so many bytes. Returns whether it is time to look after the
     /// queue.
     ///
     /// # Safety
     /// The caller is the one who adds; `kind` and `payload` fit, as [`Stream::push`] asks. To run the callback
     /// once, on any thread, once readers have let go, must be sound.
     #[inline]
-    pub(crate) unsafe fn add<P>(&self, kind: &'static CallbackType, payload: P, bytes: u64) -> bool {
+    pub(crate) unsafe fn add<P>(
+        &self,
+        kind: &'static CallbackType,
+        payload: P,
+        bytes: u64,
+    ) -> bool {
         let own = &self.own.0;
         // Relaxed: the owner's own.
         own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
@@ -361,7 +366,7 @@ impl Queue {
         sync::lock(&self.inner).close(self, core, urgency);
     }
 
-    /// Runs a few of those that are ready, `least` or so, unless somebody is doing so. Answers how many.
+    /// Runs a few of those that are ready, `least` or so, unless somebody is doing so. Returns how many.
     pub(crate) fn run_some(&self, core: &Charged, runner: usize, least: u64) -> u64 {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
@@ -500,7 +505,7 @@ impl Queue {
         }
     }
 
-    /// Runs everything at once: there is no reader left. Answers how many.
+    /// Runs everything at once: there is no reader left. Returns how many.
     fn run_all(&self) -> u64 {
         let mut ran = Ran::default();
         let mut inner = sync::lock(&self.inner);

@@ -274,7 +274,7 @@ const fn words<P>() -> usize {
     if words == 0 { 1 } else { words }
 }
 
-/// Notes that a value is about to wait. Answers what it counts for.
+/// Notes that a value is about to wait. Returns what it counts for.
 ///
 /// # Panics
 /// In debug builds, if what it owns waits already; or if it does when it is asked for its size. Then the value is

@@ -57,11 +57,11 @@ impl Uncharged {
 }
 
 #[cfg(not(loom))]
-pub(crate) use of_thread::{uncharged, in_callback, nested_in_callbacks, running_callbacks};
+pub(crate) use of_thread::{in_callback, nested_in_callbacks, running_callbacks, uncharged};
 
 #[cfg(not(loom))]
 mod of_thread {
-    use super::{Cell, Uncharged, GracePeriods, Surroundings, ptr};
+    use super::{Cell, GracePeriods, Surroundings, Uncharged, ptr};
 
     thread_local! {
         /// What this thread is running.

@@ -66,7 +66,8 @@ impl SleepableDomain {
     #[cold]
     #[inline(never)]
     fn make_srcu_counts(&self) -> &SrcuCounts {
-        let made = SrcuCounts::take().expect("quiescence: no memory for the first section of a domain");
+        let made =
+            SrcuCounts::take().expect("quiescence: no memory for the first section of a domain");
         let (empty, mine) = (ptr::null_mut(), made.as_ptr());
         // AcqRel: the thread that finds them finds them whole.
         match self.srcu_counts.compare_exchange(empty, mine, AcqRel, Acquire) {
@@ -113,8 +114,12 @@ impl SleepableDomain {
         unsafe { state.give_srcu_counts(whole) };
         let mine = Arc::into_raw(Arc::new(state)).cast_mut();
         // AcqRel: the thread that finds it finds it whole.
-        let first = match srcu_counts.core.compare_exchange(ptr::null_mut(), mine.cast(), AcqRel, Acquire)
-        {
+        let first = match srcu_counts.core.compare_exchange(
+            ptr::null_mut(),
+            mine.cast(),
+            AcqRel,
+            Acquire,
+        ) {
             Ok(_) => mine,
             Err(first) => {
                 // SAFETY: from `into_raw`, and no other thread has it.

@@ -69,7 +69,7 @@ impl Progress {
         self.0.get()
     }
 
-    /// Begins the next one, if it is one of so many. Answers which one it is.
+    /// Begins the next one, if it is one of so many. Returns which one it is.
     #[inline]
     pub(crate) fn begin(&self, count: u64) -> Option<usize> {
         let next = self.0.get();

@@ -68,7 +68,7 @@ fn after(now: Instant, ns: u64) -> Instant {
     now + Duration::from_nanos(ns).min(YEAR)
 }
 
-/// Tells the worker that `handle` has callbacks, or a grace period to attend to. Answers whether there is
+/// Tells the worker that `handle` has callbacks, or a grace period to attend to. Returns whether there is
 /// a worker.
 pub(crate) fn announce(handle: &Handle) -> bool {
     let mut state = sync::lock(&WORKER);
@@ -97,14 +97,14 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     started
 }
 
-/// Has the worker see to `handle` now, and wait for no company there. Answers whether there is a worker.
+/// Has the worker see to `handle` now, and wait for no company there. Returns whether there is a worker.
 pub(crate) fn hurry(handle: &Handle) -> bool {
     // Release: pairs with the Acquire in `tend`; who sees the mark closes what was queued before it.
     handle.queues.hurried.store(true, Release);
     attend(handle)
 }
 
-/// Has the worker look at `handle` now. Answers whether there is a worker.
+/// Has the worker look at `handle` now. Returns whether there is a worker.
 pub(crate) fn attend(handle: &Handle) -> bool {
     if !announce(handle) {
         return false;

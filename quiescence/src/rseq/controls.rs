@@ -38,7 +38,7 @@ struct Found {
     begun_anew: AtomicU64,
 }
 
-/// A sequence with a long stretch between loading the pointer and the words. Answers the words, and how often it was
+/// A sequence with a long stretch between loading the pointer and the words. Returns the words, and how often it was
 /// begun anew; no words after eight times.
 #[inline(never)]
 fn read_slowly(place: &AtomicPtr<Object>, turns: u64) -> (Option<[u64; 4]>, u64) {

@@ -35,7 +35,7 @@ use crate::gp::grace_periods::Me;
 use crate::reclaim::handle::Named;
 use crate::reclaim::sleepable::SleepableDomain;
 use crate::reclaim::{domains, worker};
-use crate::srcu::{Index, SrcuCounts, Section};
+use crate::srcu::{Index, Section, SrcuCounts};
 
 /// The counts of those who cannot read in a sequence.
 pub(super) struct Fallback {
@@ -93,7 +93,9 @@ impl Fallback {
 
     /// Something of both indexes; zero if nobody has ever been in a fallback section.
     pub(super) fn srcu_counts(&self, what: impl Fn(&SrcuCounts, Index) -> u64) -> [u64; 2] {
-        self.domain.srcu_counts_if_any().map_or([0; 2], |srcu_counts| [what(srcu_counts, 0), what(srcu_counts, 1)])
+        self.domain
+            .srcu_counts_if_any()
+            .map_or([0; 2], |srcu_counts| [what(srcu_counts, 0), what(srcu_counts, 1)])
     }
 
     /// Waits until all sections that have begun have ended.

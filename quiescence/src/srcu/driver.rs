@@ -72,11 +72,7 @@ impl Counted for SrcuCounts {
                     continue;
                 }
             };
-            state
-                .srcu()
-                .machine
-                .observe(event)
-                .expect("each action is answered by its own event");
+            state.srcu().machine.observe(event).expect("each action is answered by its own event");
             let to_tell = state.sleepers_to_tell.are_due();
             if event == Event::HandedOut && (to_tell || until.is_reached(state.protocol.sequence()))
             {
@@ -188,7 +184,10 @@ fn nap<'a>(
 }
 
 /// The sections that the grace period in progress waits for; `None` if there is none in progress.
-pub(crate) fn unfinished_sections(domain: &GracePeriods, srcu_counts: &SrcuCounts) -> Option<Unfinished> {
+pub(crate) fn unfinished_sections(
+    domain: &GracePeriods,
+    srcu_counts: &SrcuCounts,
+) -> Option<Unfinished> {
     let state = sync::lock(&domain.state);
     let Protocol::Srcu(srcu) = &state.protocol else { return None };
     if !state.protocol.sequence().in_progress() {

@@ -37,7 +37,7 @@ fn of_domain(srcu_counts: usize) -> RangeInclusive<(usize, u64)> {
 
 static TABLE: Mutex<Table> = Mutex::new(Rank::Guards, Table { live: BTreeMap::new(), last: 0 });
 
-/// Lists a guard. Answers its ticket, which is not 0.
+/// Lists a guard. Returns its ticket, which is not 0.
 #[cold]
 pub(crate) fn note(srcu_counts: usize, location: &'static Location<'static>) -> u64 {
     let live = Live { location, thread: thread::id(), since_ns: clock::monotonic_ns() };

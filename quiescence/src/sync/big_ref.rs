@@ -146,7 +146,7 @@ impl<T> BigRef<T> {
     }
 
     /// Gives out no more references, and the first one, its own, back; so the value is released as soon as all handles
-    /// are gone, perhaps here. Answers whether that was this call's doing: another may have been first, and be at it.
+    /// are gone, perhaps here. Returns whether that was this call's doing: another may have been first, and be at it.
     ///
     /// Waits for no reference, only for the words of the CPUs to stand still.
     pub fn kill(&self) -> bool {

@@ -166,7 +166,7 @@ impl<const W: usize> Folding<W> {
         self.stopped.load(Acquire) != 0
     }
 
-    /// Has additions say no from soon on. Answers `false` if they did so already.
+    /// Has additions say no from soon on. Returns `false` if they did so already.
     pub(super) fn stop(&self) -> bool {
         let _changes = sync::lock(&self.changes);
         // Relaxed: `gather` has the fence.
@@ -177,7 +177,7 @@ impl<const W: usize> Folding<W> {
     }
 
     /// After [`stop`](Self::stop), by the same thread: waits until the words stand still, and moves what is in
-    /// them to the one word, and `more`. Answers what that has become.
+    /// them to the one word, and `more`. Returns what that has become.
     pub(super) fn gather(&self, more: u64) -> u64 {
         let mut sum = more;
         // Words that were ever in their place were put there before `stop` had the lock; those that come do not

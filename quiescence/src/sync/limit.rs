@@ -62,7 +62,7 @@ impl LimitCounter {
         self.limit
     }
 
-    /// Adds `amount`, unless the value would exceed the limit: then it answers `false`.
+    /// Adds `amount`, unless the value would exceed the limit: then it returns `false`.
     #[must_use = "not added if false"]
     #[inline]
     pub fn try_add(&self, amount: u64) -> bool {

@@ -221,7 +221,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         (readers == NOBODY | STOPPED).then_some(guard) // else dropped, and that lets others go on
     }
 
-    /// Has no reader begin from soon on. Answers `false` if that is so already, and all words are folded.
+    /// Has no reader begin from soon on. Returns `false` if that is so already, and all words are folded.
     fn stop(&self, _turns: &Turns) -> bool {
         // Relaxed: a word's own order is enough for who comes to it, and `gather` is for the others.
         self.readers.central().fetch_or(STOPPED, Relaxed);

@@ -80,7 +80,7 @@ impl RunQueue {
         self.accounted = now;
     }
 
-    /// A task wakes; answers whether it should preempt the current one.
+    /// A task wakes. Returns whether it should preempt the current one.
     pub(super) fn wake(&mut self, task: TaskId, now: Time) -> bool {
         self.account(now);
         let floor = self.min_runtime.saturating_sub(self.times.latency_ns / 2);
@@ -103,7 +103,7 @@ impl RunQueue {
         self.current = None;
     }
 
-    /// The tick comes; answers whether the current task should be preempted.
+    /// The tick comes. Returns whether the current task should be preempted.
     pub(super) fn tick(&mut self, now: Time) -> bool {
         self.account(now);
         let (Some(current), Some(first)) = (self.current, self.first()) else { return false };

@@ -229,7 +229,7 @@ impl<S: Steps> Relay<S> {
         }
     }
 
-    /// Follows the token through `segment` as far as it has come; answers whether it is through.
+    /// Follows the token through `segment` as far as it has come. Returns whether it is through.
     /// Nudges the CPU on which it rests.
     ///
     /// Whom it has gone by shows the number or is in an extended quiescent state, and stays so: one

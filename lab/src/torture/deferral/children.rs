@@ -69,7 +69,7 @@ fn start(context: &ThreadContext, role: &str, seed: u64) -> std::io::Result<Chil
     Ok(child)
 }
 
-/// Waits for a child, and stops and continues it meanwhile. Answers what is wrong with it.
+/// Waits for a child, and stops and continues it meanwhile. Returns what is wrong with it.
 fn watch(context: &ThreadContext, mut child: Child, random: &mut Random) -> Option<String> {
     let pid = Pid::from_child(&child);
     for _ in 0..LOOKS_MAX {

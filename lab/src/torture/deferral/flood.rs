@@ -62,7 +62,7 @@ impl<'a, K: ThreadTag> Flooder<'a, K> {
         });
     }
 
-    /// Queues one closure with so many words beside what it needs. Answers it, if it is refused.
+    /// Queues one closure with so many words beside what it needs. Returns it, if it is refused.
     fn queue<const WORDS: usize>(
         &mut self,
         operation: Operation,

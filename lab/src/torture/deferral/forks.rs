@@ -65,7 +65,7 @@ fn burst<K: ThreadTag>(flooder: &mut Flooder<'_, K>, random: &mut Random) {
 }
 
 /// Uses what counts per CPU, all of it new: the memory of such counters, and who reads where no sequence can, are the
-/// whole process's. Answers whether all sums and values are right.
+/// whole process's. Returns whether all sums and values are right.
 fn count_and_read(some: u64) -> bool {
     let (domain, counter, exact) = (Srcu::new(), Counter::new(), ExactCounter::new());
     let snapshot = Snapshot::new([0; 4]);

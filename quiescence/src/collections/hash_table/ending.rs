@@ -19,7 +19,7 @@ pub(super) unsafe fn give_up<R: Protection>(table: *mut Table<R>) {
     unsafe { give_up_held(table) };
 }
 
-/// Frees a table if it is empty, as [`give_up`] does. Answers whether it was.
+/// Frees a table if it is empty, as [`give_up`] does. Returns whether it was.
 ///
 /// # Safety
 /// It came from [`Table::new`], and nobody else uses it, but for whoever works on it.

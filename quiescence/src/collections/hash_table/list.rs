@@ -246,7 +246,7 @@ pub(super) unsafe fn next<'a>(mut link: usize) -> Option<(&'a Node, usize)> {
     }
 }
 
-/// Marks a node as deleted. Answers whether it was not before: then the caller is the one who has deleted it.
+/// Marks a node as deleted. Returns whether it was not before: then the caller is the one who has deleted it.
 #[inline(always)]
 pub(super) fn mark(node: &Node) -> bool {
     if chaos::mutant(Mutant::NoOwner) {

@@ -259,7 +259,7 @@ impl<R: Protection> HashTable<R> {
     /// Adds a node, unless there is one of which `matches` says yes: then that one is given.
     ///
     /// # Safety
-    /// As the [type](Self) says. What `matches` answers depends on the node only.
+    /// As the [type](Self) says. What `matches` returns depends on the node only.
     #[inline]
     pub unsafe fn add_unique(
         &self,
@@ -275,7 +275,7 @@ impl<R: Protection> HashTable<R> {
     /// Adds a node, in the place of the one of which `matches` says yes, if there is one: then that one is given.
     ///
     /// # Safety
-    /// As the [type](Self) says. What `matches` answers depends on the node only.
+    /// As the [type](Self) says. What `matches` returns depends on the node only.
     #[inline]
     pub unsafe fn add_replace(
         &self,
@@ -319,7 +319,7 @@ impl<R: Protection> HashTable<R> {
         }
     }
 
-    /// Puts `new` in the place of `old`, for everybody at one moment. Answers `false`, and nothing has changed, if it is
+    /// Puts `new` in the place of `old`, for everybody at one moment. Returns `false`, and nothing has changed, if it is
     /// deleted or replaced already.
     ///
     /// # Safety
@@ -359,7 +359,7 @@ impl<R: Protection> HashTable<R> {
         unsafe { node.as_ref() }.reverse_hash() == reverse(hash)
     }
 
-    /// Deletes a node. Answers `false` if somebody else has, or has replaced it.
+    /// Deletes a node. Returns `false` if somebody else has, or has replaced it.
     ///
     /// # Safety
     /// As the [type](Self) says. The node was in this table.
@@ -433,7 +433,7 @@ impl<R: Protection> HashTable<R> {
         self.table().resize(buckets);
     }
 
-    /// Allocates memory for so many buckets, rounded up to a power of two, within the limit, ahead of their use. Answers `false` if there
+    /// Allocates memory for so many buckets, rounded up to a power of two, within the limit, ahead of their use. Returns `false` if there
     /// is none.
     pub fn allocate(&self, buckets: usize) -> bool {
         self.table().allocate(buckets)

@@ -370,7 +370,7 @@ impl<R: Protection> Table<R> {
         }
     }
 
-    /// Calls `f` for a range, a piece a section. Answers `false` if the table is given up meanwhile.
+    /// Calls `f` for a range, a piece a section. Returns `false` if the table is given up meanwhile.
     fn in_sections(&self, from: usize, to: usize, f: impl Fn(usize, usize)) -> bool {
         let mut at = from;
         while at < to {
@@ -383,7 +383,7 @@ impl<R: Protection> Table<R> {
         true
     }
 
-    /// Calls `f` while nobody holds the table; or answers `false`, if it has been given up. For who works on the table.
+    /// Calls `f` while nobody holds the table; or returns `false`, if it has been given up. For who works on the table.
     fn in_use(&self, f: impl FnOnce()) -> bool {
         if !worker::begin_use(self.as_work()) {
             return false;

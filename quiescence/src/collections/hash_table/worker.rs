@@ -111,7 +111,7 @@ pub(super) fn release(table: *const dyn Work) {
     lock().forget_hold(table);
 }
 
-/// Who works on a table is about to go through its list, or to free buckets. Answers `false` if the table has been
+/// Who works on a table is about to go through its list, or to free buckets. Returns `false` if the table has been
 /// given up, and is to be left alone.
 pub(super) fn begin_use(table: *const dyn Work) -> bool {
     let mut board = lock();
@@ -167,7 +167,7 @@ impl Board {
         self.busy.push(Entry { table, dying: false, used: false });
     }
 
-    /// Takes it off. Answers whether the caller is to free it.
+    /// Takes it off. Returns whether the caller is to free it.
     pub(super) fn end(&mut self, table: *const dyn Work) -> bool {
         let dying = self.is_dying(table);
         self.busy.retain(|entry| !ptr::addr_eq(entry.table, table));
@@ -186,7 +186,7 @@ impl Board {
         self.start();
     }
 
-    /// Gives up a table that is held. Answers whether the caller is to free it.
+    /// Gives up a table that is held. Returns whether the caller is to free it.
     pub(super) fn give_up(&mut self, table: *const dyn Work) -> bool {
         self.forget_hold(table);
         self.waiting.retain(|other| !ptr::addr_eq(*other, table));

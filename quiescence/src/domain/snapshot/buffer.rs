@@ -101,7 +101,7 @@ pub(super) unsafe fn read<T: Copy>(memory: *const Word) -> T {
     unsafe { memory.cast::<T>().read() }
 }
 
-/// Reads the value of the buffer that is in this place to where it is wanted, in one restartable sequence, and answers
+/// Reads the value of the buffer that is in this place to where it is wanted, in one restartable sequence, and returns
 /// whether that could be done.
 ///
 /// # Safety

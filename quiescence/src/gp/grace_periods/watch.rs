@@ -20,7 +20,7 @@ use crate::os::sync::{self, MutexGuard};
 
 #[cfg(not(loom))]
 impl GracePeriods {
-    /// Looks whether a report is due, and has it made. Answers for how long nobody need look again.
+    /// Looks whether a report is due, and has it made. Returns for how long nobody need look again.
     pub(crate) fn watched<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,

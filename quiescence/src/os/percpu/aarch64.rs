@@ -286,7 +286,7 @@ pub(crate) unsafe fn load_words<const N: usize>(place: &AtomicPtr<Word>) -> Opti
     (left != 0).then_some(words)
 }
 
-/// Adds one to a word in a sequence that takes long and is not begun again; answers whether it has happened. The word
+/// Adds one to a word in a sequence that takes long and is not begun again. Returns whether it has happened. The word
 /// is this CPU's, or `first` itself if `shared`. For the trial and for tests.
 ///
 /// # Safety
@@ -339,7 +339,7 @@ pub(super) unsafe fn cpu_of(area: Area) -> u32 {
 }
 
 /// Starts a thread that makes one restarting barrier after another, with a pause between, until `done` is not
-/// 0. Answers whether there is such a thread. More is said in `x86_64.rs`.
+/// 0. Returns whether there is such a thread. More is said in `x86_64.rs`.
 ///
 /// # Safety
 /// All signals are blocked, so that no handler will ever run on that thread.

@@ -30,7 +30,7 @@ fn sum(first: *mut u64) -> u64 {
     (0..slots()).map(word).sum()
 }
 
-/// Runs `f` on all threads at once, with the words; the sum of what they answer, and the sum of the words.
+/// Runs `f` on all threads at once, with the words; the sum of what they return, and the sum of the words.
 fn together(f: impl Fn(*mut u64) -> u64 + Sync) -> (u64, u64) {
     let first = words();
     let (place, begin) = (first.expose_provenance(), Barrier::new(THREADS));

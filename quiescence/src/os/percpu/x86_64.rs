@@ -42,8 +42,8 @@
 //!    The three bytes before that make it one instruction that faults (`ud1 edi, [rip + 0x53053053]`), which
 //!    disassemblers can read.
 //! 9. **The abort handler** stands apart, in `__rseq_failure`, out of the way of the fast path. Where the sequence
-//!    answers something it counts and begins anew, at `66`, or gives up. Only it writes `left`, so the count is
-//!    right however often the body is interrupted. Where the sequence answers nothing the handler jumps to Rust code,
+//!    returns something it counts and begins anew, at `66`, or gives up. Only it writes `left`, so the count is
+//!    right however often the body is interrupted. Where the sequence returns nothing the handler jumps to Rust code,
 //!    which counts and begins anew: so the fast path sets no count.
 //!
 //! # What the compiler is told
@@ -55,7 +55,7 @@
 //!   crates too, with and without optimisation. `2`, `3`... twice each, since `0` and `1` alone could be binary
 //!   numbers.
 //! - `label` gives a jump to Rust code, which costs nothing where the sequence happens. With outputs it is not
-//!   stable, so a sequence that answers something sets `left` to 0 instead, and goes on at `44`.
+//!   stable, so a sequence that returns something sets `left` to 0 instead, and goes on at `44`.
 //! - A linker that drops unused functions (`--gc-sections`) keeps those whose descriptors stand in a section
 //!   with a descriptor that is used; that costs a little size. There are no sections by function for
 //!   descriptors, as no linker would then drop them with theirs.
@@ -505,7 +505,7 @@ unsafe fn load_many<const N: usize>(place: &AtomicPtr<Word>) -> Option<[Word; N]
     (left != 0).then_some(words)
 }
 
-/// Adds one to a word in a sequence that takes long and is not begun again; answers whether it has happened. The word
+/// Adds one to a word in a sequence that takes long and is not begun again. Returns whether it has happened. The word
 /// is this CPU's, or `first` itself if `shared`. For the trial and for tests.
 ///
 /// # Safety
@@ -555,7 +555,7 @@ pub(super) unsafe fn cpu_of(area: Area) -> u32 {
 }
 
 /// Starts a thread that makes one restarting barrier after another, with a pause between, until `done` is not
-/// 0. Answers whether there is such a thread.
+/// 0. Returns whether there is such a thread.
 ///
 /// The thread is of this text only: it executes system calls, and touches neither stack nor thread-locals,
 /// which are its maker's. So it needs none of its own, no library knows of it, and nobody has to wait for its

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use grace::limit::{Amount, Zone};
 
-use super::shared::{Inner, Part, Shared};
 use super::double_queue::HeldHeads;
+use super::shared::{Inner, Part, Shared};
 use super::{Pushed, QueuedTwice, Wakes};
 use crate::chaos::{self, Mutant};
 use crate::event::statistics::Callbacks;
@@ -136,7 +136,8 @@ impl CallbackQueues {
 
     /// Whether the calling thread runs callbacks of one of them.
     pub(crate) fn are_run_here(&self) -> bool {
-        running::in_callback() && sync::lock(&self.list).iter().any(|callback_queue| callback_queue.is_run_here())
+        running::in_callback()
+            && sync::lock(&self.list).iter().any(|callback_queue| callback_queue.is_run_here())
     }
 
     /// Sends a mark through each callback queue in which something is.
@@ -155,7 +156,8 @@ impl CallbackQueues {
             barrier.marks.push(Mark { head: Head::new(), left });
         }
         // Relaxed: the pushes release it. Before any of them comes through.
-        let marks = u32::try_from(barrier.marks.len()).expect("quiescence: 2^32 callback queues of a domain");
+        let marks = u32::try_from(barrier.marks.len())
+            .expect("quiescence: 2^32 callback queues of a domain");
         barrier.left.store(marks, Relaxed);
         for (callback_queue, mark) in barrier.callback_queues.iter().zip(&mut barrier.marks) {
             let mark = ptr::from_mut(mark);
@@ -181,12 +183,18 @@ impl CallbackQueues {
 
 impl Barrier {
     /// Waits until all marks have come through. Callback queues that nobody attends to are run here.
-    pub(crate) fn finish(self, core: &Charged, callback_queues: &CallbackQueues, me: impl Fn() -> Me) {
+    pub(crate) fn finish(
+        self,
+        core: &Charged,
+        callback_queues: &CallbackQueues,
+        me: impl Fn() -> Me,
+    ) {
         // Acquire: pairs with the Release in `came_through`.
         while self.left.load(Acquire) != 0 {
             for callback_queue in callback_queues.all() {
                 // What is wrong with a callback queue its runner says, or the next push.
-                let _: Result<(), QueuedTwice> = attend_for_now(&callback_queue, core, callback_queues, &me);
+                let _: Result<(), QueuedTwice> =
+                    attend_for_now(&callback_queue, core, callback_queues, &me);
             }
             match self.left.load(Acquire) {
                 0 => break,

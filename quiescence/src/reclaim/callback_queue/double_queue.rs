@@ -34,7 +34,7 @@ pub(crate) fn is_on() -> bool {
     }
 }
 
-/// A head is about to wait. Answers whether it did not wait already.
+/// A head is about to wait. Returns whether it did not wait already.
 pub(crate) fn note(head: *mut Head) -> bool {
     sync::lock(&WAITING).insert(head.addr())
 }

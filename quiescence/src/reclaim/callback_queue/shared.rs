@@ -27,7 +27,7 @@ use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, R
 use crate::os::{clock, forking, nap, thread};
 use crate::reclaim::head::{Function, Head};
 use crate::reclaim::limit::Charged;
-use crate::reclaim::llist::{Chain, Found, Llist, Link, Ring};
+use crate::reclaim::llist::{Chain, Found, Link, Llist, Ring};
 use crate::reclaim::running::{self, Uncharged};
 
 /// What a head counts for: nobody knows the size of the object that it is in. As many fill the default limit
@@ -182,7 +182,7 @@ impl Shared {
         Ok(Pushed { unattended: found == Found::Unattended, crowded })
     }
 
-    /// Has room for more heads, at least one, charged to the domain. Answers whether that goes over the limit, and the callback queue's
+    /// Has room for more heads, at least one, charged to the domain. Returns whether that goes over the limit, and the callback queue's
     /// threads may wait for room.
     #[cold]
     fn grant(&self, core: &Charged) -> bool {
@@ -311,7 +311,7 @@ impl Shared {
         self.tell(&inner);
     }
 
-    /// Leaves, if nothing is to be done. Answers whether it has left.
+    /// Leaves, if nothing is to be done. Returns whether it has left.
     pub(crate) fn leave(&self) -> bool {
         let mut inner = sync::lock(&self.inner);
         let left = inner.waiting.is_empty() && self.front.0.llist.leave();
@@ -372,7 +372,7 @@ impl Shared {
         unsafe { inner.waiting.append(youngest) }.map_err(|ring| inner.give_up(ring))
     }
 
-    /// Takes all there is, waits for a grace period, and runs it. Answers how many were run, marks included.
+    /// Takes all there is, waits for a grace period, and runs it. Returns how many were run, marks included.
     pub(crate) fn round(
         &self,
         core: &Charged,
@@ -408,8 +408,12 @@ impl Shared {
         Ok(ran)
     }
 
-    /// Runs some of what waits. Answers how many, marks included.
-    fn run_chunk(&self, core: &Charged, callback_queues: &CallbackQueues) -> Result<u64, QueuedTwice> {
+    /// Runs some of what waits. Returns how many, marks included.
+    fn run_chunk(
+        &self,
+        core: &Charged,
+        callback_queues: &CallbackQueues,
+    ) -> Result<u64, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         while inner.paused != 0 && !inner.waiting.is_empty() {
             inner = self.wait(inner);
@@ -474,8 +478,10 @@ impl Shared {
             return; // this thread holds the lock already: nothing is begun
         }
         let mut inner = sync::lock(&self.inner);
-        inner.paused =
-            inner.paused.checked_add(1).expect("quiescence: 2^32 pauses of a callback queue at once");
+        inner.paused = inner
+            .paused
+            .checked_add(1)
+            .expect("quiescence: 2^32 pauses of a callback queue at once");
         drop(self.until_still(inner));
     }
 

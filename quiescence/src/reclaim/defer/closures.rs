@@ -2,7 +2,7 @@
 
 use grace::limit::{Amount, Context};
 
-use super::{add, admit, admit_over, close_if_full, leave_to_worker, context, settle};
+use super::{add, admit, admit_over, close_if_full, context, leave_to_worker, settle};
 use crate::chaos::{self, Mutant};
 use crate::event::trace;
 use crate::os::{clock, nap};
@@ -59,7 +59,7 @@ fn call_in_any_case<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F, patie
     }
 }
 
-/// Adds a closure that has been charged [`Closure::AMOUNT`]. Answers whether it is time for the thread to do its part.
+/// Adds a closure that has been charged [`Closure::AMOUNT`]. Returns whether it is time for the thread to do its part.
 pub(super) fn add_closure<K: Named, F: FnOnce() + Send + 'static>(
     tag: &K,
     queue: Option<&Queue>,
@@ -138,7 +138,7 @@ fn make_room_for_closure<K: Named>(
 const LOOKS_IN_VAIN: u32 = 16;
 
 /// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most, and then admits it
-/// over the limit [D-2]. Answers whether it has been admitted.
+/// over the limit [D-2]. Returns whether it has been admitted.
 fn wait_for_room<K: Named>(
     tag: &K,
     queue: Option<&Queue>,

@@ -5,7 +5,7 @@ use grace::limit::{Amount, Context};
 
 use super::closures::{add_closure, tend_closures};
 use super::{
-    NESTED_MAX, Reserved, add_boxed, add_value, admit, on_the_spot, context, reserve, reserve_more,
+    NESTED_MAX, Reserved, add_boxed, add_value, admit, context, on_the_spot, reserve, reserve_more,
     retire_over,
 };
 use crate::event::trace;
@@ -109,10 +109,7 @@ pub(crate) unsafe fn retire_raw_over<K: Named, T: Send + 'static>(
 }
 
 /// Calls `f` after a grace period, if there is room.
-pub(crate) fn call_if_room<K: Named, F: FnOnce() + Send + 'static>(
-    tag: &K,
-    f: F,
-) -> Result<(), F> {
+pub(crate) fn call_if_room<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) -> Result<(), F> {
     let amount = Closure::<F>::AMOUNT;
     let queue = local::closures(tag.core(), || tag.handle());
     let taken = queue.is_some_and(|queue| queue.local_stock().take(amount));

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::{FAST, TABLE, forget_last_queues};
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::slot::{NOT_READY, Slot, ReaderKind};
+use crate::gp::slot::{NOT_READY, ReaderKind, Slot};
 use crate::os::thread;
 use crate::reclaim::by_domain::{ByDomain, OfDomain};
 use crate::reclaim::domain_state::DomainState;
@@ -327,7 +327,8 @@ impl Locals {
     pub(super) fn queues_over_limit(&mut self) -> impl Iterator<Item = &Local> {
         let Self { all, over_limit, .. } = self;
         over_limit.retain(all, |local| {
-            local.core.is_alive() && local.queues().any(|queue| queue.local_stock().stock().is_over_limit())
+            local.core.is_alive()
+                && local.queues().any(|queue| queue.local_stock().stock().is_over_limit())
         });
         over_limit.iter(all)
     }

@@ -70,7 +70,7 @@ impl Queues {
 }
 
 impl Queue {
-    /// Moves what waits here, if it is not being run, nor ready, nor too much. Answers how many callbacks.
+    /// Moves what waits here, if it is not being run, nor ready, nor too much. Returns how many callbacks.
     ///
     /// The thread that added them is gone; the caller holds the locks of the shared queues and of the list.
     fn move_to<'q>(&self, core: &Charged, to: impl FnOnce() -> &'q Arc<Self>) -> Option<u64> {

@@ -59,7 +59,7 @@ pub fn set_stall_hook(hook: impl Fn(&StallReport) + Send + Sync + 'static) {
     drop(before); // user code, which runs without the lock
 }
 
-/// Takes the hook away, and answers it: from now on reports are printed to standard error. `None`
+/// Takes the hook away, and returns it: from now on reports are printed to standard error. `None`
 /// if that was so before. A call of the hook that is under way goes on.
 pub fn take_stall_hook() -> Option<StallHook> {
     sync::lock(&HOOK).take()

@@ -119,6 +119,7 @@ fn of_reader(json: &mut Json, reader: &LongestReader) {
     json.field("thread_id", reader.thread.into());
     let name = thread::look_at(reader.thread).name;
     json.key("thread_name").string_or_null(name.as_deref());
-    json.key("location").string_or_null(reader.location.map(|location| location.to_string()).as_deref());
+    json.key("location")
+        .string_or_null(reader.location.map(|location| location.to_string()).as_deref());
     json.field("at_least_ns", reader.at_least_ns);
 }
