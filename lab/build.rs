@@ -1,6 +1,6 @@
 //! Tells the program which commit it is built from, for `rcu torture`.
 //!
-//! Without git, or outside of a repository, it is told nothing and says "unknown".
+//! Without git, or outside of a repository, it gets nothing and says "unknown".
 
 use std::process::Command;
 

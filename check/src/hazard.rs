@@ -47,7 +47,7 @@ const ASLEEP: u64 = 1;
 const LOOKING: u64 = 2;
 const WANTED: u64 = 3;
 
-/// Who does what.
+/// Which thread does what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scenario {
     /// How often each reader protects and reads; at most two readers.
@@ -67,7 +67,7 @@ pub enum Mutant {
     OwnFenceOnly,
     /// Without membarrier, the reader executes none.
     NoReaderFence,
-    /// The reader does not look again.
+    /// The reader does not scan again.
     NoSecondLoad,
     /// The runner looks at the first place only.
     FirstPlaceOnly,
@@ -79,9 +79,9 @@ pub enum Mutant {
     RelaxedLook,
     /// It takes the stack by a relaxed exchange.
     RelaxedTake,
-    /// Who retires pushes by a relaxed exchange.
+    /// The thread that retires pushes by a relaxed exchange.
     RelaxedPush,
-    /// Who retires onto an empty stack asks for nothing.
+    /// The thread that retires onto an empty stack asks for nothing.
     NoWake,
     /// The runner falls asleep by a plain store.
     BlindSleep,
@@ -360,7 +360,7 @@ impl<M: Memory> System<M> {
                     Runner::Begin
                 }
             }
-            // The futex compares once, and then waits for the wake-up of whoever found it asleep.
+            // The futex compares once, and then waits for the wake-up of the thread that found it asleep.
             Runner::Sleep if world.woken => {
                 world.woken = false;
                 Runner::Begin

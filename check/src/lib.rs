@@ -9,7 +9,7 @@
 //!
 //! It finds an object that is read after it was freed, freed while its read may still be under way,
 //! or read before it is initialised; an event that the machine refuses; and a state from which no
-//! end can be reached, such as a sleeper that nobody will wake. Each [`Mutant`], the protocol with
+//! end can be reached, such as a sleeper that no thread will wake. Each [`Mutant`], the protocol with
 //! one step removed or weakened, must be found: an explorer that finds nothing has shown nothing.
 //!
 //! # What it confirms
@@ -54,7 +54,7 @@
 //! out three do no harm.
 //!
 //! **Restartable sequences** ([`rseq_read`]), with an abort as an event: no read touches what is freed after one
-//! barrier, its fallback included; counts are exact; sums find everybody; nobody enters a lock
+//! barrier, its fallback included; counts are exact; sums find everybody; no thread enters a lock
 //! beside its writer or sleeps for ever; a reference is released once: 54 scenarios, each of up to some
 //! 440,000 states under TSO. Of 146 faults (a mutant in a scenario; 63 mutants) all but 16 are found.
 //!

@@ -56,7 +56,7 @@ pub enum Kind {
     Unsafe,
     /// Somebody sleeps for ever.
     Stuck,
-    /// Nothing in any scenario: the step is not needed. Recorded, so that nobody wonders again.
+    /// Nothing in any scenario: the step is not needed. Recorded, so that the question is settled.
     Harmless,
 }
 

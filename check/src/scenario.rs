@@ -20,8 +20,7 @@ pub struct Scenario {
     pub start: Start,
     /// When grace periods start, and how often the driver looks before it sleeps.
     pub policy: AnyPolicy,
-    /// This thread may vanish at any step at which it drives and holds no lock, and the machine is
-    /// told so ([`grace::Event::Abandoned`]).
+    /// This thread may vanish at any step at which it drives and holds no lock, and this is reported to the machine ([`grace::Event::Abandoned`]).
     pub may_vanish: Option<usize>,
     /// For litmus tests: the outcome that is looked for, if it is not the freeing of an object.
     pub outcome: Vec<Outcome>,
@@ -80,13 +79,13 @@ pub enum Op {
     Store(u8),
     /// Requests a grace period.
     Request,
-    /// Requests one that nobody waits for.
+    /// Requests one that no thread waits for.
     RequestInBackground,
-    /// Waits until the request is served, driving the machine if nobody does.
+    /// Waits until the request is served, driving the machine if no thread does.
     Wait,
     /// The same; the first time that another thread drives, takes its place.
     WaitImpatiently,
-    /// Drives the machine as far as is possible without waiting, if nobody does.
+    /// Drives the machine as far as is possible without waiting, if no thread does.
     Advance,
     /// The same at a tick, as the worker does.
     AdvanceAtTick,

@@ -83,7 +83,7 @@ fn a_trace_of_an_engine_reads_step_by_step() {
     let Verdict::Violation { what, trace } =
         subject.explore(expected.on, Some(expected.step), LIMIT)
     else {
-        panic!("a grace period that waits for nobody is found")
+        panic!("a grace period that waits for no thread is found")
     };
     assert_eq!(what, "a grace period of 0 ends before a section of 0");
     assert_eq!(trace[0], "0: Lock");

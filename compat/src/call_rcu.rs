@@ -1,11 +1,10 @@
 //! Callbacks queued by C: `call_rcu`, the workers that run them, per thread, per CPU and by default, and `rcu_barrier`.
 //!
-//! A `struct call_rcu_data` is a [`Worker`]: a [callback queue](quiescence::callback_queue) and a thread that attends to it. C knows it by its address, and
-//! so does whoever queues; the list of all of them, and what is known of their threads, is in [`workers`]. Which
+//! A `struct call_rcu_data` is a [`Worker`]: a [callback queue](quiescence::callback_queue) and a thread that attends to it. C knows it by its address, and so does the thread that queues; the list of all of them, and what is known of their threads, is in [`workers`]. Which
 //! worker a callback goes to is the calling thread's, else its CPU's ([`cpus`]), else the flavour's default one.
 //!
-//! Threads of workers are joinable, and nobody here joins them: who has asked for one by `get_call_rcu_thread` may
-//! (`multipathd` does, after `call_rcu_data_free`). One that nobody has asked for detaches itself when it ends, so nothing leaks.
+//! Threads of workers are joinable, and the library joins none: a caller that has asked for one by `get_call_rcu_thread` may
+//! (`multipathd` does, after `call_rcu_data_free`). One that was not asked for detaches itself when it ends, so nothing leaks.
 //!
 //! The default worker's thread ends when it has had nothing to do for ten seconds (`QUIESCENCE_CALL_RCU_IDLE_MS` in the
 //! environment says otherwise), and starts again with the next callback; not once it has been asked for, since its
@@ -116,7 +115,7 @@ pub(crate) extern "C" fn quiescence_urcu_create_call_rcu_data(
 /// worker's. That of the default worker is ignored, as in liburcu.
 ///
 /// # Safety
-/// `crdp` is null or a worker that was not freed; nobody uses it any more.
+/// `crdp` is null or a worker that was not freed; no thread uses it any more.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu_data_free(
     flavor: c_uint,

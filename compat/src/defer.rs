@@ -1,7 +1,7 @@
 //! `defer_rcu` and its kin: functions that are called with a pointer after a grace period.
 //!
 //! Each call is a closure of the flavour's domain, in the queue that quiescence keeps for the thread: called in order,
-//! charged to the limit, counted in the statistics. By quiescence's worker, or by whoever waits in a barrier; never by
+//! charged to the limit, counted in the statistics. By quiescence's worker, or by a thread that waits in a barrier; never by
 //! the thread that defers: it may hold a lock that the function takes.
 //!
 //! A barrier of deferred calls waits for these queues only, and not for `call_rcu`'s callbacks, from which it may well be
@@ -33,7 +33,7 @@ thread_local! {
 /// Returns what it was.
 fn set_registered(flavor: Flavor, now: bool) -> bool {
     let before = REGISTERED.with(|registered| registered[flavor.index()].replace(now));
-    // Relaxed: a count to be told.
+    // Relaxed: a count for reports.
     match (before, now) {
         (false, true) => _ = REGISTRATIONS[flavor.index()].fetch_add(1, Relaxed),
         (true, false) => _ = REGISTRATIONS[flavor.index()].fetch_sub(1, Relaxed),

@@ -54,7 +54,7 @@ pub(crate) fn tolerated(mistake: Mistake, what: fmt::Arguments<'_>) {
         fatal(what);
     }
     let bit = 1 << mistake as u32;
-    // Relaxed: one of those who come first says it.
+    // Relaxed: one of the first threads says it.
     if SAID.fetch_or(bit, Relaxed) & bit == 0 {
         warn(format_args!("{what} (said once; QUIESCENCE_DEBUG=1 aborts where it happens)"));
     }
@@ -89,7 +89,7 @@ fn say(line: fmt::Arguments<'_>) {
     let _ = fmt::Write::write_fmt(&mut text, line);
     // SAFETY: standard error, which is not closed here.
     let mut stderr = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDERR_FILENO) });
-    // There is nobody to tell if that fails.
+    // A failure cannot be reported.
     let _ = stderr.write_all(&text.bytes[..text.length]);
 }
 
@@ -97,7 +97,7 @@ fn say(line: fmt::Arguments<'_>) {
 pub(crate) fn debugging() -> bool {
     const UNKNOWN: u8 = 2;
     static DEBUGGING: AtomicU8 = AtomicU8::new(UNKNOWN);
-    // Relaxed: whoever asks at the same time finds the same.
+    // Relaxed: threads that ask at the same time find the same.
     match DEBUGGING.load(Relaxed) {
         UNKNOWN => {
             // SAFETY: a C string.
@@ -105,7 +105,7 @@ pub(crate) fn debugging() -> bool {
             let said = if found.is_null() {
                 c""
             } else {
-                // SAFETY: a C string that stays as long as nobody changes the environment.
+                // SAFETY: a C string that stays as long as the environment is not changed.
                 unsafe { CStr::from_ptr(found) }
             };
             let on = said == c"1";

@@ -158,7 +158,7 @@ impl Flavor {
         self != Self::Qsbr && self.record().is_some_and(|record| !record.is_quiescent())
     }
 
-    /// For who is about to wait for readers in `what`, a function without its flavour: sees that the calling thread
+    /// For a thread that is about to wait for readers in `what`, a function without its flavour: sees that the calling thread
     /// is none of them, as long as the answer is kept. A QSBR reader is offline meanwhile; as in liburcu, to wait is a
     /// quiescent state. A thread in a section would wait for itself: named.
     #[must_use = "a QSBR reader comes online when this goes"]
@@ -209,7 +209,7 @@ impl Drop for Away {
 
 static BEGIN: Once = Once::new();
 
-/// A fork waits for who has begun to begin: in the child nobody would end that.
+/// A fork waits for a thread that has begun an initialisation: in the child no thread would end it.
 pub(crate) fn finish_beginning() {
     BEGIN.call_once(|| ());
 }
@@ -249,7 +249,7 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
         let place = unsafe { AtomicI32::from_ptr(shim.has_sys_membarrier) };
         place.store(i32::from(light), Relaxed);
     }
-    // SAFETY: nobody has read yet: before this there is no registration. The words are valid for ever.
+    // SAFETY: no thread has read yet: before this there is no registration. The words are valid for ever.
     unsafe { flavor.domain().attach(shim.gp, reader::surroundings(flavor)) };
     if SHIMS[flavor.index()].set(shim).is_err() {
         fatal(format_args!("{}: initialised by two threads at once", flavor.name()));

@@ -38,7 +38,7 @@ pub(crate) struct Object {
     reclaim: unsafe extern "C" fn(*mut Object),
 }
 
-/// So many may wait besides as many again as may be protected; who retires more waits for room.
+/// So many may wait besides as many again as may be protected; a thread that retires more waits for room.
 const WAITING_MAX: usize = 1024;
 
 /// What was retired since the last look.
@@ -60,7 +60,7 @@ pub(crate) static quiescence_rcu_domain_v1: u8 = 0;
 /// very many wait it waits for room, 10 ms at most; not in a section, a callback or a deleter.
 ///
 /// # Safety `object` is valid until `reclaim` is called with it, once, on any thread, and retired
-/// once. Whoever protects it from now on finds that it is no longer where it was.
+/// once. A thread that protects it from now on finds that it is no longer where it was.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn quiescence_hazard_v1_retire(object: *mut Object) {
     // Relaxed: a number to be compared.
@@ -79,7 +79,7 @@ pub(crate) unsafe extern "C" fn quiescence_hazard_v1_retire(object: *mut Object)
 /// Says whether the stack was empty.
 ///
 /// # Safety
-/// The object is valid, and nobody else's.
+/// The object is valid, and the caller's alone.
 unsafe fn push(stack: &AtomicPtr<Object>, object: *mut Object) -> bool {
     // Relaxed: compared again below.
     let mut first = stack.load(Relaxed);
@@ -109,7 +109,7 @@ impl Sorted {
     }
 
     /// # Safety
-    /// The list is of valid objects that are nobody else's.
+    /// The list is of valid objects that are the caller's alone.
     unsafe fn add_all(&mut self, mut object: *mut Object) {
         while !object.is_null() {
             let list = &mut self.lists[Self::index(object)];
@@ -174,7 +174,7 @@ fn look() -> usize {
         while !object.is_null() {
             // SAFETY: valid, and ours until it is reclaimed.
             let Object { next, reclaim } = unsafe { ptr::read(object) };
-            // SAFETY: once, and nobody protects it.
+            // SAFETY: once, and no hazard pointer protects it.
             unsafe { reclaim(object) };
             object = next;
         }

@@ -306,7 +306,7 @@ static TOLD: [AtomicPtr<FlavorStruct>; 16] = [const { AtomicPtr::new(ptr::null_m
 fn tell(flavor: *const FlavorStruct) {
     let flavor = flavor.cast_mut();
     for place in &TOLD {
-        // Relaxed: who finds it there has nothing to do.
+        // Relaxed: a thread that finds it there has nothing to do.
         match place.compare_exchange(ptr::null_mut(), flavor, Relaxed, Relaxed) {
             Ok(_) => break,
             Err(other) if ptr::eq(other, flavor) => return,
@@ -347,7 +347,7 @@ pub(crate) unsafe extern "C" fn quiescence__cds_lfht_new(
 /// `cds_lfht_destroy`.
 ///
 /// # Safety
-/// The table is nobody else's; `attr` is null or may be written.
+/// The table is the caller's alone; `attr` is null or may be written.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn quiescence_cds_lfht_destroy(
     ht: Raw,

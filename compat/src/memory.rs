@@ -5,7 +5,7 @@
 //! that it will need ([`is_there`]); it may be gone a moment later, by another thread, and then the process ends as well.
 //!
 //! The process ends with a message of ours: the shared library has an allocator of its own, the system's, that ends it where
-//! there is no memory, and says so without needing any. Zeroed memory it leaves to its callers, who all look.
+//! there is no memory, and says so without needing any. Zeroed memory it leaves to its callers, which all check.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 

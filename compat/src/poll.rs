@@ -1,6 +1,6 @@
 //! Grace periods that are polled: liburcu 0.14's `start_poll_synchronize_rcu`.
 //!
-//! The state is a cookie of the domain. Who polls drives: no thread is woken, and none needed.
+//! The state is a cookie of the domain. A thread that polls drives: no other is woken, and none needed.
 
 use std::ffi::{c_uint, c_ulong};
 use std::fmt;
@@ -22,7 +22,7 @@ pub(crate) extern "C" fn quiescence_urcu_start_poll(flavor: c_uint) -> c_ulong {
     })
 }
 
-/// `poll_state_synchronize_rcu`: whether it is over. Takes a step of it if nobody else does; never waits.
+/// `poll_state_synchronize_rcu`: whether it is over. Takes a step of it if no other thread does; never waits.
 ///
 /// A state that this flavour cannot have given is never over, as in liburcu; that is said once, and ends the process under
 /// `QUIESCENCE_DEBUG=1`.

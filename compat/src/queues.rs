@@ -66,7 +66,7 @@ impl<S> Locked<S> {
     /// Makes the lock. The structure's own part is made by its own function.
     ///
     /// # Safety
-    /// `locked` may be written and is nobody else's.
+    /// `locked` may be written and is the caller's alone.
     unsafe fn init(locked: *mut Self, name: &str) {
         // SAFETY: by this function's contract.
         let lock = unsafe { &raw mut (*locked).lock };
@@ -78,7 +78,7 @@ impl<S> Locked<S> {
     /// Ends the lock.
     ///
     /// # Safety
-    /// liburcu's contract; nobody uses it any more.
+    /// liburcu's contract; no thread uses it any more.
     unsafe fn destroy(locked: *mut Self, name: &str) {
         // SAFETY: by this function's contract.
         let lock = unsafe { &raw mut (*locked).lock };

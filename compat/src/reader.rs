@@ -1,8 +1,8 @@
-//! Readers: who is registered, and what becomes of a thread that ends.
+//! Readers: which threads are registered, and what becomes of one that ends.
 //!
 //! A thread that ends without having unregistered is unregistered by a thread-specific key's destructor. Those run in
 //! rounds, so a later destructor may register anew and is cleaned up after in turn. In the last of them that is refused,
-//! as nobody would clean up; but only a thread that had registered before the rounds began knows which that is: one whose
+//! as it would not be cleaned up; but only a thread that had registered before the rounds began knows which that is: one whose
 //! very first registration is in a destructor of the last round must unregister there itself, as with liburcu.
 //!
 //! A bp reader registers by itself in its first section, which may be in a signal handler. What the handler interrupts
@@ -11,7 +11,7 @@
 //! done. Its records are not the threads', but come from a pool, and go back to it.
 //!
 //! It may also have interrupted `malloc`. So the pool has records to spare, and the domain has room for all of them, and
-//! neither gets memory while it is locked; who calls from C sees to it that the pool does not run short. Only a
+//! neither gets memory while it is locked; a caller from C sees to it that the pool does not run short. Only a
 //! handler's first section on a thread after more than [`CHUNK`] others that have done nothing but read since the last
 //! call allocates, and must not have interrupted that.
 
@@ -202,7 +202,7 @@ pub(crate) fn go_offline(flavor: Flavor, record: &Record) {
     if words.futex.load(Relaxed) == ASLEEP && !removed::is("wake") {
         words.futex.store(0, Relaxed);
         // Not private, as C's is not: both sides must agree.
-        // SAFETY: a wake-up of whoever sleeps on that word.
+        // SAFETY: a wake-up of the sleepers on that word.
         unsafe { libc::syscall(libc::SYS_futex, &raw const words.futex, libc::FUTEX_WAKE, 1) };
     }
 }
@@ -245,7 +245,7 @@ pub(crate) fn attend_end() {
 /// The thread ends: it reads no more, and defers no more, unless a destructor after this one does.
 unsafe extern "C" fn thread_ends(_any: *mut c_void) {
     ROUND.set(ROUND.get() + 1);
-    // No handler finds bp's pointer half done; nor does it begin a section that nobody sees end.
+    // No handler finds bp's pointer half done; nor does it begin a section whose end no thread sees.
     signals::blocked(|| {
         let registered = Flavor::ALL.into_iter().filter(|flavor| is_registered(*flavor));
         registered.filter(|_| !removed::is("end")).for_each(unregister_at_end);
@@ -294,7 +294,7 @@ pub(crate) fn pool() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A record that is nobody's. With signals blocked.
+/// A record without an owner. With signals blocked.
 fn take() -> &'static Record {
     loop {
         let mut pool = pool();

@@ -1,8 +1,8 @@
 //! The work queue: a worker thread that runs what it is given, in order. liburcu's hash table resizes on one; its functions
 //! are exported, though no public header declares them.
 //!
-//! Whoever queues work exchanges the tail of a [`WaitFreeQueue`] and looks whether the worker sleeps. The worker takes all
-//! there is, and sleeps on [`State`] when there is nothing; nobody naps or looks again in vain. The flag `RT` asks liburcu
+//! A thread that queues work exchanges the tail of a [`WaitFreeQueue`] and looks whether the worker sleeps. The worker takes all
+//! there is, and sleeps on [`State`] when there is nothing; no thread naps or polls in vain. The flag `RT` asks liburcu
 //! not to wake the worker, which polls instead: here it is woken all the same, by one system call that does not block.
 //!
 //! Paused, before a fork, it stands between two batches, with no work in hand: the child makes a worker of its own, and
@@ -190,7 +190,7 @@ impl Workqueue {
     /// Queues a work.
     ///
     /// # Safety
-    /// `work` may be written and is nobody else's until `function` is called with it, on the worker.
+    /// `work` may be written and is the caller's alone until `function` is called with it, on the worker.
     unsafe fn add(&self, work: *mut Work, function: unsafe extern "C" fn(*mut Work)) {
         // SAFETY: by this function's contract.
         unsafe { work.write(Work { node: QueueNode::new(), function }) };
@@ -249,7 +249,7 @@ unsafe extern "C" fn quiescence_urcu_workqueue_create(
 /// Runs what is queued, and ends the worker. Null is nothing.
 ///
 /// # Safety
-/// From `create`; nobody uses it any more.
+/// From `create`; no thread uses it any more.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn quiescence_urcu_workqueue_destroy(workqueue: *mut Workqueue) {
     if workqueue.is_null() {

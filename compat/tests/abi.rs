@@ -80,7 +80,7 @@ fn the_core_exports_its_own_names_only() {
     assert!(foreign.is_empty(), "{foreign:?}");
 }
 
-/// What the dynamic linker is told of each library.
+/// What the dynamic linker finds in each library.
 #[test]
 fn libraries_are_linked_as_they_must_be() {
     if !needs::met(&[]) {
@@ -214,7 +214,7 @@ mod mutants {
         let program = compile(&directory, "dlopened.c", Whose::Ours, &["-ldl"]);
         let pair = ["--one", "liburcu.so.8", "liburcu-memb.so.8"];
         let said = run_and_abort(&program, Whose::In(&libraries), &pair, &[]);
-        // The core names it, where it would otherwise have readers that nobody waits for.
+        // The core names it, where it would otherwise have readers that no updater waits for.
         assert!(said.contains("two copies of this flavour in one process"), "{said}");
     }
 

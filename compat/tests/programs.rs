@@ -26,7 +26,7 @@ use xtask::needs::Need::{Gxx, Liburcu};
 /// At most so many programs are compiled or run at once: most of them are several threads.
 const WORKERS: usize = 2;
 
-/// Does `work` for each of `jobs`, on a few threads; the answers come back in the jobs' order.
+/// Does `work` for each of `jobs`, on a few threads; the results come back in the jobs' order.
 fn in_parallel<J: Sync, A: Send>(jobs: &[J], work: impl Fn(&J) -> A + Sync) -> Vec<A> {
     let next = AtomicUsize::new(0);
     let answers = Mutex::new(Vec::new());

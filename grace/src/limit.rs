@@ -23,9 +23,8 @@
 //! were let stand, the last to add to a word has seen the others in it. A charge that is taken back
 //! again may make another fail for no reason, and lets none through.
 //!
-//! Where there is no room, [`limit_action`] says what to do. Inside a section nobody may wait, nor free; so
-//! one object is admitted over the limit. The thread *owes* it to the domain, and admits no second one
-//! until it has paid: [`Stock::borrow`].
+//! Where there is no room, [`limit_action`] says what to do. Inside a section a thread may not wait, nor free; so
+//! one object is admitted over the limit. The thread admits no second one until it is within the limit again: [`Stock::borrow`].
 
 /// So many objects, and so many bytes. Arithmetic stops at the ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -152,7 +151,7 @@ pub const fn admit(charged: Amount, limit: Amount, wanted: Amount) -> Option<Amo
     if with.fits(limit) || charged.is_none() || wanted.is_none() { Some(with) } else { None }
 }
 
-/// What a thread may admit without asking, and what it owes. All of it is charged to the domain.
+/// What a thread may admit without asking, and what it is over the limit. All of it is charged to the domain.
 ///
 /// ```
 /// use grace::limit::{Stock, Amount, admit, chunk};
@@ -188,12 +187,12 @@ impl Stock {
         self.left
     }
 
-    /// What was admitted over the limit and is not paid.
+    /// What was admitted over the limit and is not uncharged.
     pub const fn over_limit(&self) -> Amount {
         self.over_limit
     }
 
-    /// Whether something is owed.
+    /// Whether it is over the limit.
     pub const fn is_over_limit(&self) -> bool {
         !self.over_limit.is_none()
     }
@@ -222,15 +221,14 @@ impl Stock {
         self.left = self.left.plus(charged);
     }
 
-    /// So much more, which was added to the domain's charge though it did not fit. It is owed.
+    /// So much more, which was added to the domain's charge though it did not fit. It is over the limit.
     pub const fn borrow(&mut self, charged: Amount) {
         self.left = self.left.plus(charged);
         self.over_limit = self.over_limit.plus(charged);
     }
 
-    /// What this thread's objects, freed by itself, were counted as. It is used to pay what is owed;
-    /// the rest stays here, unless that makes more than two chunks: then one chunk stays. Returns what
-    /// to subtract from the domain's charge. (With nothing finished: what is left is used to pay.)
+    /// What this thread's objects, freed by itself, were counted as. It is used first for what is over the limit; the rest stays here, unless that makes more than two chunks: then one chunk stays. Returns what
+    /// to subtract from the domain's charge. (With nothing finished: what is left is used for it.)
     #[must_use = "it has to be subtracted from the domain's charge"]
     pub const fn give_back(&mut self, finished: Amount, chunk: Amount) -> Amount {
         self.left = self.left.plus(finished);
@@ -245,8 +243,7 @@ impl Stock {
         paid.plus(surplus)
     }
 
-    /// Nothing is owed where the domain's charge is within its limit: others have freed enough. Returns
-    /// whether something is still owed.
+    /// It is not over the limit where the domain's charge is within it: others have freed enough. Returns whether it still is.
     pub const fn is_still_over_limit(&mut self, charged: Amount, limit: Amount) -> bool {
         if charged.fits(limit) {
             self.over_limit = Amount::NONE;
@@ -254,14 +251,13 @@ impl Stock {
         self.is_over_limit()
     }
 
-    /// Nothing is owed where none of this thread's objects waits: others have freed what was. (The charge
-    /// may be over the limit all the same, for an object that is larger or what others owe.)
+    /// It is not over the limit where none of this thread's objects waits: others have freed what was. (The charge may be over the limit all the same, for an object that is larger or by other threads.)
     pub const fn clear_over_limit(&mut self) {
         self.over_limit = Amount::NONE;
     }
 
     /// The thread ends, or has an object that is larger than the limit. Returns what to subtract from the
-    /// domain's charge. What is owed stays so: a thread that ends has to see to that before.
+    /// domain's charge. What is over the limit stays so: a thread that ends has to see to that before.
     #[must_use = "it has to be subtracted from the domain's charge"]
     pub const fn empty(&mut self) -> Amount {
         self.give_back(Amount::NONE, Amount::NONE)
@@ -287,14 +283,13 @@ pub enum LimitAction {
     WaitAndRun,
     /// Wait for a grace period, and free the object.
     WaitAndFree,
-    /// Admit it over the limit, and owe it. As the outermost section ends: wait for a grace period,
-    /// run this thread's own callbacks that are ready, and pay with them.
+    /// Admit it over the limit. As the outermost section ends: wait for a grace period, run this thread's own callbacks that are ready, and uncharge them.
     Borrow,
     /// The caller gets the object back.
     Refuse,
 }
 
-/// What to do with an object that does not fit. Needs nobody else's progress but that of sections.
+/// What to do with an object that does not fit. Needs no other thread's progress but that of sections.
 ///
 /// ```
 /// use grace::limit::{Amount, Context, LimitAction, Stock, limit_action};

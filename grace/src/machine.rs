@@ -74,7 +74,7 @@ pub enum Event {
     /// [`Action::Fence`] is done.
     Fenced,
     /// No reader but the caller is registered, seen under the registry's lock, which a reader that
-    /// registers later takes too: there is nobody to wait for.
+    /// registers later takes too: there is no reader to wait for.
     Alone,
     /// [`Action::Announce`] is done.
     Announced,
@@ -226,7 +226,7 @@ impl<P: Policy> Machine<P> {
     ///
     /// # Errors
     /// [`NotGiven`] for a cookie that this machine cannot have given
-    /// ([`has_given`](Sequence::has_given)): who waited for it might wait for ever. Nothing changes.
+    /// ([`has_given`](Sequence::has_given)): a thread that waited for it might wait for ever. Nothing changes.
     pub fn require(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
         if !self.sequence.has_given(cookie) {
             return Err(NotGiven);

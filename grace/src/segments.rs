@@ -61,7 +61,7 @@ impl Segments {
         self.done
     }
 
-    /// Whether some wait for a grace period that nobody has asked for yet.
+    /// Whether some wait for a grace period that was not asked for yet.
     pub const fn has_untagged(&self) -> bool {
         self.next != 0
     }
@@ -85,7 +85,7 @@ impl Segments {
     }
 
     /// The cookie of the grace period that the oldest of those that are not ready wait for; none if there
-    /// are none, or nobody has asked for it.
+    /// are none, or it was not asked for.
     pub fn awaited(&self) -> Option<Cookie> {
         self.tagged.iter().find(|one| one.count != 0).map(|one| one.cookie)
     }

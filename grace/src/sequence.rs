@@ -99,7 +99,7 @@ impl core::error::Error for NotGiven {}
 
 impl Cookie {
     /// The cookie that [`Sequence::is_done`] returns "done" to at `sequence` and ever after: what
-    /// one who has nothing to wait for keeps.
+    /// a thread that has nothing to wait for keeps.
     pub const fn done_at(sequence: Sequence) -> Self {
         Self(sequence.0 & !Sequence::IN_PROGRESS)
     }

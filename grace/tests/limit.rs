@@ -1,5 +1,5 @@
 //! Bounded memory: laws of amounts, zones and chunks, and a domain with some threads, in which every
-//! object is either within the limit or owed, whatever the order of things.
+//! object is either within the limit or noted as over it, whatever the order of things.
 
 use std::collections::VecDeque;
 
@@ -122,7 +122,7 @@ proptest! {
 #[derive(Clone, Copy, Debug)]
 enum Move {
     Begin(usize),
-    /// Settles what it owes, where its own objects can be freed.
+    /// Settles what is over the limit, where its own objects can be freed.
     End(usize),
     Retire(usize, u64),
     /// The owner frees so many of its objects.
@@ -150,7 +150,7 @@ enum Fault {
     None,
     /// What was freed goes to the owner's stock and to the domain.
     GiveBackTwice,
-    /// A debt is forgotten as the section ends.
+    /// What is over the limit is forgotten as the section ends.
     ForgetOverLimit,
     /// The stock goes with its thread.
     KeepStock,
@@ -240,7 +240,7 @@ impl Domain {
         let finished = thread.waiting.drain(..count).fold(Amount::NONE, Amount::plus);
         let mut release = thread.stock.give_back(finished, chunk);
         if thread.waiting.is_empty() {
-            // A larger object was owed, and others have freed it.
+            // A larger object was over the limit, and others have freed it.
             thread.stock.clear_over_limit();
         }
         if self.fault == Fault::GiveBackTwice {
@@ -289,21 +289,23 @@ impl Domain {
         if held != self.charged {
             return Err(format!("charged {:?}, held {held:?}", self.charged));
         }
-        // An object of a size of its own may wait alone; or one is owed by each thread.
+        // An object of a size of its own may wait alone; or each thread is one over the limit.
         let largest = self.threads.iter().flat_map(|thread| &thread.waiting).map(|one| one.bytes);
         let bound = self.limit.bytes.max(largest.max().unwrap_or(0));
         let bound = Amount { bytes: bound, ..self.limit };
         let over_limit = self.threads.iter().map(|thread| thread.stock.over_limit());
         if !self.waiting().fits(over_limit.clone().fold(bound, Amount::plus)) {
-            return Err("more waits than the limit and what is owed".into());
+            return Err("more waits than the limit and what is over it".into());
         }
         let is_one = |over_limit: Amount| over_limit.objects <= 1;
         if !over_limit.into_iter().all(is_one) {
-            return Err("a thread owes more than one object".into());
+            return Err("a thread is over the limit by more than one object".into());
         }
         for thread in &self.threads {
             if thread.stock.is_over_limit() && !thread.in_section && !thread.waiting.is_empty() {
-                return Err("a thread outside of sections owes though it could pay".into());
+                return Err(
+                    "a thread outside of sections is over the limit though it could settle".into(),
+                );
             }
         }
         Ok(())

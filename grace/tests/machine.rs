@@ -1,7 +1,7 @@
 //! The machine under random requests and events, fitting and ill-fitting.
 //!
 //! A reference that is obviously right stands beside it: it remembers, for each request, whether a
-//! fence, an announcement and a scan that found nobody came after it, in this order.
+//! fence, an announcement and a scan that found no holdout came after it, in this order.
 
 use grace::policy::{Adaptive, Poll, Tick, Token};
 use grace::{
@@ -115,7 +115,7 @@ fn advance(asked: &mut [Asked], event: Event) {
     }
 }
 
-/// Carries out what is wanted, nobody holding anything up. Returns how many steps that took.
+/// Carries out what is wanted, without holdouts. Returns how many steps that took.
 fn finish<P: Policy>(machine: &mut Machine<P>) -> usize {
     for steps in 0.. {
         let Some(event) = answer(machine.poll(), 0, false) else { return steps };
@@ -184,13 +184,13 @@ proptest! {
                 prop_assert!(!done || request.served == Served::Waited, "{:?}", request);
             }
         }
-        // Requests end: with nobody holding anything up, all of them, in a bounded number of steps.
+        // Requests end: without holdouts, all of them, in a bounded number of steps.
         prop_assert!(finish(&mut machine) <= 2 * 9, "two grace periods of two passes at most");
         prop_assert!(!machine.is_wanted());
         prop_assert!(asked.iter().all(|request| machine.sequence().is_done(request.cookie)));
     }
 
-    /// Whoever waits for a cookie that is not refused waits for two grace periods at most.
+    /// A thread that waits for a cookie that is not refused waits for two grace periods at most.
     #[test]
     fn a_foreign_cookie_is_refused_or_done_after_one_grace_period(
         policy in policy(),

@@ -134,7 +134,7 @@ impl Story {
         }
     }
 
-    /// What an owner does who never leaves anything undone: then nothing waits longer than it must.
+    /// What an owner does that never leaves anything undone: then nothing waits longer than it must.
     fn see_to_it(&mut self) -> Result<(), String> {
         self.take(Move::Advance)?;
         self.take(Move::Accelerate)?;

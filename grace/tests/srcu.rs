@@ -124,7 +124,7 @@ proptest! {
 enum Move {
     Request(Urgency),
     Tick(u32),
-    /// Answers the pending action; `true` for a check that finds the index drained.
+    /// Reports the pending action as done; `true` for a check that finds the index drained.
     Answer(bool),
     /// Reports something whether it fits or not.
     Blurt(Event),
@@ -191,7 +191,7 @@ fn follow<D: Delay, S: Steps>(mut machine: Machine<D, S>, moves: &[Move]) -> Res
             Move::Answer(drained) => {
                 let action = machine.pending();
                 if action == Action::Await && !queued {
-                    continue; // nobody will run the worker
+                    continue; // no thread will run the worker
                 }
                 match action {
                     Action::Queue(_) => queued = true,
@@ -200,7 +200,7 @@ fn follow<D: Delay, S: Steps>(mut machine: Machine<D, S>, moves: &[Move]) -> Res
                     Action::Flip { to } if !seen_drained[usize::from(to)] => {
                         return Err("an index that was not seen drained becomes current".into());
                     }
-                    // Whoever is in the other one has yet to be seen to leave.
+                    // A reader in the other one has yet to be seen to leave.
                     Action::Flip { to } => seen_drained[usize::from(1 ^ to)] = false,
                     _ => {}
                 }
@@ -303,7 +303,7 @@ fn a_long_story() -> Vec<Move> {
         2 => Move::Tick((next() % 3) as u32),
         _ => Move::Answer(next() % 2 == 0),
     });
-    // And at last a request in mid grace period, which nobody but the machine follows up.
+    // And at last a request in mid grace period, which only the machine follows up.
     let rest = [Move::Answer(true); 60];
     let in_progress = [Move::Answer(true); 3];
     let request = [Move::Request(Urgency::Normal)];

@@ -133,7 +133,7 @@ fn v2_interrupts_hold_outs_of_its_age_once() {
     tree.context_switch(1, &mut log);
     tree.timer(0, &mut log);
     assert_eq!(log.ended, 1, "a momentary extended quiescent state, seen by the scan");
-    // However long it is told to wait, half the stall time is the limit.
+    // However long it is set to wait, half the stall time is the limit.
     let (mut tree, mut log) = one_holdout(Variant::V2 { sched_qs_jiffies: u32::MAX });
     assert_eq!(first_resched(&mut tree, &mut log, 5_000), Some(21 * HZ / 2));
 }
@@ -244,7 +244,7 @@ fn four_thousand_cpus_take_few_locks_each() {
         tree.softirq(cpu, &mut log);
     }
     assert_eq!(log.ended, 1);
-    // Each but the first notices and reports; 256 + 4 go up; the end is told to all nodes, and
+    // Each but the first notices and reports; 256 + 4 go up; the end is reported to all nodes, and
     // noticed.
     assert_eq!(log.node_locks, 2 * cpus - 1 + 260 + 261);
     assert!(!tree.is_holdout(0, 77) && !tree.is_holdout(0, cpus) && !tree.is_holdout(1, 77));

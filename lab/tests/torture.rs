@@ -114,7 +114,7 @@ fn domains_with_hardly_any_room_keep_their_limits() {
     let operations = [
         "refused, and retired later",
         "limit filled to the last object",
-        "debt of a section settled",
+        "limit settled after a section",
         "reader that blocks in its section",
     ];
     defers("limits", 3, &[&SHAPES[..], &operations].concat());

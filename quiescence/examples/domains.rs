@@ -3,7 +3,7 @@
 use quiescence::{Domain, Rcu};
 
 quiescence::domain! {
-    /// Long-running scans read here; nobody else waits for them.
+    /// Long-running scans read here; no other domain waits for them.
     pub struct Scans;
 }
 

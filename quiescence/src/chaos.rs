@@ -49,7 +49,7 @@ pub enum Point {
     BeforeUnregister,
     /// A thread has unregistered, so that its slot is free, and not yet looked whether somebody waits.
     Unregistered,
-    /// Whoever ends a table holds its worker off, and has not yet looked whether there are nodes.
+    /// The thread that ends a table holds its worker off, and has not yet looked whether there are nodes.
     TableHeld,
     /// A table's worker finds that it is held off; or who holds it off, that it is at the table's list.
     TableAwaited,
@@ -68,7 +68,7 @@ pub enum Mutant {
     NoRegistration,
     /// A holdout does not wake the sleeping updater.
     NoWakeUp,
-    /// The sleeper does not look again after it has marked the holdouts.
+    /// The sleeper does not scan again after it has marked the holdouts.
     NoSecondLook,
     /// The next owner of a slot clears the mark of a sleeping updater.
     LostMark,
@@ -110,13 +110,13 @@ pub enum Mutant {
     NoIdleFence,
     /// The driver says without a fence that it sleeps until liburcu readers leave.
     NoLiburcuFence,
-    /// The driver does not look again before it sleeps until liburcu readers leave.
+    /// The driver does not scan again before it sleeps until liburcu readers leave.
     NoLiburcuLook,
     /// A superseded driver reports what it has found.
     SupersededReports,
     /// A superseded driver scans and marks holdouts.
     SupersededMarks,
-    /// Whoever takes a driver's place leaves its marks.
+    /// The thread that takes a driver's place leaves its marks.
     MarksLeft,
     /// Waiters do not take a stalled driver's place.
     NoTakeOver,
@@ -142,7 +142,7 @@ pub enum Mutant {
     SkipOne,
     /// The callbacks of a thread that has ended are forgotten.
     LostTail,
-    /// A barrier does not look again at the queue that the callbacks of ended threads move to.
+    /// A barrier does not scan again at the queue that the callbacks of ended threads move to.
     SharedOnce,
     /// The worker looks into one queue after the other while callbacks move between them.
     OneByOne,
@@ -160,11 +160,11 @@ pub enum Mutant {
     NoStandIn,
     /// Sequences that are interrupted go on.
     NoRestart,
-    /// The barrier of restartable reads is a fence that has nobody begin anew.
+    /// The barrier of restartable reads is a fence that has no thread begin anew.
     PlainBarrier,
-    /// Who folds the words of the CPUs does not set the flag.
+    /// The thread that folds the words of the CPUs does not set the flag.
     NoStallFlag,
-    /// Who folds the words of the CPUs does not wait until they stand still.
+    /// The thread that folds the words of the CPUs does not wait until they stand still.
     NoStallBarrier,
     /// The count of a big reference is taken for whole before the words of the CPUs are in it.
     EarlyRelease,
@@ -186,7 +186,7 @@ pub enum Mutant {
     UnlinkedStart,
     /// Hash tables: a node is linked without release.
     RelaxedLink,
-    /// Hash tables: two may take themselves for the one who has deleted a node.
+    /// Hash tables: two may take themselves for the thread that has deleted a node.
     NoOwner,
     /// Hash tables: a deleted node is not unlinked.
     NoUnlink,
@@ -200,7 +200,7 @@ pub enum Mutant {
     LostWaker,
     /// Callback queues: who pushes does not release what it has written.
     RelaxedPush,
-    /// Callback queues: who finds that nobody looks does not ring.
+    /// Callback queues: a thread that finds that none attends does not ring.
     NoBell,
     /// Callback queues: who goes to sleep does not look whether something has come.
     DeafSleep,
@@ -212,13 +212,13 @@ pub enum Mutant {
     LostCallbackQueue,
     /// A task that waits for callbacks does not fence before its last look.
     NoSleeperFence,
-    /// Who has run callbacks does not fence before the look whether tasks wait for that.
+    /// The thread that has run callbacks does not fence before the look whether tasks wait for that.
     NoRunnerFence,
-    /// Who takes a cookie without a lock is not shown that a grace period has begun.
+    /// The thread that takes a cookie without a lock is not shown that a grace period has begun.
     UnseenBegin,
     /// The begin of a grace period is shown without release, so that it hides the end of the one before.
     RelaxedBegin,
-    /// Who takes a cookie without a lock does not fence after the exchange that unlinked.
+    /// The thread that takes a cookie without a lock does not fence after the exchange that unlinked.
     NoUnlinkFence,
     /// A driver that finds no other reader does not fence.
     NoFenceAlone,
@@ -232,7 +232,7 @@ pub enum Mutant {
     TakeUnchecked,
     /// Intrusive: a link that is not written yet is taken for the end of the stack.
     UnlinkedEnd,
-    /// Intrusive: the first node is taken whoever took it meanwhile.
+    /// Intrusive: the first node is taken the thread that took it meanwhile.
     PopUnchecked,
     /// Intrusive: a node is taken out of a lock-free queue whose tail names it still.
     TailLeftBehind,
@@ -433,7 +433,7 @@ mod imp {
         layout: Layout,
     }
 
-    // SAFETY: memory that nobody owns but the quarantine.
+    // SAFETY: memory that only the quarantine owns.
     unsafe impl Send for Memory {}
 
     /// Drops an object, and gives its memory back only after many others'.

@@ -140,7 +140,7 @@ fn model(f: impl Fn() + Send + Sync + 'static) {
     bounded(4, f);
 }
 
-/// For models of three threads that look again and again.
+/// For models of three threads that scan again and again.
 fn bounded(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(preemptions);

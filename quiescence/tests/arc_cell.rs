@@ -77,7 +77,7 @@ fn compare_and_swap_goes_by_the_address() {
     assert!(Arc::ptr_eq(&cell.load(), &second));
     drop(seen);
     assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 2));
-    // What comes back is the same: whoever holds it cannot tell, and need not.
+    // What comes back is the same: the thread that holds it cannot tell, and need not.
     cell.store(first.clone());
     cell.store(second.clone());
     assert!(Arc::ptr_eq(&cell.compare_and_swap(&second, first.clone()), &second));
@@ -283,7 +283,7 @@ fn a_drop_may_use_the_place_and_may_panic() {
         }
     }
     PLACE.store(Some(Arc::new(Busy(3))));
-    PLACE.store(None); // drops 3, which puts 2 there, whose place nobody takes
+    PLACE.store(None); // drops 3, which puts 2 there, whose place no thread takes
     assert_eq!(DROPS.load(Relaxed), 1);
     assert_eq!(PLACE.load().map(|there| there.0), Some(2));
     // Drops 2, which puts 1 in place of 9, which puts 8 in place of 1, which puts 0 in place of 8, which puts 7 in

@@ -146,7 +146,7 @@ fn a_runner_that_sleeps_is_woken() {
     });
 }
 
-/// A barrier runs what nobody attends to. (What one runner has left its successor finds.)
+/// A barrier runs what no thread attends to. (What one runner has left its successor finds.)
 #[test]
 fn a_barrier_attends_where_nobody_does() {
     let domain = Domain::new();
@@ -247,7 +247,7 @@ fn a_callback_queue_that_ends_loses_nothing() {
     assert_eq!(domain.statistics().callbacks_run, 100);
 }
 
-/// A barrier beside a runner that is told to stop, and a callback queue that is handed over.
+/// A barrier beside a runner that is asked to stop, and a callback queue that is handed over.
 #[test]
 fn barriers_beside_callback_queues_that_end() {
     let domain = Domain::new();
@@ -308,7 +308,7 @@ fn a_barrier_in_the_midst_of_an_end() {
     }
 }
 
-/// A barrier that attends itself ends, whatever is pushed meanwhile; and who pushes is told that nobody attends.
+/// A barrier that attends itself ends, whatever is pushed meanwhile; and who pushes is notified that no thread attends.
 #[test]
 fn a_barrier_that_attends_ends() {
     const MOST: u64 = common::rounds(100, 10);
@@ -360,7 +360,7 @@ fn a_head_is_pushed_again_by_its_function() {
     });
 }
 
-/// What is over the limit is never refused; who may waits for room, and only so long.
+/// What is over the limit is never refused; a thread that may waits for room, and only so long.
 #[test]
 #[cfg_attr(miri, ignore = "naps by the tick: too slow")]
 fn the_limit_slows_down_and_refuses_nothing() {
@@ -379,7 +379,7 @@ fn the_limit_slows_down_and_refuses_nothing() {
     callback_queue::wait_for_room(&domain); // nothing may be waited for in a section
     drop(guard);
     assert_eq!((domain.statistics().limit_waits, domain.statistics().limit_refusals), (0, 1));
-    callback_queue::wait_for_room(&domain); // nobody makes room: for a tick
+    callback_queue::wait_for_room(&domain); // no thread makes room: for a tick
     assert_eq!(domain.statistics().limit_waits, 1);
     let runner = spawn(&callback_queue, None);
     while add().crowded {

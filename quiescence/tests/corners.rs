@@ -1,5 +1,5 @@
 //! Deferral where something around it goes wrong or changes: values that answer nonsense, settings that are
-//! changed while something waits, debts that nobody could settle, domains that end on the worker.
+//! changed while something waits, limits that no thread could settle, domains that end on the worker.
 
 mod common;
 
@@ -106,7 +106,7 @@ fn a_limit_below_what_the_thread_may_still_add_is_no_reason_to_wait() {
     domain.barrier();
 }
 
-/// What others may still add they do not give back while they do something else; nobody waits for that.
+/// What others may still add they do not give back while they do something else; no thread waits for that.
 #[test]
 fn a_limit_below_what_others_may_still_add_is_no_reason_to_wait() {
     let domain = Domain::new();

@@ -142,10 +142,10 @@ fn heads_and_objects_of_user_code_are_ended_at_the_end() {
         let domain = Domain::global();
         for _ in 0..10 {
             let head = Box::into_raw(Box::new(raw::Head::new()));
-            // SAFETY: a head of its own, that nobody else can reach.
+            // SAFETY: a head of its own, that no other thread can reach.
             unsafe { raw::call_head(&domain, head, end_head) };
             let object = Box::into_raw(Box::new(told()));
-            // SAFETY: a box, that nobody else can reach.
+            // SAFETY: a box, that no other thread can reach.
             unsafe { raw::retire_with(&domain, object, size_of::<Told>(), end) };
         }
     });
@@ -208,7 +208,7 @@ fn any_thread_may_end_the_process() {
     });
 }
 
-/// Nobody may wait for a section of the very thread that ends the process: it ends, and what was retired
+/// No thread may wait for a section of the very thread that ends the process: it ends, and what was retired
 /// before stays.
 #[test]
 fn a_process_that_ends_in_a_section_ends() {
@@ -235,7 +235,7 @@ fn a_process_that_ends_in_a_callback_ends() {
     });
 }
 
-/// `exec` and `_exit` are no orderly end: nothing is run, and nobody waits.
+/// `exec` and `_exit` are no orderly end: nothing is run, and no thread waits.
 #[test]
 fn a_process_that_ends_at_once_runs_nothing() {
     in_process("a_process_that_ends_at_once_runs_nothing", 20, 0, || {

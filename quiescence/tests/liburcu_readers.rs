@@ -43,7 +43,7 @@ impl Flavor {
             readers,
             words: Words { ctr: AtomicU64::new(1), futex: AtomicU32::new(0) },
         }));
-        // SAFETY: nobody has read; the words are never freed.
+        // SAFETY: no thread has read; the words are never freed.
         unsafe { flavor.domain.attach(&raw const flavor.words, SURROUNDINGS) };
         flavor
     }
@@ -179,7 +179,7 @@ impl Drop for Reader {
         }
         // SAFETY: registered by this thread, in no section.
         unsafe { self.flavor.domain.unregister(self.record) };
-        // SAFETY: from a box, and nobody's any more.
+        // SAFETY: from a box, and no thread's any more.
         drop(unsafe { Box::from_raw(self.record) });
     }
 }
@@ -224,7 +224,7 @@ fn a_section_holds_up_a_grace_period_until_it_ends() {
     }
 }
 
-/// Nobody looks for it, but the one that leaves; or nobody wakes, and it looks again.
+/// No thread looks for it, but the one that leaves; or no thread wakes, and it polls again.
 #[test]
 fn a_sleeping_updater_notices_that_the_section_has_ended() {
     for readers in ALL {
@@ -245,7 +245,7 @@ fn a_sleeping_updater_notices_that_the_section_has_ended() {
 }
 
 /// What a driver waits for, it waits for by system calls that are no cancellation points: were it to vanish in one,
-/// nobody could drive the domain any more.
+/// no thread could drive the domain any more.
 #[test]
 #[cfg_attr(miri, ignore = "pthread_cancel")]
 fn a_cancelled_driver_ends_its_grace_period_first() {
@@ -260,7 +260,7 @@ fn a_cancelled_driver_ends_its_grace_period_first() {
         let driver = unsafe { &*driver.cast::<Driver>() };
         // SAFETY: asks for a number.
         let thread = unsafe { libc::gettid() };
-        // SAFETY: asks who it is.
+        // SAFETY: asks for its own number.
         let this = unsafe { libc::pthread_self() };
         // SAFETY: the thread itself, which is there.
         assert_eq!(unsafe { pthread_cancel(this) }, 0);
@@ -306,7 +306,7 @@ fn a_cancelled_driver_ends_its_grace_period_first() {
     domain.domain().synchronize();
 }
 
-/// Those who leave meanwhile wake the driver for nothing; it goes on waiting for the one that matters.
+/// Those who leave meanwhile wake the driver for nothing; it continues waiting for the one that matters.
 #[test]
 fn others_that_leave_end_no_grace_period() {
     let flavor = Flavor::new(Readers::Light);
@@ -334,7 +334,7 @@ fn others_that_leave_end_no_grace_period() {
     });
 }
 
-/// Nobody wakes a driver that has not said yet that it sleeps: it looks once more when it has.
+/// No thread wakes a driver that has not said yet that it sleeps: it looks once more when it has.
 #[test]
 #[cfg(feature = "chaos")]
 fn a_reader_that_leaves_just_before_the_driver_sleeps_is_seen() {
@@ -378,7 +378,7 @@ fn a_reader_that_leaves_just_before_the_driver_sleeps_is_seen() {
     assert!(HAS_LEFT.load(SeqCst), "the driver was to sleep");
 }
 
-/// What a reader may see: a word that is overwritten once nobody may see it any more.
+/// What a reader may see: a word that is overwritten once no thread may see it any more.
 const FRESH: u64 = 0x5eed;
 const STALE: u64 = 0x6b6b_6b6b;
 
@@ -488,7 +488,7 @@ fn callbacks_have_their_surroundings() {
     assert!(receiver.recv().unwrap() != 0, "begun, and not ended");
 }
 
-/// A child made by `fork` has the forking thread's reader only, and nobody sleeps there.
+/// A child made by `fork` has the forking thread's reader only, and no thread sleeps there.
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_child_has_its_own_reader_only() {

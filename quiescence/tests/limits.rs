@@ -1,4 +1,4 @@
-//! Bounded memory: what happens near the limit, at it, and where nobody may wait.
+//! Bounded memory: what happens near the limit, at it, and where no thread may wait.
 
 mod common;
 
@@ -420,7 +420,7 @@ fn threads_that_panic_in_debt_pay_before_they_end() {
     busy.wait();
 }
 
-/// Whoever joins a thread may hold a lock that the thread's closures take.
+/// The thread that joins a thread may hold a lock that the thread's closures take.
 #[test]
 fn a_thread_that_ends_in_debt_of_a_closure_does_not_run_it() {
     let domain = domain_with_limit(1, 1 << 30);

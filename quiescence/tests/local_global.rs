@@ -127,7 +127,7 @@ fn a_writer_that_waits_is_not_passed() {
         let reader = lock.read();
         thread::scope(|scope| {
             scope.spawn(|| *lock.write() += 1);
-            // From some time on nobody gets in any more, though only a reader is there.
+            // From some time on no thread gets in any more, though only a reader is there.
             while lock.try_read().is_some() {
                 thread::yield_now();
             }

@@ -89,7 +89,7 @@ fn a_cookie_of_another_domain_is_refused() {
     assert!(other.poll(cookie));
 }
 
-/// A domain that has ended leaves its address to others, and its cookies to nobody.
+/// A domain that has ended leaves its address to others, and its cookies to no thread.
 #[test]
 fn a_cookie_of_a_domain_that_has_ended_is_refused() {
     for _ in 0..if cfg!(miri) { 5 } else { 100 } {
@@ -218,7 +218,7 @@ fn a_closure_that_panics_drops_what_it_captured() {
     assert_eq!((statistics.callbacks_run, statistics.callbacks_panicked), (9, 4));
 }
 
-/// Nobody waits here: it is the worker that goes on.
+/// No thread waits here: it is the worker that continues.
 #[test]
 fn the_worker_survives_callbacks_that_panic() {
     let domain = Domain::new();
@@ -326,7 +326,7 @@ fn a_barrier_inside_a_callback_is_refused() {
     assert!(said.lock().unwrap().contains("call()"), "{said:?}");
 }
 
-/// A callback that `barrier` runs leaks a section on the very thread that goes on to wait: that section
+/// A callback that `barrier` runs leaks a section on the very thread that continues to wait: that section
 /// must not be taken for a quiescent reader of the waiter's own.
 #[test]
 fn a_section_that_a_callback_leaks_into_a_barrier_is_found() {
@@ -385,7 +385,7 @@ fn leaked_guards_are_sections_that_never_end() {
     thread::spawn(move || std::mem::forget(inside.read())).join().unwrap();
     let cookie = domain.start_poll();
     assert!(!domain.poll(cookie));
-    // Retiring goes on, waiting does not make sense; the end of the domain frees what waits.
+    // Retiring continues, waiting does not make sense; the end of the domain frees what waits.
     let dropped = Arc::new(AtomicU32::new(0));
     let noted = Arc::clone(&dropped);
     domain
@@ -519,7 +519,7 @@ fn heads_are_called_once_each_and_may_be_queued_again_from_there() {
     let ended = Arc::new(AtomicU32::new(0));
     let guard = domain.read();
     for _ in 0..MANY {
-        // SAFETY: a node of its own, that nobody can reach.
+        // SAFETY: a node of its own, that no thread can reach.
         unsafe { raw::call_head(&domain, Node::new(&ended).cast(), end_node) };
     }
     assert_eq!(ended.load(SeqCst), 0, "a reader holds the grace period up");
@@ -540,7 +540,7 @@ fn a_head_that_is_queued_twice_is_refused_and_named() {
     let ended = Arc::new(AtomicU32::new(0));
     let guard = domain.read();
     let node = Node::new(&ended);
-    // SAFETY: a node that nobody can reach.
+    // SAFETY: a node that no thread can reach.
     unsafe { raw::call_head(&domain, node.cast(), end_node) };
     let place = line!() + 2;
     // SAFETY: none; it is refused.
@@ -549,9 +549,9 @@ fn a_head_that_is_queued_twice_is_refused_and_named() {
     assert!(said.contains(&format!("misuse.rs:{place}:")), "{said}");
     // A copy of a head that waits does not, nor does memory that holds anything.
     let copy = Node::new(&ended);
-    // SAFETY: both heads are there, and nobody writes them.
+    // SAFETY: both heads are there, and no thread writes them.
     unsafe { node.cast::<[usize; 2]>().copy_to(copy.cast(), 1) };
-    // SAFETY: a node that nobody can reach.
+    // SAFETY: a node that no thread can reach.
     unsafe { raw::call_head(&domain, copy.cast(), end_node) };
     drop(guard);
     domain.barrier();
@@ -570,7 +570,7 @@ fn objects_of_user_code_are_ended_once_each() {
     let guard = domain.read();
     for number in 0..100 {
         let object = Box::into_raw(Box::new(Fragile::new(&dropped, number == 4)));
-        // SAFETY: from a box, and nobody can reach it.
+        // SAFETY: from a box, and no thread can reach it.
         unsafe { raw::retire_with(&domain, object, size_of::<Fragile>(), end_fragile) };
     }
     assert_eq!(dropped.load(SeqCst), 0, "a reader holds the grace period up");
@@ -625,7 +625,7 @@ fn an_object_that_is_retired_while_it_can_be_reached_is_found_by_the_next_reader
     // To replace it now would free it twice, and is refused like any second retirement.
     assert!(message(|| value.store(Fragile::new(&dropped, false))).contains("retired twice"));
     assert!(message(|| option.store(None)).contains("retired twice"));
-    // Now nobody finds them any more.
+    // Now no thread finds them any more.
     assert!(!value.load(&guard).panics && option.load(&guard).is_none());
     drop(guard);
     domain.barrier();

@@ -52,14 +52,14 @@ impl Shared {
         self.expected.fetch_add(1 + amount, Relaxed);
     }
 
-    /// Replaces what is read, and waits until nobody reads what was.
+    /// Replaces what is read, and waits until no thread reads what was.
     fn replace(&self, round: u64) {
         self.words.store([round; 3]);
         self.cell.store(Arc::new(round));
         self.domain.synchronize_expedited();
     }
 
-    /// Nothing was lost or counted twice, and nobody is in a section.
+    /// Nothing was lost or counted twice, and no thread is in a section.
     fn check(&self) {
         self.domain.synchronize();
         assert_eq!(self.counter.sum(), self.expected.load(Relaxed));

@@ -239,7 +239,7 @@ fn a_membarrier_that_is_forbidden_later_ends_the_process_with_the_reason() {
     assert!(said.contains("QUIESCENCE_FENCES=portable"), "{said}");
 }
 
-/// Where there can be no worker, whoever asks does its part, under every engine.
+/// Where there can be no worker, whichever thread asks does its part, under every engine.
 #[test]
 fn without_a_worker_polling_is_enough() {
     if role().is_some() {

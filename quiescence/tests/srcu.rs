@@ -131,8 +131,8 @@ fn what_is_retired_or_called_is_done_after_a_grace_period() {
     assert_eq!(done.load(Relaxed), 2);
 }
 
-/// What a thread owes a sleepable domain it does not wait for where its section of another one ends: it may be in a
-/// section of the first, of which nobody knows.
+/// What a thread is over the limit of a sleepable domain it does not wait for where its section of another one ends: it may be in a
+/// section of the first, of which no thread knows.
 #[test]
 fn the_end_of_a_section_does_not_wait_for_a_sleepable_domain() {
     let domain = Srcu::new();
@@ -391,7 +391,7 @@ fn a_task_may_wait_for_a_cookie() {
     assert!(domain.poll(cookie));
 }
 
-/// Whoever drives may leave before the others' grace period.
+/// The thread that drives may leave before the others' grace period.
 #[test]
 fn tasks_and_threads_wait_side_by_side() {
     let domain = Srcu::new();

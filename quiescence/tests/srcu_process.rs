@@ -73,7 +73,7 @@ fn without_tracking_a_stall_says_how_to_have_it() {
     static DOMAIN: Srcu = Srcu::named("not tracked");
     let reports = listened_to(&DOMAIN, "not tracked");
     let guard = DOMAIN.read();
-    // The worker notices as well: nobody waits in a call here.
+    // The worker notices as well: no thread waits in a call here.
     DOMAIN.call(|| ()).expect("there is room");
     let _asked = DOMAIN.start_poll();
     let report = reports.recv().unwrap();

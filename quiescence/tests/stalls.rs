@@ -45,8 +45,8 @@ fn tune(domain: &Domain, limit: Option<Duration>, limit_expedited: Option<Durati
     domain.tune(tuning);
 }
 
-/// Calls `f` while a thread named `name` is in `section`, which is to return when it is told to or when
-/// it finds that nobody will tell.
+/// Calls `f` while a thread named `name` is in `section`, which is to return when it is asked to or when
+/// it finds that no thread will tell.
 fn beside<R>(
     name: &str,
     section: impl FnOnce(&Sender<u32>, Receiver<()>) + Send,
@@ -265,7 +265,7 @@ fn a_limit_of_none_means_no_report() {
     });
 }
 
-/// Nobody waits and nobody polls: the worker looks, for the sake of a callback.
+/// No thread waits and no thread polls: the worker looks, for the sake of a callback.
 #[test]
 fn a_grace_period_that_only_callbacks_want_is_reported() {
     for engine in Engine::ALL {
@@ -575,7 +575,7 @@ fn a_signal_that_the_program_handles_is_left_alone() {
     }
 }
 
-/// The forking thread goes on in its section, under another id, and the child has a reporter of its own.
+/// The forking thread continues in its section, under another id, and the child has a reporter of its own.
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_child_reports_its_own_stalls() {

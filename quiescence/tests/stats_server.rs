@@ -225,7 +225,7 @@ fn the_socket_is_its_users_alone() {
     assert!(served.end().status.success());
 }
 
-/// Nobody but root can try this: it takes two users.
+/// Only root can try this: it takes two users.
 #[test]
 fn another_user_is_sent_away_even_where_the_file_lets_him_in() {
     if has_role() {
@@ -365,7 +365,7 @@ fn a_named_socket_replaces_what_an_earlier_run_left() {
         }
     };
     assert_eq!(pid, served.child.id());
-    // Two processes cannot have one socket: the second one says so and goes on.
+    // Two processes cannot have one socket: the second one says so and continues.
     let mut second = Served::start(test, &[("QUIESCENCE_STATS", &path)]);
     let said = second.complains();
     assert!(said.contains("in use"), "{said}");
@@ -408,7 +408,7 @@ fn a_child_made_by_fork_serves_for_itself() {
     assert_eq!(answer["pid"], child);
     let answer = ask(&mut connect(&path), b"statistics\n").unwrap();
     assert_eq!(answer["pid"], served.child.id());
-    // Else the parent's clients would find somebody there who never answers.
+    // Else the parent's clients would find a process there that never replies.
     let (parents, childs) = (sockets(served.child.id()), sockets(child));
     assert!(!parents.is_empty() && parents.is_disjoint(&childs), "{parents:?} {childs:?}");
     let output = served.end();

@@ -68,7 +68,7 @@ fn unregister_rseq() {
     const SIGNATURE: u32 = if cfg!(target_arch = "x86_64") { 0x5305_3053 } else { 0xd428_bc00 };
     // SAFETY: glibc's constant.
     let area = area.wrapping_add_signed(unsafe { __rseq_offset });
-    // SAFETY: unregisters what glibc registered; nobody else looks at it. If it was not registered, nothing is done.
+    // SAFETY: unregisters what glibc registered; no other thread looks at it. If it was not registered, nothing is done.
     unsafe { libc::syscall(libc::SYS_rseq, area, 32, 1, SIGNATURE) };
 }
 
@@ -120,7 +120,7 @@ fn exact_sums() {
         shuffled(THREADS, 2 * MANY, |thread, round| {
             counter.add(1);
             if (thread + round) % 64 == 0 {
-                thread::yield_now(); // and goes on elsewhere
+                thread::yield_now(); // and continues elsewhere
             }
             counter.add(-1);
         });
@@ -319,7 +319,7 @@ fn room_that_one_thread_gives_back_is_for_all() {
     assert_eq!(counter.value(), 0);
 }
 
-/// Threads get and put while it is killed: nobody is left with what has been released, and it is released once.
+/// Threads get and put while it is killed: no thread is left with what has been released, and it is released once.
 fn references(rounds: usize) {
     struct Value<'t> {
         is_released: AtomicBool,

@@ -1,4 +1,4 @@
-//! The feature `tracing`: what a subscriber is told, and that it may do as it likes.
+//! The feature `tracing`: what a subscriber receives, and that it may do as it likes.
 #![cfg(feature = "tracing")]
 
 use std::collections::BTreeMap;

@@ -411,7 +411,7 @@ fn a_slow_closure_holds_up_no_object() {
     assert_eq!(live.load(SeqCst), 0);
 }
 
-/// Fails if it is dropped by a thread that is in a section, which it is told by a flag.
+/// Fails if it is dropped by a thread that is in a section, which a flag shows it.
 struct NotInSection {
     updater: thread::ThreadId,
     in_section: Arc<AtomicBool>,

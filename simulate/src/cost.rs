@@ -36,7 +36,7 @@ pub struct Costs {
     pub ipi_send: Picos,
     /// From sending it to its arrival.
     pub ipi_latency: Picos,
-    /// Passing through the scheduler, which finds that nobody else wants to run.
+    /// Passing through the scheduler, which finds that no other task wants to run.
     pub schedule: Picos,
     /// Switching from one task to another, cold caches included.
     pub context_switch: Picos,

@@ -139,7 +139,7 @@ pub(crate) struct Cpu {
     pub(crate) blocked: Option<Blocked>,
     /// Part of the way to the next `cond_resched()`.
     since_cond_resched: Time,
-    /// Calls of `cond_resched()` of which the engine has not been told.
+    /// Calls of `cond_resched()` of which the engine has not been notified.
     pub(crate) cond_resched_due: u64,
     pub(crate) in_eqs: bool,
     pub(crate) need_resched: bool,

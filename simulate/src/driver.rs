@@ -21,7 +21,7 @@ use crate::world::{Event, World};
 /// Why a CPU passes through its scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// The engine wants it to; it goes on with what it did.
+    /// The engine wants it to; it continues with what it did.
     Forced,
     /// Another task runs from now on.
     Switch,
@@ -69,7 +69,7 @@ impl Driver {
         }
     }
 
-    /// Runs to the end, or until `progress`, which is told the time now and then, breaks off.
+    /// Runs to the end, or until `progress`, which gets the time now and then, breaks off.
     pub(crate) fn run(
         &mut self,
         progress: &mut dyn FnMut(Time) -> ControlFlow<()>,
@@ -105,7 +105,7 @@ impl Driver {
         for cpu in &mut self.world.cpus {
             cpu.run_until(end, self.world.window);
             if let Some(since) = cpu.worker_since {
-                // Whoever never came to rest must not look as if he had never been awake.
+                // A CPU that never came to rest must not look as if it had never been awake.
                 let since = since.max(self.world.window.from);
                 *longest = (*longest).max(end.saturating_sub(since));
             }
@@ -196,7 +196,7 @@ impl Driver {
         self.offer_to_reschedule(cpu);
     }
 
-    /// Tells the engine of the calls of `cond_resched()` since it was last told.
+    /// Tells the engine of the calls of `cond_resched()` since it was last notified.
     fn offer_to_reschedule(&mut self, cpu: usize) {
         let due = core::mem::take(&mut self.world.cpus[cpu].cond_resched_due);
         if due != 0 {

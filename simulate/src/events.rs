@@ -125,7 +125,7 @@ impl<E> Events<E> {
         }
     }
 
-    /// Goes on to the next span that has events, if it is not after the span `until`.
+    /// Continues with the next span that has events, if it is not after the span `until`.
     fn turn(&mut self, until: u64) -> Option<()> {
         let later = self.later.peek().map(|entry| entry.0.at >> SPAN_BITS);
         let next = match self.in_calendar {

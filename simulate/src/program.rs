@@ -162,7 +162,7 @@ impl Program {
     pub(crate) fn next(&mut self, random: &mut Random) -> Stretch {
         match self {
             Self::Idle { every, busy } => {
-                // Every other stretch is work: it is told apart by a draw of its own.
+                // Every other stretch is work: a draw of its own tells it apart.
                 if random.chance_ppm(500_000) {
                     let length = 1 + random.exponential(20 * MICROSECOND);
                     Stretch { then: Then::Switch, ..Stretch::new(busy.activity(), length) }

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use crate::events::{Events, Time};
 use crate::random::Random;
 
-/// What a line costs, in nanoseconds. Whoever uses the bus has it for that long.
+/// What a line costs, in nanoseconds. A CPU that uses the bus has it for that long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bus {
     /// A line that another CPU has written comes here to be read.
@@ -25,11 +25,11 @@ pub struct Bus {
     pub invalidate_ns: Time,
     /// An atomic instruction on a line that another CPU has written.
     pub atomic_remote_ns: Time,
-    /// The same on a line that nobody else has: no bus.
+    /// The same on a line that no other CPU has: no bus.
     pub atomic_local_ns: Time,
 }
 
-/// Who takes which lock how often.
+/// Which CPU takes which lock how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Loop {
     /// CPUs, at least 1.
@@ -130,7 +130,7 @@ struct Network {
     shape: Loop,
     events: Events<(usize, Next)>,
     random: Random,
-    /// Who wants the bus, the one that is being served first.
+    /// The CPUs that want the bus, the one that is being served first.
     queue: VecDeque<(usize, Request)>,
     holder: Option<usize>,
     copies: Vec<Copy>,
@@ -188,7 +188,7 @@ impl Network {
         }
     }
 
-    /// What came of it until now, with what those who still wait have waited.
+    /// What came of it until now, with what the CPUs that still wait have waited.
     fn outcome(&self) -> Outcome {
         let now = self.events.now();
         let waiting: Time = self.wanted_at.iter().flatten().map(|since| now - since).sum();
@@ -204,7 +204,7 @@ impl Network {
         }
     }
 
-    /// Begins with the first in the queue. What it costs depends on who has the line now.
+    /// Begins with the first in the queue. What it costs depends on the CPU that has the line now.
     fn serve(&mut self) {
         let Some(&(cpu, request)) = self.queue.front() else {
             return;
@@ -281,7 +281,7 @@ impl Network {
         self.holder = None;
     }
 
-    /// `cpu` has written the line: nobody else has it, and who spins must fetch it anew.
+    /// `cpu` has written the line: no other CPU has it, and those that spin must fetch it anew.
     fn own(&mut self, cpu: usize) {
         self.copies.fill(Copy::None);
         self.copies[cpu] = Copy::Exclusive;

@@ -70,7 +70,7 @@ fn log2_fixed(x: u64) -> u64 {
     let mut fraction = 0;
     for _ in 0..FRACTION_BITS {
         let square = (u128::from(left) * u128::from(left)) >> 63;
-        // Without a branch, which nobody could predict: this is half of what a draw costs.
+        // Without a branch, which could not be predicted: this is half of what a draw costs.
         let bit = (square >> 64) as u64;
         let (halved, kept) = ((square >> 1) as u64, square as u64);
         fraction = fraction << 1 | bit;

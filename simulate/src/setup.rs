@@ -29,7 +29,7 @@ pub struct Setup {
     pub duration: Time,
     /// What things cost.
     pub costs: Costs,
-    /// The CPU time that an engine may use where nobody is in a hurry, in millionths of all.
+    /// The CPU time that an engine may use where no task is in a hurry, in millionths of all.
     pub budget_ppm: u32,
     /// How long ksoftirqd and the task on its CPU run in turn, in nanoseconds.
     pub slice: Time,

@@ -4,7 +4,7 @@
 //! allocates from, and a list of *partial* pages, both without a lock. A full page is on no list.
 //! The first object freed into it makes it a partial page of the CPU that freed it; when
 //! these are too many, all go to the *node's* list at once, under its lock, but for the empty ones,
-//! which are given back if the node has enough. Who has no partial page takes some from the node's
+//! which are given back if the node has enough. A CPU without a partial page takes some from the node's
 //! list, under the lock again, or else a fresh page.
 //!
 //! So what a free costs depends on what was freed just before: a large batch of objects that were
@@ -25,7 +25,7 @@ pub struct Shape {
     /// (one, if it had been full). If there are more, the next page sends all to the node
     /// (`cpu_partial`).
     pub partial_objects: u32,
-    /// Who takes pages from the node's list takes more of them until it has more free objects.
+    /// A CPU that takes pages from the node's list takes more of them until it has more free objects.
     pub refill_objects: u32,
     /// Pages that the node keeps even if they are empty (`min_partial`).
     pub node_min: u32,
@@ -76,10 +76,10 @@ impl Visit {
     }
 }
 
-/// Who has a page.
+/// The holder of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Nobody: it has been given back.
+    /// None: it has been given back.
     Spare,
     /// A CPU allocates from it, or has it among its partial pages: frees need no lock.
     Cpu,

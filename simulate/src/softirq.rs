@@ -2,7 +2,7 @@
 //!
 //! A softirq that raises itself runs again at once, a few times; then ksoftirqd takes over, which
 //! shares the CPU with the task in turns, and has it alone where there is no task. Each run is
-//! an event of its own, so that other CPUs go on meanwhile.
+//! an event of its own, so that other CPUs continue meanwhile.
 
 use crate::cost::PICOS;
 use crate::driver::{Driver, Pass};
@@ -84,7 +84,7 @@ impl Driver {
         this_cpu.restarts = 0;
         this_cpu.daemon.awake = true;
         if ksoftirqd_percent < 100 {
-            // Being nice it preempts nobody, but waits for what is left of the task's slice.
+            // Being nice it preempts no task, but waits for what is left of the task's slice.
             let others = slice * 100 / u64::from(ksoftirqd_percent);
             let turn = this_cpu.at + this_cpu.random.below(others);
             this_cpu.daemon.not_before = this_cpu.daemon.not_before.max(turn);

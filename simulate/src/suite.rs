@@ -7,18 +7,18 @@
 //! |---|---|---|
 //! | operations | the best of the fixed engines | at least 0.97 of it |
 //! | latency of a task that waits: median, mean, 99 of 100 | `poll` | at most 1.5 times |
-//! | CPU time, where nobody waits | `tick` | at most 1.1 times |
-//! | CPU time while nobody waits, unless memory is near its limit | the budget | all of it |
+//! | CPU time, where no task waits | `tick` | at most 1.1 times |
+//! | CPU time while no task waits, unless memory is near its limit | the budget | all of it |
 //!
 //! Two figures need care. Operations: an engine that lets callbacks pile up has not paid for them yet, so
 //! the operations that it would do less if it had are taken off ([`OPERATIONS_MIN`] is the fewest that
 //! say anything). The budget fills as time passes, and what was saved before may be spent in the run.
 //!
-//! Whoever waits pays for the grace period: in the library the thread that waits does the work. So the
+//! A task that waits pays for the grace period: in the library the thread that waits does the work. So the
 //! budget is for engine time while no task waits.
 //!
 //! The best fixed engine is another one on each workload; a default that is near all of them is what a
-//! user need not choose. Nothing here runs anything: whoever does can do so in any order.
+//! user need not choose. Nothing here runs anything: callers can do so in any order.
 
 use crate::cost::PICOS;
 use crate::engines::EngineKind;
@@ -36,14 +36,14 @@ const QUICK_ENGINE: &str = "poll";
 const CHEAP_ENGINE: &str = "tick";
 
 /// Engines whose work grows with the square of the CPUs run on so many at most: each of 4,096
-/// CPUs that forces 4,096 takes hours to simulate, and nobody would want it.
+/// CPUs that forces 4,096 takes hours to simulate, and is of no use.
 const SQUARE_CPUS_MAX: usize = 256;
 const SQUARE_ENGINE: &str = "poll-per-cpu";
 
 /// Fewer operations than this differ by more than 1 % from one seed to the next.
 pub const OPERATIONS_MIN: u64 = 5_000;
 
-/// Who waits for grace periods.
+/// Which tasks wait for grace periods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Waits {
     /// Callbacks only.
@@ -63,7 +63,7 @@ pub struct Case {
     pub workload: Workload,
     /// On which machine, for how long.
     pub setup: Setup,
-    /// Who waits.
+    /// Which tasks wait.
     pub waits: Waits,
 }
 
@@ -122,7 +122,7 @@ impl Aim {
 /// The cases; `quick` has smaller machines and shorter runs.
 pub fn cases(quick: bool) -> Vec<Case> {
     use Waits::{Expedited, Nobody, Normal};
-    // Workload, CPUs, milliseconds, who waits. Large machines need less time for as many events.
+    // Workload, CPUs, milliseconds, which tasks wait. Large machines need less time for as many events.
     let table: [(&str, usize, u64, Waits); 19] = [
         ("idle", 4, 2_000, Nobody),
         ("idle", 4_096, 500, Nobody),

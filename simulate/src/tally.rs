@@ -10,7 +10,7 @@ pub(crate) struct Tally {
     pub(crate) invoked: u64,
     /// Those that ran on another CPU than they were queued on.
     pub(crate) migrated: u64,
-    /// Callbacks that the engine wanted to run and that nobody had queued: an engine at fault.
+    /// Callbacks that the engine wanted to run and that no CPU had queued: an engine at fault.
     pub(crate) invoked_beyond_queue: u64,
     /// Batches that were run before each CPU had been quiescent since.
     pub(crate) early_batches: u64,

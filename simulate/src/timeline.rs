@@ -1,4 +1,4 @@
-//! Who held the grace period up, when: the first grace periods of a run, with their last holdouts.
+//! Which CPU held the grace period up, when: the first grace periods of a run, with their last holdouts.
 
 use grace::engine::Engine;
 use grace::engine::mask::Mask;
@@ -49,7 +49,7 @@ pub struct GracePeriod {
     pub began: Time,
     /// When it ended; `None` if the run ended before.
     pub ended: Option<Time>,
-    /// Whom it waited for last; `None` if nobody was left when the engine first looked.
+    /// The CPU that it waited for last; `None` if none was left when the engine first looked.
     pub last_holdout: Option<Holdout>,
 }
 

@@ -41,7 +41,7 @@ pub(crate) enum Event {
     Background { cpu: u32 },
     /// The idle loop looks whether callbacks wait, unless the stretch is another one by now.
     IdleLook { cpu: u32, ticket: u32 },
-    /// Waiting callbacks are counted, and whoever runs the simulation is told how far it is.
+    /// Waiting callbacks are counted, and progress is reported to the caller of the simulation.
     Sample,
 }
 
@@ -356,7 +356,7 @@ impl World {
         credit.min(rate(BUDGET_SPAN))
     }
 
-    /// Fills the budget up to this time. Debt is forgiven as credit is lost: beyond the span.
+    /// Fills the budget up to this time. What was used ahead is dropped as what was saved is: beyond the span.
     pub(crate) fn fill_budget(&mut self, now: Time) {
         let share = i128::from(self.setup.budget_ppm) * self.cpus.len() as i128;
         let most = i128::from(BUDGET_SPAN) * i128::from(PICOS) * share / 1_000_000;

@@ -187,7 +187,7 @@ fn whoever_waits_pays() {
 #[test]
 fn a_long_reader_is_shown_as_the_hold_out() {
     let setup = Setup { timeline: 100, ..setup(4, 3_000) };
-    // Not for the rings: there the last is whoever stands last in the ring.
+    // Not for the rings: there the last is the CPU that stands last in the ring.
     for engine in ["tick", "tree-today", "adaptive"] {
         let report = named(&setup, engine, "long-readers");
         let long: Vec<_> = report

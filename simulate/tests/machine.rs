@@ -8,7 +8,7 @@ use simulate::cost::Costs;
 use simulate::setup::{MICROSECOND, MILLISECOND, SECOND};
 use simulate::{Report, Setup, Workload, run_engine};
 
-/// What an engine was told, with what it counts as time: ticks of CPU 0.
+/// What was reported to an engine, with what it counts as time: ticks of CPU 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
     ticks: u64,
@@ -221,7 +221,7 @@ fn locks_cost_what_they_should_and_wait_for_each_other() {
     let engine_ns = |report: &Report| report.time.engine_ns / report.machinery.ticks;
     let (report, _) = probe(&setup, Habit::Locks, &busy());
     assert!((10_000..10_200).contains(&engine_ns(&report)), "{}", engine_ns(&report));
-    // Of two in turn: it is sent each time, but nobody waits, half a jiffy apart.
+    // Of two in turn: it is sent each time, but no task waits, half a jiffy apart.
     let (report, _) = probe(&Setup { cpus: 2, ..setup.clone() }, Habit::Locks, &busy());
     assert!((30_000..30_200).contains(&engine_ns(&report)), "{}", engine_ns(&report));
     assert_eq!(report.lines.lock_contended, 0);

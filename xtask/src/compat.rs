@@ -235,7 +235,7 @@ impl Build {
         Ok(())
     }
 
-    /// The core: whole, for what it exports is asked for by others only. Who panics in it aborts.
+    /// The core: whole, for what it exports is asked for by others only. A panic in it aborts.
     fn link_core(&self) -> Result<()> {
         run(c_compiler()
             .args(LINK)
@@ -320,7 +320,7 @@ fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Brings the stage to where others look, file by file: who has an old one open or mapped keeps it.
+/// Brings the stage to where others look, file by file: a process that has an old one open or mapped keeps it.
 fn bring(stage: &Path, tree: &Path) -> Result<()> {
     let new: Vec<PathBuf> = relative(stage)?;
     for path in &new {

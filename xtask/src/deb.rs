@@ -1,7 +1,7 @@
 //! Debian packages: `libquiescence-urcu0`, the libraries, and `libquiescence-urcu-dev`, what is needed to compile.
 //!
 //! They stand beside Debian's own liburcu8 and replace nothing: the libraries have its sonames, so they go into a
-//! directory of their own, where no program looks by itself. Who wants them for one program, or for all, says so
+//! directory of their own, where no program looks by itself. A user who wants them for one program, or for all, says so
 //! (`README.Debian` in the package). A package that provided liburcu8 would have to conflict with it, and would change
 //! what every program on the system runs on, in one step and unasked; no admin would thank us for it.
 

@@ -124,7 +124,7 @@ pub fn uninstall(places: &Places, dry_run: bool) -> Result<()> {
         .map(|item| places.put(&item.path))
         .filter(|place| fs::symlink_metadata(place).is_ok())
         .collect();
-    // The core last: who is interrupted can begin again.
+    // The core last: an interrupted installation can begin again.
     installed.sort_by_key(|place| *place == core);
     for place in &installed {
         if !dry_run {

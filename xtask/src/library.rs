@@ -1,4 +1,4 @@
-//! Which libraries there are: names, what each is made of, and who shares what with whom.
+//! Which libraries there are: names, what each is made of, and which share what.
 
 /// One of the thin libraries: `liburcu-NAME.so.8`.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! What pkg-config is told of a library: liburcu's names, so that a program's build finds ours where it asks for those.
+//! What pkg-config is given of a library: liburcu's names, so that a program's build finds ours where it asks for those.
 
 use crate::library::{INTERFACE, LIBRARIES, Library};
 

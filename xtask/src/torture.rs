@@ -1,7 +1,7 @@
 //! Tries to catch the libraries in a mistake: compiles `compat/torture/torture.c` for each flavour against Debian's headers, readers
 //! inlined, and runs it on our libraries, under a limit that it reaches all the time.
 //!
-//! With `--removed` the core is built once more with the torture hooks, and told to leave a step out: then the programs must
+//! With `--removed` the core is built once more with the torture hooks, and without a step: then the programs must
 //! find it, or their checks are worth nothing.
 
 use std::path::{Path, PathBuf};

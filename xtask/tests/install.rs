@@ -363,7 +363,7 @@ fn debian_packages_stand_beside_debian_s_own() {
     );
 }
 
-/// For its own tests the tree is found where it was built, whoever moves it.
+/// For its own tests the tree is found where it was built, even if it is moved.
 #[test]
 fn the_tree_s_pkg_config_files_go_where_it_goes() {
     if !needs::met(&[]) {

@@ -63,7 +63,7 @@ pub fn measure(rival: &Rival, blocked_for: Duration) -> Blocked {
         site.hold(&mut || {
             let (is_over, begun) = (&is_over, begun.clone());
             waiter = Some(scope.spawn(move || {
-                // Fails only if who holds the section is gone; then nobody looks.
+                // Fails only if who holds the section is gone; then no thread looks.
                 let _ = begun.send(());
                 site.wait();
                 // Release: pairs with the Acquire below.

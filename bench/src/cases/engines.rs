@@ -49,7 +49,7 @@ pub struct Engines {
 /// Runs the cache of this tree in a domain with this engine, on so many threads, for about `duration`.
 ///
 /// # Panics
-/// If a look-up of an entry that nobody touches fails, which would be a fault of ours.
+/// If a look-up of an entry that no thread touches fails, which would be a fault of ours.
 pub fn measure(engine: Engine, tree: &Tree, threads: usize, duration: Duration) -> Engines {
     let threads = threads.max(1);
     let domain = Domain::builder().engine(engine).build();
@@ -120,7 +120,7 @@ impl Bench<'_> {
 struct Reader<'b> {
     bench: &'b Bench<'b>,
     qsbr: Qsbr<Private>,
-    /// Paths that nobody changes.
+    /// Paths that no thread changes.
     paths: Vec<(Vec<&'b str>, Id)>,
     /// Files that this thread alone changes.
     own: Vec<OwnFile>,
@@ -162,7 +162,7 @@ impl<'b> Reader<'b> {
         let stride = 2 * bench.threads;
         let own = files.iter().skip(2 * number).step_by(stride);
         let untouched = files.iter().skip(1).step_by(2);
-        // With a single file there is none that nobody touches: then the tree is only walked.
+        // With a single file there is none that no thread touches: then the tree is only walked.
         Self {
             bench,
             qsbr: bench.domain.qsbr(),

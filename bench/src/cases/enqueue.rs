@@ -13,7 +13,7 @@ use super::replace::Site;
 use super::together::TimedWork;
 use crate::rivals::Rival;
 
-/// Callbacks of a burst: few enough that nobody's queue is at a limit.
+/// Callbacks of a burst: few enough that no thread's queue is at a limit.
 pub const BURST: u64 = 1024;
 
 /// The rivals that queue callbacks.

@@ -2,7 +2,7 @@
 //!
 //! [`IdleThreads`] are a crowd of registered threads that sit idle, each of them registered with
 //! every rival, so that all rivals wait for the same crowd: the threads are real, and parked in
-//! the kernel. Who asks for grace periods, and who reads meanwhile, comes and goes with each
+//! the kernel. A thread that asks for grace periods, and who reads meanwhile, comes and goes with each
 //! measurement.
 
 use std::io;
@@ -24,7 +24,7 @@ const IDLE_STACK_BYTES: usize = 64 << 10;
 /// Grace periods before the first one that counts.
 const WARM_UP: usize = 8;
 
-/// The longest grace period that is told apart from longer ones.
+/// The longest grace period that is distinguished from longer ones.
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
 
 /// What [`IdleThreads::measure`] saw.
@@ -37,7 +37,7 @@ pub struct Latency {
     /// Exceeded by one grace period in a hundred.
     pub p99_ns: f64,
     /// The share of the time that no reader was kept waiting for a CPU; 1 without readers. Far below 1, it was
-    /// not the readers who were measured but whoever took their CPU.
+    /// not the readers who were measured but the thread that took their CPU.
     pub readers_share: f64,
 }
 
@@ -149,7 +149,7 @@ impl IdleThreads {
             let begin = Instant::now();
             let mut count = 0;
             // Readers with sections of some length may be more than there are CPUs: until they have all
-            // come to read, a grace period waits for nobody, and there would be many of these.
+            // come to read, a grace period waits for no thread, and there would be many of these.
             while count < WARM_UP || (steps > 0 && begin.elapsed() < budget) {
                 synchronize();
                 count += 1;

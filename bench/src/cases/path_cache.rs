@@ -175,8 +175,8 @@ impl PathCache {
         id: Id,
     ) {
         let _changing = self.change();
-        // Relaxed loads of one's own: changes are made one at a time. Release: whoever sees the even
-        // number sees both changes; the odd one is seen by whoever sees the first change, which is
+        // Relaxed loads of one's own: changes are made one at a time. Release: the thread that sees the even
+        // number sees both changes; the odd one is seen by the thread that sees the first change, which is
         // published with Release after it.
         let before = self.renames.load(Ordering::Relaxed);
         self.renames.store(before + 1, Ordering::Release);
@@ -198,7 +198,7 @@ impl PathCache {
     }
 
     fn change(&self) -> MutexGuard<'_, ()> {
-        // A bucket is replaced in one step: whoever panicked left everything whole.
+        // A bucket is replaced in one step: the thread that panicked left everything whole.
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -28,7 +28,7 @@ const HOLD_LOOK: Duration = Duration::from_millis(2);
 /// How much may wait, for those who can be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Limit {
-    /// What it is if nobody says anything.
+    /// The default.
     Usual,
     /// [`LIMIT_BYTES`].
     Low,

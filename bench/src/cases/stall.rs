@@ -145,7 +145,7 @@ impl Phase {
             });
             let elapsed = phase.watch(&watched, duration);
             watched.stop.store(1, Ordering::Relaxed);
-            // Whom the stall has blocked goes on now, and sees that it is to stop.
+            // Whom the stall has blocked continues now, and sees that it is to stop.
             release.store(1, Ordering::Relaxed);
             // Joined, all of them, for their last destructors too, which may free.
             if let Some(holder) = holder {

@@ -110,7 +110,7 @@ fn run_delay_ns() -> u64 {
     text.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0)
 }
 
-/// Tells readers to end when it is dropped, also when the updater panics: nobody waits for ever.
+/// Tells readers to end when it is dropped, also when the updater panics: no thread waits for ever.
 pub(crate) struct StopOnDrop<'a>(pub(crate) &'a AtomicI32);
 
 impl Drop for StopOnDrop<'_> {

@@ -1,7 +1,7 @@
 //! Threads that work at the same time: one in front, whose work is measured, others at its back.
 //!
-//! What a thread was kept waiting for a CPU is told apart: by this process's own other threads (a
-//! rival's worker, which is the rival's affair), or by a neighbour, which is nobody's.
+//! What a thread was kept waiting for a CPU is reported apart: by this process's own other threads (a
+//! rival's worker, which is the rival's affair), or by a neighbour, which is no rival's fault.
 
 use std::sync::atomic::AtomicI32;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -132,7 +132,7 @@ impl Gate<'_> {
     pub(crate) fn work<R>(&self, work: impl FnOnce(&AtomicI32) -> R) -> TimedWork<R> {
         if self.front {
             self.pool.wait();
-            // They go on until they are told to stop, so their clocks can be read until then.
+            // They go on until they are asked to stop, so their clocks can be read until then.
             let _stop = StopOnDrop(self.stop);
             let before = self.backs.sum();
             let timed = TimedWork::of(|| work(self.stop));
@@ -169,7 +169,7 @@ pub(crate) fn together<F: Send, B: Send>(
             })
             .collect();
         let front = scope.spawn(move || {
-            // Also if it panics before its gate: nobody waits for ever.
+            // Also if it panics before its gate: no thread waits for ever.
             let _stop = StopOnDrop(stop);
             let _line_guard = LineGuard::take(0);
             pool.settle(0);

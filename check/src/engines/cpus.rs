@@ -199,7 +199,7 @@ enum Step {
     Unlock,
     /// Passes through the scheduler, of its own will.
     Switch,
-    /// Because it was told to; if it sleeps it wakes for that, and sleeps again.
+    /// Because it was asked to; if it sleeps it wakes for that, and sleeps again.
     Obey,
     Tick,
     Softirq,

@@ -164,7 +164,7 @@ const fn is_harmless(step: &'static str, on: Cpus, reason: &'static str) -> Expe
 /// Why forcing is not needed here: CPUs that are awake pass through their schedulers some
 /// time.
 const ONLY_SOONER: &str = "quiescent states come without it, later";
-/// Why nobody else need look.
+/// Why no other thread need look.
 const TIMER: &str = "the timer looks too, later";
 /// Why a grace period that waits for sleepers ends: they count as quiescent wherever it looks.
 const LOOKED_AT: &str = "a look finds them quiescent; it saves the look";

@@ -43,19 +43,19 @@ pub enum Mutant {
     NoRunAfterWaiting,
     /// A second object is admitted over the limit.
     SecondLoan,
-    /// What is admitted over the limit is not owed.
+    /// What is admitted over the limit is not noted.
     LoanNotOwed,
-    /// Whether something is owed is asked of words that are older than the loan.
+    /// Whether a thread is over the limit is asked of words that are older than the charge.
     LookBeforeLoan,
-    /// At the end of a section the debt is not paid: later, perhaps.
+    /// At the end of a section what is over the limit is not settled: later, perhaps.
     NoSettling,
-    /// At the end of a section the debt is forgotten.
+    /// At the end of a section what is over the limit is forgotten.
     OverLimitForgotten,
     /// A thread ends without running what it can.
     ExitWithoutRunning,
     /// A thread ends without giving back its stock.
     ExitKeepsStock,
-    /// Who runs the queue of a thread that has ended meanwhile leaves what is ready.
+    /// The thread that runs the queue of a thread that has ended meanwhile leaves what is ready.
     RunnerLeavesOrphan,
 }
 

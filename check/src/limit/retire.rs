@@ -112,7 +112,7 @@ impl World {
         Outcome::Moved
     }
 
-    /// Whether something is still owed, with so much charged.
+    /// Whether it is still over the limit, with so much charged.
     pub(super) fn is_still_over_limit(&mut self, turn: &Turn<'_>, seen: Amount) -> bool {
         let stock = &mut self.threads[turn.me].stock;
         let seen = match turn.is(Mutant::LookBeforeLoan) {

@@ -1,4 +1,4 @@
-//! Running callbacks, paying what is owed, and the end of a thread, step by step.
+//! Running callbacks, settling what is over the limit, and the end of a thread, step by step.
 //!
 //! ```text
 //! run:     unless somebody runs the queue: claim a few that are ready
@@ -20,7 +20,7 @@ use crate::system::Outcome;
 const CLAIM_MAX: usize = 2;
 
 impl World {
-    /// Claims a few of a queue that nobody runs and of which some are ready.
+    /// Claims a few of a queue that no thread runs and of which some are ready.
     pub(super) fn begin_to_run(&mut self, turn: &mut Turn<'_>, of: usize) -> Outcome {
         let claim = self.queues[of].ready().min(CLAIM_MAX);
         turn.tell(|| format!("claims {claim} of queue {of}"));
@@ -126,7 +126,7 @@ impl World {
             SettleAt::Begin => {
                 if self.queues[own].waiting.is_empty() {
                     self.threads[me].stock.clear_over_limit();
-                    turn.tell(|| "nothing of its waits: it owes nothing".into());
+                    turn.tell(|| "nothing of its waits: it is within the limit".into());
                     return self.pop(me);
                 }
                 let seen = self.load(turn, OBJECTS);

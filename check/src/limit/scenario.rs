@@ -118,7 +118,7 @@ pub fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             name: "short-threads",
-            about: "threads that end in debt, one after the other",
+            about: "threads that end over the limit, one after the other",
             clients: vec![
                 Client { retires: &[UNIT, UNIT], sections: 1, lives: 2 },
                 client(&[UNIT], 0),

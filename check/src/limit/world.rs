@@ -32,7 +32,7 @@ pub(super) struct Queue {
     pub(super) waiting: VecDeque<Retired>,
     /// Whether somebody runs it.
     pub(super) is_run: bool,
-    /// Its thread has ended, and owed so much.
+    /// Its thread has ended, and was over the limit by so much.
     pub(super) orphan: Option<Amount>,
 }
 
@@ -62,7 +62,7 @@ pub(super) enum Frame {
     Return,
     /// Gives back to the domain: objects first, then bytes.
     Release(Amount),
-    /// Pays what is owed.
+    /// Settles what is over the limit.
     Settle(SettleAt),
     /// Ends.
     Exit(ExitAt),
@@ -88,7 +88,7 @@ pub(super) enum RetireAt {
         wanted: Amount,
         charged: Amount,
     },
-    /// There is no room: is something owed?
+    /// There is no room: is it over the limit?
     Full,
     FullBytes {
         seen: u64,
@@ -271,7 +271,7 @@ impl World {
         Amount { objects: self.words[OBJECTS], bytes: self.words[BYTES] }
     }
 
-    /// Only who owes, or is about to, looks.
+    /// Only a thread that is over the limit, or is about to be, scans.
     fn forget_values(&mut self) {
         for thread in &mut self.threads {
             let frame = thread.frames.last();
@@ -341,7 +341,7 @@ impl World {
         }
     }
 
-    /// The step after one that nobody else can see.
+    /// The step after one that no other thread can see.
     pub(super) fn take_inner(&mut self, turn: &mut Turn<'_>) -> Outcome {
         match self.threads[turn.me].frames.last().copied() {
             Some(Frame::Retire { retired, is_own, at }) => self.retire(turn, retired, is_own, at),
@@ -444,9 +444,9 @@ impl World {
         }
         let over_limit = self.threads.iter().map(|thread| thread.stock.over_limit());
         if over_limit.clone().any(|over_limit| over_limit.objects > 1) {
-            return Some("a thread owes more than one object");
+            return Some("a thread is over the limit by more than one object");
         }
-        // Who runs the queue of a thread that ended in debt sees to its end.
+        // The thread that runs the queue of one that ended over the limit sees to its end.
         let inherited = self.queues.iter().filter(|queue| queue.is_run);
         let inherited = inherited.filter_map(|queue| queue.orphan);
         let over = over_limit.chain(inherited).fold(Amount::NONE, Amount::plus);

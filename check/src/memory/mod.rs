@@ -141,7 +141,7 @@ pub(crate) trait Memory: Clone + Eq + Hash {
     /// Lets time pass until a load could not return an older value than the first that is `wanted`.
     fn skip_to(&mut self, me: usize, at: Location, wanted: impl Fn(u64) -> bool);
 
-    /// Whether all stores are visible to everybody who looks for long enough.
+    /// Whether all stores are visible to every thread that loads it for long enough.
     fn is_quiet(&self) -> bool;
 
     /// A step of the memory itself on behalf of `me`: the store that became visible, if any.

@@ -100,7 +100,7 @@ pub(super) enum Op {
         start: Label,
         /// The one after its commit.
         end: Label,
-        /// Where the kernel goes on after an abort.
+        /// Where the kernel continues after an abort.
         abort: Label,
     },
     /// The CPU's number, as the kernel keeps it in the thread's rseq area.
@@ -137,7 +137,7 @@ pub(super) enum Op {
         before: Reg,
         order: Ordering,
     },
-    /// Adds `Reg::Sum`, locked: for whoever looks on, the word must now be what has been counted.
+    /// Adds `Reg::Sum`, locked: for the thread that looks on, the word must now be what has been counted.
     ReadOut(Location),
     /// An exchange; the value before goes into a register.
     Swap {
@@ -186,10 +186,10 @@ pub(super) enum Op {
     /// Tells the machine of a flip.
     Flipped,
 
-    /// For whoever looks on: a sum that is read out must be what has been counted, now.
+    /// For the thread that looks on: a sum that is read out must be what has been counted, now.
     IsExact(Reg),
 
-    /// For whoever looks on: something has been counted.
+    /// For the thread that looks on: something has been counted.
     Counted,
     Set(Reg, Value),
     Plus(Reg, u64),

@@ -1,4 +1,4 @@
-//! `ExactCounter`: whoever reads it out stops those who count.
+//! `ExactCounter`: the thread that reads it out stops those who count.
 //!
 //! ```text
 //! add:     again: rseq_cs = section {start, end, abort: again}

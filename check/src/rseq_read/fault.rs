@@ -47,7 +47,7 @@ mutants! {
     PointerBeforeStart,
     /// After an abort the section begins again without a new store to `rseq_cs`.
     AbortToStart,
-    /// After an abort the section goes on with the pointer it has.
+    /// After an abort the section continues with the pointer it has.
     AbortKeepsPointer,
     /// The section ends before its last access.
     CommitTooEarly,
@@ -138,7 +138,7 @@ mutants! {
     PlaceBeforeZero,
     /// The words are taken out of their place before the lock says that it is stopped.
     StoppedLate,
-    /// A reader that was told to wait does not look once more under the mutex.
+    /// A reader that was asked to wait does not look once more under the mutex.
     NoSecondTry,
     /// Readers that wait are let go on without being counted.
     WaitersNotCounted,
@@ -165,7 +165,7 @@ pub struct Fault {
 
 macro_rules! faults {
     ($($mutant:ident $kind:ident $models:ident [$($scenario:literal)+] $reason:literal;)*) => {
-        /// Every mutant, in each scenario where it is told apart.
+        /// Every mutant, in each scenario where it is noticed.
         pub const FAULTS: &[Fault] = &[
             $($(Fault {
                 mutant: Mutant::$mutant,

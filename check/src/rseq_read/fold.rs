@@ -104,7 +104,7 @@ fn add_portably(code: &mut Code, (at, by): (At, u64), mutant: Option<Mutant>, no
     code.op(Op::Set(Reg::Flag, Value::Is(0)));
 }
 
-/// Adds to a word of this CPU; goes on at `no` if there are none.
+/// Adds to a word of this CPU; continues at `no` if there are none.
 fn add(
     code: &mut Code,
     scenario: &Scenario,

@@ -149,7 +149,7 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
-    /// The heavy fence of `thread` goes on: its beginning, or one more CPU answers. Whether it is
+    /// The heavy fence of `thread` continues: its beginning, or one more CPU reports. Whether it is
     /// over.
     pub(super) fn barrier(
         &mut self,

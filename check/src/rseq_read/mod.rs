@@ -13,7 +13,7 @@
 //! - [`Subject::ExactCounter`], [`Subject::LocalGlobal`], [`Subject::BigRef`] (`exact`, `lock`,
 //!   `reference`): updaters that are stopped by a flag and a barrier;
 //! - [`Subject::FoldingCounter`], [`Subject::FoldingLock`] (`fold`): what the library has in place of the
-//!   first two: the words themselves are taken out of their place, and nobody is stopped.
+//!   first two: the words themselves are taken out of their place, and no thread is stopped.
 //!
 //! [`FAULTS`] lists each step with what comes of leaving it out, and what comes of a kernel that
 //! does not abort.
@@ -45,7 +45,7 @@
 //! publication before is a locked instruction, x86 would get by with one load.
 //!
 //! **The order of the two sums of a `LocalGlobalLock` does not matter while readers mark in sections**
-//! ([`Mutant::MarksFirst`]): nobody marks after the barrier. Where a reader marks first and takes its
+//! ([`Mutant::MarksFirst`]): no thread marks after the barrier. Where a reader marks first and takes its
 //! mark back, unmarks come first. No fence follows the sums, so here unmarks are releases, and their
 //! sum acquires.
 //!
@@ -67,7 +67,7 @@
 //! `Folding` that are made while it is used have no transcription.
 //!
 //! Under the weak model a thread is disturbed a limited number of times, once in most scenarios:
-//! one abort that nobody asks for, and one migration though nobody else is to run (clocks would
+//! one abort that no thread asks for, and one migration though no other thread is to run (clocks would
 //! grow without bound). Under TSO there is no limit.
 //!
 //! `rseq_cs` that outlives the code it points to (a library that is unloaded), and the kernel's own

@@ -59,7 +59,7 @@ fn is_released(end: &End<'_>) -> Option<String> {
     (!end.freed[0]).then(|| "nobody holds it, and it is never released".into())
 }
 
-/// The section of get and put; goes on at `slow` if it is killed.
+/// The section of get and put; continues at `slow` if it is killed.
 fn count(code: &mut Code, by: u64, mutant: Option<Mutant>, slow: Label) {
     let look = |code: &mut Code| {
         code.load(Reg::Flag, At::Is(KILLED), Relaxed);
@@ -96,7 +96,7 @@ fn count_then_look(code: &mut Code, by: u64, slow: Label, done: Label) {
     code.op(Op::Goto(slow));
 }
 
-/// Counts where it is to be counted; goes on here only on the word.
+/// Counts where it is to be counted; continues here only on the word.
 fn choose(code: &mut Code, by: u64, mutant: Option<Mutant>, is_stranger: bool, done: Label) {
     let slow = code.label();
     if !is_stranger {

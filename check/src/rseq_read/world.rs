@@ -5,7 +5,7 @@
 //! barrier, and hands on what the thread has seen. What the kernel does to sections, as in
 //! `kernel/rseq.c`: when a thread is preempted, has a signal delivered, or is interrupted by
 //! `membarrier(PRIVATE_EXPEDITED_RSEQ)`, and its `rseq_cs` is set, then `rseq_cs` is cleared; and if
-//! its program counter is in the section, it goes on at the abort's place. So nothing protects code
+//! its program counter is in the section, it continues at the abort's place. So nothing protects code
 //! between the store to `rseq_cs` and the section's first instruction.
 //!
 //! `membarrier` is a full fence of the caller, an interrupt of every other CPU, in any order
@@ -94,7 +94,7 @@ pub(super) struct Plan {
     /// Page faults, at most, in touches of objects.
     pub(super) faults: u8,
     /// How often the kernel aborts a thread's section without anybody asking it to, at most; and how
-    /// often it moves it elsewhere, though nobody else is to run.
+    /// often it moves it elsewhere, though no other thread is to run.
     pub(super) disturbances_max: Option<u8>,
     pub(super) end: EndCheck,
     /// The locations under the names that they have here.
@@ -253,7 +253,7 @@ pub(super) struct Turn<'a> {
     pub(super) plan: &'a Plan,
     pub(super) choice: &'a mut Choice,
     pub(super) told: Option<&'a mut String>,
-    /// Where the thread goes on after its instruction.
+    /// Where the thread continues after its instruction.
     pub(super) next: u8,
 }
 
@@ -376,7 +376,7 @@ impl<M: Memory> World<M> {
         (0..plan.cpus()).filter(busy).fold(0, |set, cpu| set | 1 << cpu)
     }
 
-    /// Where a thread goes on, past what it does by itself.
+    /// Where a thread continues, past what it does by itself.
     pub(super) fn go_on(&mut self, thread: usize, pc: u8, plan: &Plan) {
         let code = &plan.programs[thread].code;
         let me = &mut self.threads[thread];

@@ -22,7 +22,7 @@ pub fn explore(scenario: &Scenario, model: Model, mutant: Option<Mutant>, limit:
     }
 }
 
-/// Explores the machine by itself: every order of requests, ticks and answers within what is `asked`.
+/// Explores the machine by itself: every order of requests, ticks and events within what is `asked`.
 pub fn explore_alone(asked: &Asked, limit: usize) -> Verdict {
     explore::run(&ByItself(asked), limit)
 }
@@ -66,7 +66,7 @@ impl<M: Memory> System for SrcuCounts<M> {
     }
 }
 
-/// The machine, and whoever answers it.
+/// The machine, and what drives it.
 struct ByItself<'a>(&'a Asked);
 
 impl System for ByItself<'_> {

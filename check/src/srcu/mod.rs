@@ -9,13 +9,13 @@
 //!
 //! [`FAULTS`] lists every step of the machine and every fence of SRCU with what comes of leaving it out.
 //!
-//! The machine is also explored by itself ([`explore_alone`]): requests, ticks and answers in every order.
+//! The machine is also explored by itself ([`explore_alone`]): requests, ticks and events in every order.
 //!
 //! # What it confirms
 //!
 //! **The first scan is needed** though the index was seen drained after the flip before: without it a
 //! reader that looked it up long ago, and counts itself in only now, is in an index that becomes current
-//! and that nobody looks at ([`Mutant::Omitted`] `first-scan`). **Unlocks are summed before locks.**
+//! and that no thread looks at ([`Mutant::Omitted`] `first-scan`). **Unlocks are summed before locks.**
 //!
 //! **Fence A is needed on x86 too**, between two sums of loads that x86 does not reorder: it also keeps the
 //! publication from staying in a store buffer while the first scan passes. B is needed on both, C

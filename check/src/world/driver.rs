@@ -2,7 +2,7 @@
 //! `quiescence/src/gp/grace_periods.rs`. The machine is the real one.
 //!
 //! ```text
-//! Fence:      machine's and registry's lock held: is nobody else registered?         [GP-5]
+//! Fence:      machine's and registry's lock held: is no other thread registered?         [GP-5]
 //!                then Alone; else is some reader not QSBR?
 //!             without locks: heavy fence, or if all are QSBR a full fence       [GP-1] [GP-8]
 //! Announce:   machine's lock held; gp.ctr = number (Release)                           [GP-3]
@@ -18,7 +18,7 @@
 //!                attention &= !mark (AcqRel); if it was marked: wake -= 1 (AcqRel) [GP-7]
 //!             until wake (Acquire) = 0: futex_wait(wake)                           [GP-7]
 //! Complete:   machine's lock held; completed = sequence (Release), notify          [GP-4]
-//! leave:      machine's lock held; nobody drives; notify
+//! leave:      machine's lock held; no thread drives; notify
 //! any lock:   if another driver has taken over: give it back, and wait             [HO-1]
 //! ```
 //!

@@ -191,7 +191,7 @@ struct Registry {
 pub(crate) struct World<M> {
     memory: M,
     machine: Machine<AnyPolicy>,
-    /// Who holds the machine's lock from one step to another.
+    /// The thread that holds the machine's lock from one step to another.
     held_by: Option<u8>,
     driven: bool,
     /// The number of the driver's term [HO-1].
@@ -315,7 +315,7 @@ impl<M: Memory> World<M> {
         }
     }
 
-    /// A driver vanishes in mid grace period, and the machine is told so.
+    /// A driver vanishes in mid grace period, and this is reported to the machine.
     pub(crate) fn vanish(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let me = turn.me;
         let is_driving = matches!(self.threads[me].at, At::Drive(_));
@@ -359,7 +359,7 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
-    /// Those who wait for the driver look again.
+    /// Those who wait for the driver scan again.
     fn notify(&mut self) {
         for thread in &mut self.threads {
             if thread.asleep == Some(Asleep::Turn) {
@@ -401,7 +401,7 @@ fn layout(scenario: &Scenario, number: grace::Number, sequence: Sequence) -> Lay
                 Op::Lock | Op::Online | Op::QuiescentState => loads(Location::GpCtr),
                 Op::Read => loads(Location::Pointer),
                 Op::Poll => loads(Location::Completed),
-                // Who stores must know what came before, as one who loads does.
+                // The thread that stores must know what came before, as one who loads does.
                 Op::Get(at) | Op::Set(at, _) => loads(Location::Variable(*at)),
                 Op::Wait | Op::WaitImpatiently | Op::Advance | Op::AdvanceAtTick => {
                     loads(Location::Wake);

@@ -161,7 +161,7 @@ impl<M: Memory> World<M> {
         self.finish(turn.me)
     }
 
-    /// Stores a word under which nobody need wait for the section before, and reports.
+    /// Stores a word under which no thread need wait for the section before, and reports.
     fn leave(&mut self, turn: &mut Turn<'_>, left: u64) -> Outcome {
         self.store_word(turn, left, !turn.is(Mutant::RelaxedUnlock));
         if turn.is(Mutant::NoWakeUp) {
@@ -215,7 +215,7 @@ impl<M: Memory> World<M> {
         }
     }
 
-    /// Takes the mark off a slot; whoever finds it there owes the driver a count.
+    /// Takes the mark off a slot; the thread that finds it there must count for the driver.
     pub(super) fn take_mark(&mut self, turn: &mut Turn<'_>, slot: u8) -> bool {
         let order = if turn.is(Mutant::RelaxedMarkTake) { Relaxed } else { AcqRel };
         let at = Location::Attention(slot);

@@ -54,10 +54,10 @@ extern void call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head))
 extern void rcu_barrier(void);
 
 /*
- * A worker, bound to a CPU or, with -1, to none. It serves nobody until it is given to a
+ * A worker, bound to a CPU or, with -1, to none. It serves no thread until it is given to a
  * thread or a CPU. call_rcu_data_free() ends it; what it still has goes to the default
- * worker. Nobody may be using it: after a grace period since it was taken away from its thread or
- * CPU nobody is. NULL is ignored, and so is the default worker.
+ * worker. No thread may be using it: after a grace period since it was taken away from its thread or
+ * CPU none is. NULL is ignored, and so is the default worker.
  */
 extern struct call_rcu_data *create_call_rcu_data(unsigned long flags, int cpu_affinity);
 extern void call_rcu_data_free(struct call_rcu_data *crdp);
@@ -86,7 +86,7 @@ extern int set_cpu_call_rcu_data(int cpu, struct call_rcu_data *crdp);
 extern int create_all_cpu_call_rcu_data(unsigned long flags);
 extern void free_all_cpu_call_rcu_data(void);
 
-/* Around fork(), by whoever calls it, if the child goes on to use call_rcu(). */
+/* Around fork(), by the thread that calls it, if the child will use call_rcu(). */
 extern void call_rcu_before_fork(void);
 extern void call_rcu_after_fork_parent(void);
 extern void call_rcu_after_fork_child(void);

@@ -1,6 +1,6 @@
 //! Workers of CPUs.
 //!
-//! Who queues loads its CPU's worker and pushes in a section of the global domain; who frees a worker waits for
+//! A thread that queues loads its CPU's worker and pushes in a section of the global domain; one that frees a worker waits for
 //! those sections first.
 
 use std::ffi::{c_int, c_ulong};
@@ -50,12 +50,12 @@ fn table(flavor: Flavor) -> Result<&'static Table, c_int> {
     }
     let made: Table = (0..count()).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
     let made = Box::into_raw(Box::new(made));
-    // AcqRel: whoever finds the table finds it made.
+    // AcqRel: a thread that finds the table finds it made.
     match TABLES[flavor.index()].compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
         // SAFETY: from a box; it is there for ever from now on.
         Ok(_) => Ok(unsafe { &*made }),
         Err(others) => {
-            // SAFETY: from a box, above, which nobody has seen.
+            // SAFETY: from a box, above, which no other thread has seen.
             drop(unsafe { Box::from_raw(made) });
             // SAFETY: from a box that is never freed.
             Ok(unsafe { &*others })
@@ -91,7 +91,7 @@ pub(super) fn here(flavor: Flavor) -> *const Worker {
 pub(super) unsafe fn push(flavor: Flavor, head: *mut Head, function: Function) -> Option<bool> {
     existing(flavor)?;
     let guard = quiescence::read();
-    // SAFETY: whoever frees it waits for this section: `workers::free`.
+    // SAFETY: the thread that frees it waits for this section: `workers::free`.
     let worker = unsafe { here(flavor).as_ref() };
     // SAFETY: by the contract.
     let pushed = worker.map(|worker| unsafe { worker.push(head, function) });
@@ -109,7 +109,7 @@ pub(super) fn set(flavor: Flavor, cpu: c_int, worker: *const Worker) -> Result<(
         place.swap(worker, AcqRel);
         return Ok(());
     }
-    // AcqRel: pairs with the Acquire in `get`; whoever finds the worker finds it made.
+    // AcqRel: pairs with the Acquire in `get`; a thread that finds the worker finds it made.
     let set = place.compare_exchange(ptr::null_mut(), worker, AcqRel, Acquire);
     set.map(|_| ()).map_err(|_| libc::EEXIST)
 }
@@ -131,7 +131,7 @@ pub(super) fn create_all(flavor: Flavor, flags: c_ulong) -> Result<(), c_int> {
         match set(flavor, cpu, worker) {
             Ok(()) => {}
             Err(error) => {
-                // SAFETY: made above, and known to nobody.
+                // SAFETY: made above, and known to no other thread.
                 unsafe { workers::free(flavor, worker) };
                 if error != libc::EEXIST {
                     return Err(error);
@@ -158,11 +158,11 @@ pub(super) fn free_all(flavor: Flavor) {
     if taken.is_empty() {
         return;
     }
-    // Those who have them from `get_cpu_call_rcu_data`, in sections of their own.
+    // Callers that have them from `get_cpu_call_rcu_data`, in sections of their own.
     let away = flavor.may_wait("free_all_cpu_call_rcu_data");
     flavor.domain().domain().synchronize();
     for worker in taken {
-        // SAFETY: C's own, which nobody can find any more.
+        // SAFETY: C's own, which no thread can find any more.
         unsafe { workers::free(flavor, worker) };
     }
     drop(away);

@@ -60,7 +60,7 @@ thread_local! {
     static HOLDS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What is held across a fork, whoever makes it.
+/// What is held across a fork, whichever thread makes it.
 pub(crate) struct Held {
     entries: MutexGuard<'static, Vec<Entry>>,
     _registered: [MutexGuard<'static, Option<Registered>>; FLAVORS],

@@ -10,7 +10,7 @@ use super::workers::{self, Next};
 use crate::fatal::fatal;
 use crate::flavor::Flavor;
 
-/// `URCU_CALL_RCU_RT`: who queues makes no system call; the worker looks by itself.
+/// `URCU_CALL_RCU_RT`: a thread that queues makes no system call; the worker polls.
 const RT: c_ulong = 1;
 
 /// Batches between two looks whether the worker is still on its CPU: one that was taken away has taken the

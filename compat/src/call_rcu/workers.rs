@@ -26,7 +26,7 @@ fn idle_after_ms() -> u64 {
     const UNKNOWN: u64 = u64::MAX;
     // No `OnceLock`, which a fork could leave half done in the child.
     static IDLE_MS: AtomicU64 = AtomicU64::new(UNKNOWN);
-    // Relaxed: whoever asks first finds out, and all find the same.
+    // Relaxed: the first thread to ask finds out, and all find the same.
     match IDLE_MS.load(Relaxed) {
         UNKNOWN => {
             let said = std::env::var_os(IDLE_VARIABLE).unwrap_or_default();
@@ -182,7 +182,7 @@ pub(super) fn create(flavor: Flavor, flags: c_ulong, cpu: c_int) -> Option<*cons
 /// `call_rcu_data_free`.
 ///
 /// # Safety
-/// `crdp` is null or a worker that was not freed, and nobody uses it any more.
+/// `crdp` is null or a worker that was not freed, and no thread uses it any more.
 pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker) {
     let mut entries = lock();
     let Some(entry) = find(&mut entries, crdp).filter(|entry| !entry.freed) else {
@@ -204,7 +204,7 @@ pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker) {
         entry.start();
     }
     drop(entries);
-    // Who queues by way of a CPU may be looking at it.
+    // A thread that queues by way of a CPU may be reading it.
     quiescence::synchronize();
     // SAFETY: C's own, by `create`.
     drop(unsafe { Arc::from_raw(crdp) });
@@ -238,7 +238,7 @@ pub(super) fn idle_after(worker: &Worker) -> Option<Duration> {
 
 /// What a worker's thread does next.
 pub(super) enum Next {
-    /// It goes on, and leaves when it has had nothing to do for so long.
+    /// It continues, and leaves when it has had nothing to do for so long.
     Attend(Option<Duration>),
     /// It hands what is left over, and ends.
     HandOver(&'static Worker),
@@ -285,11 +285,11 @@ pub(super) fn ended(worker: &Worker) {
     drop(gone);
 }
 
-/// Nobody can join the calling thread: its number was given to nobody.
+/// The calling thread cannot be joined: its number was not given out.
 fn detach() {
     // SAFETY: asks for a number.
     let thread = unsafe { libc::pthread_self() };
-    // SAFETY: the calling thread, which is joinable and joined by nobody.
+    // SAFETY: the calling thread, which is joinable and not joined.
     unsafe { libc::pthread_detach(thread) };
 }
 

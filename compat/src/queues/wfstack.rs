@@ -1,7 +1,7 @@
 //! `<urcu/wfstack.h>`: the stack with wait-free push.
 //!
 //! A stack is passed as a union of pointers, with a lock behind it or without, which is a pointer to the stack. What
-//! `pop_all` gives is a pointer to the topmost node (`struct cds_wfs_head` is a node), from which the caller goes on.
+//! `pop_all` gives is a pointer to the topmost node (`struct cds_wfs_head` is a node), from which the caller continues.
 
 use std::ffi::c_int;
 use std::ptr::{self, NonNull};

@@ -28,7 +28,7 @@ impl Completion {
     }
 
     /// # Safety
-    /// The hold of whoever made it, given back once.
+    /// The hold of its maker, given back once.
     pub(super) unsafe fn release(completion: *const Self) {
         // SAFETY: by this function's contract.
         drop(unsafe { Arc::from_raw(completion) });
@@ -55,7 +55,7 @@ impl Completion {
         // SAFETY: from `queue`; the work comes first.
         let marker = unsafe { Box::from_raw(work.cast::<Marker>()) };
         let left = &marker.completion.left;
-        // Release: pairs with the Acquire of who waits: all that has run before is seen. Acquire: of several queues, the
+        // Release: pairs with the Acquire of the waiter: all that has run before is seen. Acquire: of several queues, the
         // last one hands on what the others released.
         if left.word().fetch_sub(1, AcqRel) == 1 {
             Word::wake(ptr::from_ref(left));

@@ -79,7 +79,7 @@ fn records_are_used_again() {
 }
 
 /// A handler that reads for the first time would register its thread, in the midst of what the thread is doing under
-/// the library's locks: so whoever calls the library, for whatever flavour, is registered before.
+/// the library's locks: so a thread that calls the library, for whatever flavour, is registered before.
 #[test]
 fn who_calls_the_library_is_registered_ahead_of_signal_handlers() {
     attach();
@@ -121,7 +121,7 @@ fn handlers_read_whatever_they_interrupt() {
     for _ in 0..200 {
         let (started, is_started) = mpsc::channel();
         let thread = thread::spawn(move || {
-            // SAFETY: asks who it is.
+            // SAFETY: asks for its own number.
             started.send(unsafe { libc::pthread_self() }).unwrap();
             quiescence_urcu_synchronize(MEMB);
             quiescence_urcu_synchronize(BP);

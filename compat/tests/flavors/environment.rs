@@ -1,4 +1,4 @@
-//! What the environment says and nobody understands is complained of once, and is as if it had not been said.
+//! An environment variable that is not understood is complained of once, and is as if it had not been said.
 
 use quiescence::{Fences, fences};
 

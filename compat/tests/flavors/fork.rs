@@ -46,7 +46,7 @@ fn beside_readers(f: impl FnOnce()) {
     is_inside.recv().unwrap();
     let updaters = ALL.map(|flavor| {
         let updater = thread::spawn(move || quiescence_urcu_synchronize(flavor));
-        // Somebody sleeps for the section, if not that one. (bp's look again after naps.)
+        // Somebody sleeps for the section, if not that one. (bp's scan again after naps.)
         let futex = &GP[flavor as usize].futex;
         until(|| flavor == BP || futex.load(SeqCst) == u32::MAX);
         updater
@@ -119,7 +119,7 @@ fn a_section_goes_on_in_the_child() {
 #[test]
 fn the_child_has_all_records_of_bp() {
     attach();
-    read_lock(BP); // who forks keeps its own
+    read_lock(BP); // the forking thread keeps its own
     read_unlock(BP);
     beside_readers(|| {
         let code = in_child(|| {

@@ -44,7 +44,7 @@ fn a_grace_period_waits_for_a_section_and_not_for_later_ones() {
     }
 }
 
-/// Who sleeps is woken: the reader leaves only when the updater says that it sleeps.
+/// A sleeper is woken: the reader leaves only when the updater says that it sleeps.
 #[test]
 fn an_updater_that_sleeps_is_woken() {
     attach();
@@ -145,7 +145,7 @@ fn destructors_that_run_later_may_read() {
         .join()
         .unwrap();
         quiescence_urcu_synchronize(flavor as u32);
-        // SAFETY: nobody uses it any more.
+        // SAFETY: no thread uses it any more.
         unsafe { libc::pthread_key_delete(key) };
     }
     assert_eq!(LATE_READS.load(SeqCst), SECTIONS.len() as u32);

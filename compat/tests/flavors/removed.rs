@@ -1,4 +1,4 @@
-//! A step is taken out, and the test that holds it must fail: by itself, or, where nobody is woken, by never ending.
+//! A step is taken out, and the test that holds it must fail: by itself, or, where no thread is woken, by never ending.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -7,7 +7,7 @@ use crate::c::again_within;
 /// Without these the test that notices does not end.
 const HANGS: [&str; 3] = ["end", "wake", "hazard wake"];
 
-/// What is removed (see `removed` in the crate), and who notices.
+/// What is removed (see `removed` in the crate), and which test notices.
 const STEPS: [(&str, &str); 19] = [
     ("register", "readers::a_grace_period_waits_for_a_section_and_not_for_later_ones"),
     ("end", "readers::a_thread_that_ends_is_no_reader_any_more"),

@@ -1,4 +1,4 @@
-//! Readers that sleep while they are told of: no call of theirs ends because of the report.
+//! Readers that sleep while they are reported: no call of theirs ends because of the report.
 
 use std::os::fd::AsRawFd;
 use std::sync::atomic::AtomicU32;
@@ -66,7 +66,7 @@ fn sleep_beside_reports(flavor: u32) {
         });
         until(|| id.load(SeqCst) != 0);
         let thread = id.load(SeqCst);
-        // Who falls asleep between the look and the signal may be sent it all the same.
+        // A thread that falls asleep between the scan and the signal may be sent it all the same.
         until(|| is_asleep(thread));
         let updater = scope.spawn(|| quiescence_urcu_synchronize(flavor));
         let why = told_asleep(&told, thread);

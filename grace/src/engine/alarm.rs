@@ -1,4 +1,4 @@
-//! Who looks again, and when: a CPU on its tick, or the timer where there are none.
+//! Which CPU scans next, and when: on its tick, or the timer where there are none.
 //!
 //! A tick comes anyway, so a look on it costs little; the timer wakes a thread. So the CPU
 //! that looked keeps the alarm. The timer is set a little later all the same, and put off each
@@ -75,7 +75,7 @@ impl Alarm {
         Some(jiffies)
     }
 
-    /// Nobody needs it any more.
+    /// No CPU needs it any more.
     pub(super) fn turn_off(&mut self, host: &mut dyn Host) {
         host.timer_off();
         *self = Self::Off;
@@ -86,7 +86,7 @@ impl Alarm {
         matches!(*self, Self::Tick { cpu: keeper, .. } if keeper == cpu)
     }
 
-    /// Its keeper has no more ticks for sure: `to` takes it, who may have some, or else the timer.
+    /// Its keeper has no more ticks for sure: CPU `to`, which may have some, takes it, or else the timer.
     pub(super) fn hand_over(&mut self, to: Option<usize>, host: &mut dyn Host) {
         let Self::Tick { jiffies, .. } = *self else { return };
         *self = Self::Off;

@@ -1,6 +1,6 @@
 //! Counters of quiescent states: what a CPU writes alone, and others read.
 //!
-//! One per CPU goes up by one at each quiescent state. Who remembers a counter and later sees
+//! One per CPU goes up by one at each quiescent state. A CPU that remembers a counter and later sees
 //! another value knows that the CPU has been quiescent in between. Beside it stands whether
 //! the CPU is in an extended quiescent state: then it has nothing to say, and is quiescent all
 //! the time. After the 2.5 kernel's `RCU_qsctr` (Arcangeli and others, FREENIX 2003) and `dynticks`.
@@ -60,14 +60,14 @@ impl Counters {
         host.touch(Line::Cpu(cpu), Access::Write);
     }
 
-    /// `cpu` enters an extended quiescent state. Its counter moves too, for those who look after it
+    /// `cpu` enters an extended quiescent state. Its counter moves too, for CPUs that look after it
     /// has come back.
     pub(super) fn enter_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
         self.eqs.insert(cpu);
         self.count(cpu, host);
     }
 
-    /// `cpu` leaves it; a quiescent state once more, of use to those who began while it was in there.
+    /// `cpu` leaves it; a quiescent state once more, of use to CPUs that began while it was in there.
     pub(super) fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
         self.eqs.remove(cpu);
         self.count(cpu, host);

@@ -1,9 +1,9 @@
-//! Engines over CPUs: who notices quiescent states, and what is done until all have passed one.
+//! Engines over CPUs: which CPU notices quiescent states, and what is done until all have passed one.
 //!
 //! [`Machine`](crate::Machine) looks into the words of readers. A kernel has no such words: its
 //! readers cannot be preempted, so a CPU that passes through its scheduler, or is interrupted
 //! in user mode or idle, is in none of them. The engines here live on such reports. Each is a
-//! *detector* of quiescent states with a *policy* of when to start, look again and force:
+//! *detector* of quiescent states with a *policy* of when to start, scan again and force:
 //!
 //! | engine | detector | policy | after |
 //! |---|---|---|---|
@@ -17,8 +17,8 @@
 //!
 //! SRCU, whose readers report to two indexes of counters, is [`srcu`](crate::srcu).
 //!
-//! An engine is told what happens on a CPU ([`Engine`]) and asks for what it wants done
-//! ([`Host`]). It has no clock: time is what it asked its timer to wait, and the ticks it is told of.
+//! An engine is notified of what happens on a CPU ([`Engine`]) and asks for what it wants done
+//! ([`Host`]). It has no clock: time is what it asked its timer to wait, and the ticks it is notified of.
 //! The simulator and the explorer drive this very code. What a step touches it tells
 //! ([`Host::touch`]), so that a driver can charge for it, and whose cache has to give it away.
 //!
@@ -84,7 +84,7 @@ pub enum Access {
     Lock,
 }
 
-/// What a driver does for an engine. All calls concern the CPU the engine was told of, unless
+/// What a driver does for an engine. All calls concern the CPU the engine was notified of, unless
 /// they name another one. Raising or rescheduling a CPU again, before it has happened, changes
 /// nothing.
 pub trait Host {
@@ -103,8 +103,7 @@ pub trait Host {
     fn timer_off(&mut self) {}
     /// A line of the engine's is used.
     fn touch(&mut self, line: Line, access: Access);
-    /// Whether the engine has lately had more than its share of CPU time, for work that nobody
-    /// waited for.
+    /// Whether the engine has lately had more than its share of CPU time, for work in the background.
     fn is_over_budget(&self) -> bool;
     /// A grace period begins; `of` tells those of different CPUs apart, where each has its own.
     fn began(&mut self, of: usize);
@@ -118,7 +117,7 @@ pub trait Host {
 /// ([`waiting`](Self::waiting)), as Linux does: there [`adaptive::Adaptive`] and [`token::Relay`] notice on
 /// the tick that a grace period has ended. (In the kernel without ticks a few callbacks wait until the
 /// CPU ticks or sleeps again.) [`tick::Tick`] needs ticks at every CPU that is awake. The others
-/// need none. The explorer holds that this is so, and that nobody needs more.
+/// need none. The explorer holds that this is so, and that no engine needs more.
 ///
 /// Every function is total, and constant in time unless it says otherwise. CPUs are numbered from
 /// 0; one out of range is ignored.
@@ -135,7 +134,7 @@ pub trait Engine: core::fmt::Debug {
     fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
         let _ = (cpu, host);
     }
-    /// Kernel code on `cpu` that runs for long offers to be rescheduled; nobody else wants to run.
+    /// Kernel code on `cpu` that runs for long offers to be rescheduled; no other task wants to run.
     fn cond_resched(&mut self, cpu: usize, host: &mut dyn Host) {
         let _ = (cpu, host);
     }
@@ -143,7 +142,7 @@ pub trait Engine: core::fmt::Debug {
     fn enter_eqs(&mut self, cpu: usize, host: &mut dyn Host);
     /// And leaves it.
     fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host);
-    /// Whether the grace period in progress (that of `of`) still waits for `cpu`. For those who look on.
+    /// Whether the grace period in progress (that of `of`) still waits for `cpu`. For observers.
     fn is_holdout(&self, of: usize, cpu: usize) -> bool;
     /// How many callbacks that were queued on `cpu` have not been run.
     fn waiting(&self, cpu: usize) -> u64;

@@ -6,8 +6,8 @@
 //! switches and looks at everybody's counters.
 //!
 //! Unlike the original's, the grace period also waits for the CPU that polls: it may have been
-//! interrupted within a section. While it waits for nobody else it does not spin, which would keep
-//! the section from ending; its own report makes it look again.
+//! interrupted within a section. While it waits for no other CPU it does not spin, which would keep
+//! the section from ending; its own report makes it scan again.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -28,14 +28,14 @@ pub const STEPS: &[&str] = &[
     "return-from-eqs",
 ];
 
-/// What they may leave out, and be slower: forcing, and leaving out who is in an extended quiescent
+/// What they may leave out, and be slower: forcing, and leaving out CPUs in an extended quiescent
 /// state.
 pub const STEPS_FOR_SPEED: &[&str] = &["force", "pass-over-eqs"];
 
 /// The lock, the lists, the mask and the snapshots of [`Global`].
 const SHARED: Line = Line::Global(0);
 
-/// One list for all CPUs, under one lock; whoever queues first polls for all.
+/// One list for all CPUs, under one lock; the CPU that queues first polls for all.
 ///
 /// A look is linear in the CPUs that are waited for, the start of a grace period in all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -45,10 +45,10 @@ pub struct Global<S: Steps = Intact> {
     snapshots: Vec<u32>,
     /// Whom the grace period in progress waits for.
     mask: Mask,
-    /// Callbacks by who queued them: that wait for the next grace period, and for this one.
+    /// Callbacks by the CPU that queued them: those that wait for the next grace period, and for this one.
     next: Vec<u64>,
     current: Vec<u64>,
-    /// Who has any in `next`, and in `current`.
+    /// CPUs with any in `next`, and in `current`.
     next_owners: Mask,
     current_owners: Mask,
     /// The CPU whose softirq polls; none if nothing is queued.
@@ -105,7 +105,7 @@ impl<S: Steps> Global<S> {
         self.wait(cpu, host);
     }
 
-    /// Takes those out of the mask who have been quiescent.
+    /// Takes the CPUs out of the mask that have been quiescent.
     fn look(&mut self, host: &mut dyn Host) {
         let mut from = 0;
         while let Some(cpu) = self.mask.first_from(from) {
@@ -120,7 +120,7 @@ impl<S: Steps> Global<S> {
         }
     }
 
-    /// Looks again as soon as may be, unless only `cpu` itself is missing.
+    /// Scans again as soon as may be, unless only `cpu` itself is missing.
     fn wait(&mut self, cpu: usize, host: &mut dyn Host) {
         if !self.waits_for_itself_alone(cpu) && !self.steps.omits("look-again") {
             host.raise(cpu);
@@ -131,7 +131,7 @@ impl<S: Steps> Global<S> {
         self.mask.len() == 1 && self.mask.contains(cpu)
     }
 
-    /// Runs the whole list of the grace period that has ended, here, whoever queued it.
+    /// Runs the whole list of the grace period that has ended, here, whichever CPU queued it.
     fn run(&mut self, host: &mut dyn Host) {
         self.in_progress = false;
         host.ended(0);
@@ -144,7 +144,7 @@ impl<S: Steps> Global<S> {
         }
     }
 
-    /// `cpu` has said that it is quiescent: if it polls, and waited for itself, it goes on.
+    /// `cpu` has said that it is quiescent: if it polls, and waited for itself, it continues.
     fn reported(&self, cpu: usize, host: &mut dyn Host) {
         let polls = self.in_progress && self.poller == Some(cpu);
         if polls && self.waits_for_itself_alone(cpu) && !self.steps.omits("look-after-own-switch") {
@@ -287,7 +287,7 @@ impl<S: Steps> PerCpu<S> {
         }
     }
 
-    /// Goes on to the first CPU that has not passed. Returns whether there is none.
+    /// Continues with the first CPU that has not passed. Returns whether there is none.
     fn look(&mut self, cpu: usize, host: &mut dyn Host) -> bool {
         let own = &mut self.own[cpu];
         while let Some(&snapshot) = own.snapshots.get(own.position) {
@@ -302,7 +302,7 @@ impl<S: Steps> PerCpu<S> {
         true
     }
 
-    /// `cpu` has said that it is quiescent: if its grace period waited for that, it goes on.
+    /// `cpu` has said that it is quiescent: if its grace period waited for that, it continues.
     fn reported(&self, cpu: usize, host: &mut dyn Host) {
         let own = &self.own[cpu];
         let waited = own.in_progress && own.position == cpu;

@@ -1,7 +1,7 @@
-//! rcu_ltimer: each CPU looks after itself on its tick, and nobody is ever forced.
+//! rcu_ltimer: each CPU looks after itself on its tick, and none is ever forced.
 //!
 //! After the engine that was merged into Linux 2.5 (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003;
-//! Sarma and McKenney, Ottawa Linux Symposium 2002). Grace periods ("batches") have numbers. Whoever
+//! Sarma and McKenney, Ottawa Linux Symposium 2002). Grace periods ("batches") have numbers. A CPU that
 //! has callbacks asks for batch `current + 1` and runs them once `current` is beyond that: even when
 //! nothing was in progress that takes two rounds, because the number does not say whether the
 //! batch `current` has begun.
@@ -35,7 +35,7 @@ pub const STEPS_FOR_SPEED: &[&str] = &[];
 
 /// The mutex, the numbers and the mask.
 const SHARED: Line = Line::Global(0);
-/// Who is in an extended quiescent state, and has callbacks there.
+/// CPUs in an extended quiescent state that have callbacks there.
 const SLEEPERS: Line = Line::Global(1);
 
 /// What a CPU has to itself.
@@ -63,7 +63,7 @@ pub struct Tick<S: Steps = Intact> {
     furthest: u32,
     /// Whom the batch in progress waits for; empty if none is.
     mask: Mask,
-    /// Who has callbacks, and no ticks.
+    /// CPUs with callbacks and without ticks.
     sleepers: Mask,
 }
 

@@ -2,16 +2,14 @@
 //! late.
 //!
 //! A CPU notes a quiescent state on its own line. Its next tick finds that there is something
-//! to report and raises the softirq, which clears the CPU's bit in a leaf; whoever clears the
-//! last bit of a node goes on to the parent, and the grace period ends when the root is empty. That
-//! wakes nobody: each CPU finds at its next tick that its leaf tells another grace period.
+//! to report and raises the softirq, which clears the CPU's bit in a leaf; the CPU that clears the last bit of a node continues with the parent, and the grace period ends when the root is empty. That wakes no CPU: each finds at its next tick that its leaf tells another grace period.
 //! Meanwhile, every few jiffies, a scan looks for CPUs in extended quiescent states, which
 //! report nothing, and does about the other holdouts what the [`Variant`] says.
 //!
 //! After `kernel/rcu/tree.c`; which facts of which year is said in [`options`]. What is different
 //! here:
 //! - The kernel's grace-period thread begins and ends grace periods and scans. Its waiting is
-//!   [`Engine::timer`]; what it does on being woken is done at once by whoever would wake it.
+//!   [`Engine::timer`]; what it does on being woken is done at once by the CPU that would wake it.
 //! - Time is what the timer was asked to wait, while a grace period is in progress. The ages
 //!   derived from it saturate, so that an engine without callbacks has few states.
 //! - The counter of extended quiescent states that a scan compares with its snapshot is one bit,
@@ -21,7 +19,7 @@
 //!   tickless CPU on, the softirq that this tick would raise is raised.
 //! - The kernel stops a long pass of callbacks after 3 ms. A driver that has time does so within
 //!   [`Host::invoke`]: other work may come in between.
-//! - Nobody expedites: [`Callback::urgency`] means nothing to Tree RCU's callbacks, nor do their
+//! - Nothing is expedited: [`Callback::urgency`] means nothing to Tree RCU's callbacks, nor do their
 //!   bytes.
 
 mod force;
@@ -48,13 +46,13 @@ const SIBLINGS: &str = "wait-for-siblings";
 const OWN: &str = "wait-for-own-grace-period";
 /// The first scan takes a snapshot, which later ones compare with.
 const SNAPSHOT: &str = "take-snapshot";
-/// Who leaves an extended quiescent state is in it no longer.
+/// A CPU that leaves an extended quiescent state is in it no longer.
 const LEAVE: &str = "leave-extended-quiescent-state";
 /// A request in mid grace period is remembered until its end.
 const REMEMBER: &str = "remember-requests";
 /// The timer is asked for again after a scan that found holdouts.
 const SCAN_AGAIN: &str = "scan-again";
-/// CPUs without ticks are told of the end of a grace period.
+/// CPUs without ticks are notified of the end of a grace period.
 const WAKE: &str = "wake-those-without-ticks";
 /// The tick raises the softirq when there is something to report.
 const REPORT: &str = "report-at-tick";
@@ -67,7 +65,7 @@ pub const STEPS: &[&str] =
 /// How many of [`STEPS`], from the first, are there for safety; the others are for progress.
 pub const STEPS_OF_SAFETY: usize = 6;
 
-/// What it may leave out, and be slower: who finds its grace period over and its callbacks still
+/// What it may leave out, and be slower: a CPU that finds its grace period over and its callbacks still
 /// waiting asks again.
 pub const STEPS_FOR_SPEED: &[&str] = &[REMEMBER];
 
@@ -119,7 +117,7 @@ pub struct Tree<S: Steps = Intact> {
     sleepers: Mask,
     /// How many CPUs have too many callbacks.
     overloaded: usize,
-    /// The age of the grace period in progress, as far as the timer has told it.
+    /// The age of the grace period in progress, as far as the timer has shown it.
     age_jiffies: u32,
     /// What the timer was last asked to wait.
     asked_jiffies: u32,
@@ -177,7 +175,7 @@ impl<S: Steps> Tree<S> {
     }
 
     /// The same, where these CPUs have no tick while a single program runs (`nohz_full`).
-    /// Those out of range are ignored. Meant for an engine that has not been told anything yet.
+    /// Those out of range are ignored. Meant for an engine that has not been notified of anything yet.
     #[must_use]
     pub fn with_tickless(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         for cpu in cpus {
@@ -230,7 +228,7 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// The same, by one who has the leaf's lock. Returns whether a grace period must begin.
+    /// The same, by a CPU that has the leaf's lock. Returns whether a grace period must begin.
     fn notice_locked(&mut self, cpu: usize, host: &mut dyn Host) -> bool {
         let sequence = self.leaf_sequence(cpu);
         let is_holdout = self.nodes.is_holdout(cpu);
@@ -307,7 +305,7 @@ impl<S: Steps> Tree<S> {
     }
 
     /// Those `bits` of `leaf`, whose lock the caller has, are no holdouts any more. Returns
-    /// whether nobody is.
+    /// whether none is.
     fn clear(&mut self, leaf: usize, bits: u64, host: &mut dyn Host) -> bool {
         let (mut at, mut bits) = (leaf, bits);
         while let Some(node) = self.nodes.get_mut(at) {

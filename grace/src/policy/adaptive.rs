@@ -1,17 +1,17 @@
 //! The default policy: from demand, within a budget.
 //!
 //! rcu_poll has the latency and rcu_ltimer the overhead; which of them one wants depends on whether
-//! anybody waits. So: background work goes by the tick, as under [`Tick`](super::Tick); somebody who
+//! anybody waits. So: background work goes by the tick, as under [`Tick`](super::Tick); a thread that
 //! waits, and a backlog that is large, is served as under [`Poll`](super::Poll), at the price that
 //! *they* pay; and what is done in the background has a budget of CPU time, which gives way only
 //! to expedited demand.
 
 use super::{Begin, Hint, Policy, Urgency};
 
-/// Rcu_poll's latency when someone waits, rcu_ltimer's overhead when nobody does.
+/// Rcu_poll's latency when a thread waits, rcu_ltimer's overhead when none does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Adaptive {
-    /// Looks before sleeping when nobody is in a hurry.
+    /// Scans before sleeping when no thread is in a hurry.
     pub looks_max: u32,
     /// Looks before sleeping when someone is.
     pub looks_max_expedited: u32,

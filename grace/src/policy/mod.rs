@@ -4,8 +4,8 @@
 //! between. Policies are siblings behind the trait [`Policy`]; each is a small value that is
 //! compared and hashed with the machine, so that the explorer can tell states apart.
 //!
-//! All that a policy hears of is [`Urgency`]: whoever asks for a grace period translates its
-//! situation into it. Somebody who waits is urgent; so is memory: [`Urgency::of_backlog`].
+//! All that a policy knows is [`Urgency`]: the thread that asks for a grace period translates its
+//! situation into it. A thread that waits is urgent; so is memory: [`Urgency::of_backlog`].
 
 mod adaptive;
 mod poll;
@@ -22,7 +22,7 @@ use crate::limit;
 /// How much somebody wants the grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Urgency {
-    /// In the background: a few callbacks, for which nobody waits. More may join them.
+    /// In the background: a few callbacks, for which no thread waits. More may join them.
     Background,
     /// Someone waits, without hurry; or enough callbacks for a grace period of their own wait.
     Normal,
@@ -65,7 +65,7 @@ pub enum Begin {
 /// What the driver should do before it looks at the holdouts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hint {
-    /// Look again without giving up the CPU.
+    /// Scan again without giving up the CPU.
     Again,
     /// Give up the CPU until a holdout has left its section: have the holdouts report.
     Sleep,
@@ -73,7 +73,7 @@ pub enum Hint {
     Tick,
 }
 
-/// When to start and when to look again. Implementations are pure functions of their arguments and
+/// When to start and when to scan again. Implementations are pure functions of their arguments and
 /// parameters.
 pub trait Policy: Clone + core::fmt::Debug + Eq + core::hash::Hash {
     /// A grace period is wanted this much, and none is in progress: does it start?

@@ -2,8 +2,8 @@
 
 use super::{Begin, Hint, Policy, Urgency};
 
-/// Start at once, look again without pause for a number of looks, then have the holdouts report,
-/// whoever wants the grace period and however much.
+/// Start at once, scan again without pause for a number of looks, then have the holdouts report,
+/// whichever thread wants the grace period, and however much.
 ///
 /// After rcu_poll (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003), which forces the holdouts to
 /// reschedule and polls until they have. User space cannot force a thread, so after

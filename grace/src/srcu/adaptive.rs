@@ -1,7 +1,7 @@
 //! Our delay function: look for a moment, then nap, each nap half as long again as the one before.
 //!
 //! What the kernel's variants trade against each other is one question: what to do while a reader is
-//! still in its section. Spinning (5.18) answers fast, and never sleeps when the reader blocks.
+//! still in its section. Spinning (5.18) is fast, and never sleeps when the reader blocks.
 //! Sleeping by the jiffy (5.19-rc1) is kind to all others, and costs two ticks for a section of a
 //! microsecond. Both overlook that the commonest holdout is the *caller itself*, preempted by the
 //! worker that it woke: spinning keeps the CPU from the very task that is waited for.
@@ -20,7 +20,7 @@ use super::delay::{Delay, Situation, Wait};
 /// The delay function `adaptive`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Adaptive {
-    /// The moment before the first run; 0 for none, where who asks is in no section.
+    /// The moment before the first run; 0 for none, where the caller is in no section.
     pub first_nap_us: u32,
     /// Runs of a phase before the next nap, while somebody is in a hurry; 0 counts as 1.
     pub runs_max: u32,
@@ -30,7 +30,7 @@ pub struct Adaptive {
     pub jiffy_us: u32,
     /// The longest wait.
     pub wait_jiffies_max: u32,
-    /// What the worker waits at first if nobody is in a hurry.
+    /// What the worker waits at first if no thread is in a hurry.
     pub interval_jiffies: u32,
 }
 
@@ -113,7 +113,7 @@ impl Delay for Adaptive {
     }
 
     fn runs_per_jiffy_max(&self) -> u32 {
-        // Grace periods that succeed at once cost no more than who asked for them spends between two.
+        // Grace periods that succeed at once cost no more than the caller spends between two.
         u32::MAX
     }
 }

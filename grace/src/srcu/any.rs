@@ -1,4 +1,4 @@
-//! Any of the delay functions, for those who choose at run time: the simulator, the explorer.
+//! Any of the delay functions, chosen at run time: by the simulator, by the explorer.
 
 use super::adaptive::Adaptive;
 use super::delay::{Delay, Published, Situation, Wait};

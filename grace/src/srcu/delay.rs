@@ -35,7 +35,7 @@ pub struct Situation {
     pub age_jiffies: u32,
 }
 
-/// When to look again. The machine keeps `count` for it, and sets it to 0 when a grace period begins, at
+/// When to scan again. The machine keeps `count` for it, and sets it to 0 when a grace period begins, at
 /// the flip, and when the second scan succeeds. Implementations keep it bounded, so that there are
 /// finitely many states.
 pub trait Delay: Clone + core::fmt::Debug + Eq + core::hash::Hash {
@@ -86,16 +86,16 @@ pub enum CallbackDelay {
 /// Linux 5.18 to today.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Published {
-    /// What the worker waits if nobody is in a hurry, before its age is added (`SRCU_INTERVAL`).
+    /// What the worker waits if no thread is in a hurry, before its age is added (`SRCU_INTERVAL`).
     pub interval_jiffies: u32,
     /// From when on the age adds to it.
     pub age: Age,
     /// The longest wait (`SRCU_MAX_INTERVAL`).
     pub interval_jiffies_max: u32,
-    /// How often a phase of an expedited grace period may be told "no wait" (`SRCU_MAX_NODELAY_PHASE`);
+    /// How often a phase of an expedited grace period may get "no wait" (`SRCU_MAX_NODELAY_PHASE`);
     /// `None` for as often as it likes.
     pub no_delay_per_phase_max: Option<u32>,
-    /// Whether what is told while no grace period is in progress counts as well.
+    /// Whether "no wait" while no grace period is in progress counts as well.
     pub counts_when_idle: bool,
     /// Whether each failed check asks, and so counts, or a run only once.
     pub asks_after_each_check: bool,

@@ -140,7 +140,7 @@ enum Step {
 ///         Action::Idle => break,
 ///         Action::Queue(_) => Event::Queued,
 ///         Action::Await => Event::Runs,
-///         Action::Check { .. } => Event::Checked { drained: true }, // nobody reads
+///         Action::Check { .. } => Event::Checked { drained: true }, // no reader
 ///         Action::Spin { .. } => Event::Spun,
 ///         Action::Flip { .. } => Event::Flipped,
 ///         Action::HandOut { .. } => Event::HandedOut,
@@ -212,7 +212,7 @@ impl<D: Delay, S: Steps> Machine<D, S> {
     ///
     /// # Errors
     /// [`NotGiven`] for a cookie that this machine cannot have given
-    /// ([`has_given`](Sequence::has_given)): who waited for it might wait for ever. Nothing changes.
+    /// ([`has_given`](Sequence::has_given)): a thread that waited for it might wait for ever. Nothing changes.
     pub fn require(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
         if !self.sequence.has_given(cookie) {
             return Err(NotGiven);
@@ -281,7 +281,7 @@ impl<D: Delay, S: Steps> Machine<D, S> {
         &self.delay
     }
 
-    /// How urgent a synchronous grace period is that nobody called urgent: expedited if the domain has
+    /// How urgent a synchronous grace period is that was not called urgent: expedited if the domain has
     /// nothing to do, and has had nothing to do for `idle_ns` nanoseconds, which is long enough.
     pub fn urgency_of_synchronize(&self, idle_ns: u64) -> Urgency {
         if self.step == Step::Idle && idle_ns > EXPEDITE_AFTER_IDLE_NS {
@@ -291,7 +291,7 @@ impl<D: Delay, S: Steps> Machine<D, S> {
         }
     }
 
-    /// So many jiffies have passed. To be told before anything else that happens after the tick.
+    /// So many jiffies have passed. To be reported before anything else that happens after the tick.
     pub fn tick(&mut self, jiffies: u32) {
         if jiffies != 0 {
             self.runs_in_jiffy = 0;

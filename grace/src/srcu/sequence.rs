@@ -1,7 +1,7 @@
 //! Sequence numbers of an SRCU domain: which grace period, and how far it has come.
 //!
 //! As [`crate::sequence`], with two state bits in place of one: a grace period here has two scans,
-//! and whoever looks at the number alone shall know which. After the kernel's `rcu_seq` (four states,
+//! and a thread that sees only the number shall know which. After the kernel's `rcu_seq` (four states,
 //! of which SRCU uses three). Comparisons are by signed distance, so the counter may wrap.
 
 /// How far a grace period has come.
@@ -43,7 +43,7 @@ impl Sequence {
         self.0
     }
 
-    /// How far the grace period in progress has come. The state that nobody makes counts as the last.
+    /// How far the grace period in progress has come. The state that is never made counts as the last.
     pub const fn phase(self) -> Phase {
         match self.0 & Self::STATE {
             0 => Phase::Idle,
@@ -86,7 +86,7 @@ impl Sequence {
     }
 
     /// The cookie of the next grace period to end. The one in progress may be too early for the asker:
-    /// for those who know better, and for a mutant.
+    /// for callers that know better, and for a mutant.
     pub(super) const fn next_end(self) -> Cookie {
         Cookie((self.0 & !Self::STATE).wrapping_add(Self::STEP))
     }

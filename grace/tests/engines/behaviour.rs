@@ -153,7 +153,7 @@ fn the_relay_nudges_one_of_each_segment_and_passes_over_who_sleeps() {
     let mut host = Recorder::default();
     engine.enter_eqs(0, &mut host);
     engine.queue(7, callback(Background), &mut host);
-    // Nobody passes through the scheduler unless told to; ticks find everybody in the kernel.
+    // No CPU passes through the scheduler unless asked to; ticks find all CPUs in the kernel.
     let mut jiffies = 0;
     while host.ended == 0 {
         (1..CPUS).for_each(|cpu| engine.tick(cpu, Mode::Kernel, &mut host));

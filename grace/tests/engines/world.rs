@@ -3,7 +3,7 @@
 //! A schedule is a list of bytes in pairs: a CPU and what it does. What cannot happen (a
 //! switch within a section, say) is left out, so that every schedule means something. Safety is
 //! checked at each callback: no section that had begun when it was queued may still be going on.
-//! Progress is checked at the end: sections end, those awake switch and tick, those asleep go on
+//! Progress is checked at the end: sections end, those awake switch and tick, those asleep continue
 //! sleeping, and within a bounded number of rounds all callbacks must have run, and the engine must
 //! have nothing left to do.
 
@@ -165,7 +165,7 @@ impl<E: Engine> World<E> {
         }
     }
 
-    /// The CPU does as it was told: it wakes for that, and sleeps again.
+    /// The CPU does what it was asked for: it wakes for that, and sleeps again.
     fn reschedule(&mut self, cpu: usize) {
         if self.outside.sections[cpu].is_some() || !self.outside.resched[cpu] {
             return;
@@ -248,7 +248,7 @@ impl<E: Engine> World<E> {
         }
     }
 
-    /// A jiffy in which all who are awake pass through everything.
+    /// A jiffy in which all CPUs that are awake pass through everything.
     fn round(&mut self, round: usize) {
         let mode = if round.is_multiple_of(2) { Mode::User } else { Mode::Idle };
         // Not as many quiescent states in each: narrow counters might come round from look to look.

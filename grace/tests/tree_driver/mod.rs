@@ -2,7 +2,7 @@
 //! later, and every callback that runs is checked against the sections of when it was queued.
 //!
 //! The schedules of `tests/engines` run the tree, too. Here are besides CPUs without ticks,
-//! whose softirqs nobody raises but the engine; and in the end CPUs stay in the kernel, so
+//! whose softirqs only the engine raises; and in the end CPUs stay in the kernel, so
 //! that only what a variant does about holdouts ends a grace period.
 
 use std::collections::VecDeque;

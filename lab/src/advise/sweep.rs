@@ -132,7 +132,7 @@ pub(super) fn thread_counts(own: u32, cpus: u32) -> Vec<u32> {
 }
 
 /// The designs worth a sweep: the recommended one, the first of each family, since it is between
-/// families that answers flip, ours, and then the first of all. `places` is ordered by rank.
+/// families that the choice flips, ours, and then the first of all. `places` is ordered by rank.
 pub(super) fn leaders(places: &[Place], quick: bool) -> BTreeSet<&'static str> {
     let most = leaders_at_most(quick);
     let mut families = BTreeSet::new();

@@ -1,7 +1,7 @@
 //! Many simulations at once, over the CPUs of this machine.
 //!
 //! Which of them ends first depends on the machine; nothing else may. So results are put where their
-//! job stands, and whoever prints sees them in the order that was asked for. The main thread only
+//! job stands, and the thread that prints sees them in the order that was asked for. The main thread only
 //! listens, draws the progress and looks whether anybody still wants the results.
 
 use std::num::NonZeroUsize;
@@ -24,7 +24,7 @@ pub(super) trait Job: Sync {
     fn name(&self) -> String;
     /// About how long it takes on a CPU of its own.
     fn about(&self) -> Duration;
-    /// Runs it; `None` if it was told to stop before its end.
+    /// Runs it; `None` if it was asked to stop before its end.
     fn run(&self, watch: &Watch<'_>) -> Option<Self::Result>;
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Watch<'a> {
     given_up: &'a AtomicBool,
 }
 
-/// What the main thread is told.
+/// What the main thread receives.
 #[derive(Debug)]
 enum News {
     Began(usize),
@@ -54,7 +54,7 @@ impl Watch<'_> {
     }
 
     fn tell(&self, news: News) {
-        // Nobody listens any more only when the run is being given up.
+        // No thread listens any more only when the run is being given up.
         let _ = self.news.send(news);
     }
 
@@ -69,7 +69,7 @@ impl Watch<'_> {
 /// ending.
 ///
 /// # Errors
-/// [`Failure::BrokenPipe`] when nobody wants the results any more.
+/// [`Failure::BrokenPipe`] when no process reads the results any more.
 pub(super) fn run<J: Job>(
     jobs: &[J],
     output: &mut Output,

@@ -1,7 +1,7 @@
 //! From what was typed to what is run: names are looked up, and lists become every combination.
 //!
 //! The engine varies fastest, so that engines stand side by side. A number that is set goes to whom it
-//! belongs: the engine, the workload or the machine; where nobody has it, the combination is the
+//! belongs: the engine, the workload or the machine; where none has it, the combination is the
 //! same as without, and is run once. Nothing is run before all of it has been found to be possible.
 
 use std::time::Duration;
@@ -20,7 +20,7 @@ const RUNS_MAX: usize = 1_000;
 /// The most that all runs together may take on one CPU of this machine, about.
 const TIME_MAX: Duration = Duration::from_secs(2 * 3_600);
 
-/// Engines and workloads when nobody says which.
+/// Engines and workloads when none are named.
 const ENGINE: &str = "adaptive";
 const WORKLOAD: &str = "dbench";
 
@@ -154,7 +154,7 @@ fn vary<T>(
     Ok(())
 }
 
-/// Refuses a number that nobody has: no engine, no workload, nor the machine.
+/// Refuses a number that belongs to none: no engine, no workload, nor the machine.
 fn known(sets: &[Set], base: &Base) -> Result<(), Failure> {
     let engines = base.engines.iter().flat_map(|engine| engine.parameters().iter());
     let workloads = base.workloads.iter().flat_map(|workload| workload.parameters().iter());
@@ -175,7 +175,7 @@ fn known(sets: &[Set], base: &Base) -> Result<(), Failure> {
     }
 }
 
-/// Who has a number of this name, of all that could be run.
+/// What has a number of this name, of all that could be run.
 fn owners(name: &str) -> Vec<&'static str> {
     let engines = EngineKind::all().into_iter().filter_map(|engine| {
         engine.parameters().iter().any(|each| each.name == name).then_some(engine.name())
@@ -188,7 +188,7 @@ fn owners(name: &str) -> Vec<&'static str> {
 }
 
 impl Run {
-    /// Gives the numbers that were set to whom they belong, and forgets those that nobody has.
+    /// Gives the numbers that were set to whom they belong, and forgets those that belong to none.
     fn apply(&mut self) -> Result<(), Failure> {
         let usage = |error: simulate::Impossible| Failure::Usage(error.to_string());
         for (name, value) in std::mem::take(&mut self.sets) {

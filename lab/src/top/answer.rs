@@ -1,4 +1,4 @@
-//! What a process answers, and what can be said of the time between two answers.
+//! What a process replies, and what can be said of the time between two replies.
 //!
 //! The answer comes from another program, which may be of another version or mean ill: what is missing is
 //! taken as nothing, and no text of it reaches a terminal with control characters.
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The answers that we can read.
+/// The replies that we can read.
 const SCHEMA: &str = "quiescence-stats/2";
 /// Characters of a domain's name that are shown: the table has other columns, too.
 const NAME_MAX: usize = 32;

@@ -36,7 +36,7 @@ pub(super) fn list(answers: &[Answer], output: &mut Output) -> Result<(), Failur
     output.line("rcu top PID shows one of them.")
 }
 
-/// The domains of a process, and what they did between two answers.
+/// The domains of a process, and what they did between two replies.
 pub(super) fn process(
     earlier: &Answer,
     later: &Answer,

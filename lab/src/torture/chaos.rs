@@ -36,7 +36,7 @@ const STRANGERS_FROM: u64 = 1 << 32;
 thread_local! {
     /// The state of this thread's generator. Without a destructor: it is used to the very end.
     static STATE: Cell<Option<u64>> = const { Cell::new(None) };
-    /// Whether the thread slept at its last point. Who is late is late again, as on a CPU
+    /// Whether the thread slept at its last point. A thread that is late is late again, as on a CPU
     /// that is taken away; some races need a thread to be slow at two steps in a row.
     static LATE: Cell<bool> = const { Cell::new(false) };
 }

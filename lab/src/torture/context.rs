@@ -9,11 +9,11 @@ use quiescence_chaos::Engine;
 use super::kinds::{FaultKind, Operation, Step};
 use super::ledger::{Ledger, ThreadRecord};
 
-/// Who waits for something that nothing else does looks so often.
+/// The thread that waits for something that nothing else does looks so often.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Looks after which what was deferred should have been freed long since. As with the watchdog's patience: while
-/// the machine stands still, nobody looks.
+/// the machine stands still, no thread looks.
 const LOOKS_MAX: u32 = 750;
 
 /// The run as one thread of the torture sees it.

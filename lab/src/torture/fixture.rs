@@ -236,7 +236,7 @@ impl Fixture {
                 all.push(counts(&arenas.lone, 0));
             }
             all.extend(per_cpu.arenas().iter().map(|arena| counts(arena, 0)));
-            // Nobody may be listening any more.
+            // No thread may be listening any more.
             let _ = sender.send(all);
         });
         receiver.recv_timeout(COUNTS_PATIENCE).ok()

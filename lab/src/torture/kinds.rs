@@ -125,7 +125,7 @@ named! {
         DeferBarrier = "barrier",
         Tune = "tune",
         Room = "limit filled to the last object",
-        Settled = "debt of a section settled",
+        Settled = "limit settled after a section",
         LeftAlone = "left alone until all was freed",
         DomainEnd = "domain ended with callbacks",
         ThreadEnd = "thread ended with callbacks",

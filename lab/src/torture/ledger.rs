@@ -219,7 +219,7 @@ impl Ledger {
             updater,
             detail: detail(),
         });
-        // After the above, so that whoever sees a count finds the first fault.
+        // After the above, so that the thread that sees a count finds the first fault.
         self.faults[kind.index()].fetch_add(1, Release);
     }
 

@@ -149,7 +149,7 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failu
     let ledger = Arc::new(Ledger::new(bug, fixture.records()));
     let ending = torture(&setup, &fixture, &ledger, output)?;
     let report = Report::new(&setup, &ledger, fixture.counts(), ending);
-    // The JSON first: it is worth having even if nobody reads the text.
+    // The JSON first: it is worth having even if no thread reads the text.
     output.json(&report)?;
     report.print(output)?;
     Ok(report.verdict().exit())

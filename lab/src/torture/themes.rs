@@ -11,7 +11,7 @@ pub(super) enum Theme {
     Floods,
     /// Domains that have room for a few objects, or for 1 MiB
     Limits,
-    /// What nobody attends to any more is freed in time
+    /// What no thread attends to any more is freed in time
     Quiet,
     /// Readers that block, and of low priority
     Stalls,

@@ -38,7 +38,7 @@ pub(super) fn run<K: ThreadTag>(participant: &Participant<K>, random: &mut Rando
 }
 
 /// Updates until the run is over, in a domain where no other thread waits: a wake-up that a reader
-/// owes this thread is not made up for by another waiter.
+/// must do for this thread is not made up for by another waiter.
 pub(super) fn wait_alone<K: DomainTag>(participant: &Participant<K>, random: &mut Random) {
     const WAYS: [Way; 3] = [Way::Synchronize, Way::Expedited, Way::SnapshotWait];
     let mut boxes = VecDeque::new();

@@ -1,6 +1,6 @@
 //! The watchdog: ends the run in time, and tells when a thread does not get on.
 //!
-//! A run must end although threads hang, so nobody joins them: the watchdog looks at their counts,
+//! A run must end although threads hang, so no thread joins them: the watchdog looks at their counts,
 //! and leaves those that are stuck to the end of the process. It measures patience in its own
 //! turns and not by the clock: while the whole machine stands still, so does the watchdog. Nor does it
 //! count a turn in which the kernel has kept the thread from running ([`Task::is_kept`]), or in which the

@@ -9,8 +9,8 @@
 //! (`call_rcu` and its `call_rcu_data`), for pushes that must not allocate, and for callbacks that want a thread of their own.
 //!
 //! # When the runner looks
-//! After a batch it waits for company: as long as the domain's [`lazy`](crate::Tuning::lazy), but at most a millisecond; who pushes
-//! meanwhile wakes nobody. Where a batch was large, or a barrier waits, or memory is short, it goes on at once. A runner that finds
+//! After a batch it waits for company: as long as the domain's [`lazy`](crate::Tuning::lazy), but at most a millisecond; a thread that pushes
+//! meanwhile wakes no thread. Where a batch was large, or a barrier waits, or memory is short, it continues at once. A runner that finds
 //! nothing sleeps without a timer, and the push that comes then wakes it, unless the callback queue is [quiet](Wakes::Never).
 //!
 //! # At the limit
@@ -39,7 +39,7 @@ use crate::reclaim::handle::Handle;
 use crate::reclaim::head::{Function, Head};
 use crate::reclaim::running;
 
-/// A queue of heads, and whoever runs them. See the [module](self).
+/// A queue of heads, and the thread that runs them. See the [module](self).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -64,7 +64,7 @@ use crate::reclaim::running;
 /// });
 /// let route = Box::into_raw(Box::new(Route { head: raw::Head::new(), metric: 10 }));
 /// // ... published, read, and unlinked ...
-/// // SAFETY: a head in a box that nobody can reach any more.
+/// // SAFETY: a head in a box that no thread can reach any more.
 /// let pushed = unsafe { callback_queue.push(route.cast(), free_route) };
 /// assert!(!pushed.unwrap().crowded);
 /// quiescence::barrier(); // the route is freed
@@ -78,7 +78,7 @@ pub struct CallbackQueue {
 }
 
 impl CallbackQueue {
-    /// A callback queue of a domain, which nobody attends to yet. Allocates.
+    /// A callback queue of a domain, which no thread attends to yet. Allocates.
     pub fn new<K: DomainTag>(domain: &Domain<K>, wakes: Wakes) -> Self {
         let handle = domain.tag().handle();
         let shared = {
@@ -92,7 +92,7 @@ impl CallbackQueue {
         &self.handle
     }
 
-    /// Has `function(head)` called after a grace period, by whoever attends to the callback queue.
+    /// Has `function(head)` called after a grace period, by the thread that attends to the callback queue.
     ///
     /// What the caller did before is visible to the function. The heads that one thread pushes are run in order.
     /// `function` may push the head again, to this callback queue or another one. A panic in it cannot leave it, since it is C: it ends the
@@ -117,12 +117,12 @@ impl CallbackQueue {
         unsafe { self.shared.push(self.core(), head, function) }
     }
 
-    /// Runs what is pushed, until it is told to [stop](Self::stop), or until nothing has come for `idle_after`.
+    /// Runs what is pushed, until it is asked to [stop](Self::stop), or until nothing has come for `idle_after`.
     ///
-    /// A runner that is told to stop finishes the batch that it is running.
+    /// A runner that is asked to stop finishes the batch that it is running.
     ///
     /// # Errors
-    /// If some head was queued twice: what was pushed with it is lost, for its order cannot be told any more. Nobody attends to the
+    /// If some head was queued twice: what was pushed with it is lost, for its order is lost. No thread attends to the
     /// callback queue then.
     ///
     /// # Panics
@@ -173,7 +173,7 @@ impl CallbackQueue {
         self.shared.expect();
     }
 
-    /// Says that whoever was to attend to the callback queue could not: the next push is told again that nobody does.
+    /// Says that the thread that was to attend to the callback queue could not: the next push finds again that none does.
     pub fn neglect(&self) -> Result<(), QueuedTwice> {
         self.shared.neglect()
     }

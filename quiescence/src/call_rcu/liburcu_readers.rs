@@ -8,12 +8,12 @@
 //!
 //! | readers | fences | who wakes a sleeping updater |
 //! |---|---|---|
-//! | [`Readers::Light`] | light: liburcu-memb, -signal | whoever leaves its outermost section while `gp.futex` is -1 |
+//! | [`Readers::Light`] | light: liburcu-memb, -signal | the thread that leaves its outermost section while `gp.futex` is -1 |
 //! | [`Readers::Full`] | full: liburcu-mb | the same |
-//! | [`Readers::Qsbr`] | full, where it comes online | whoever finds its `waiting` set while `gp.futex` is -1 |
-//! | [`Readers::Silent`] | light: liburcu-bp | nobody: the updater looks again, after naps |
+//! | [`Readers::Qsbr`] | full, where it comes online | the thread that finds its `waiting` set while `gp.futex` is -1 |
+//! | [`Readers::Silent`] | light: liburcu-bp | none: the updater polls, after naps |
 //!
-//! Use of it is for who gives C, or another language, an interface; the crate `compat` does.
+//! Use of it is for code that gives C, or another language, an interface; the crate `compat` does.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -71,11 +71,11 @@ impl LiburcuDomain {
     /// Says where the words of its readers are, and what goes with its callbacks. The first call counts.
     ///
     /// # Safety
-    /// Nobody has read in the domain yet. `words` are valid for ever.
+    /// No thread has read in the domain yet. `words` are valid for ever.
     pub unsafe fn attach(&'static self, words: *const Words, surroundings: Surroundings) {
         // SAFETY: by the contract.
         let words = unsafe { &*words };
-        // Relaxed: nobody has read yet, and whoever registers takes the registry's lock.
+        // Relaxed: no thread has read yet, and the thread that registers takes the registry's lock.
         words.ctr.store(self.core.gp.load(Relaxed), Relaxed);
         self.links().attach(words, surroundings);
         // Here, and not when somebody registers, which is to be possible anywhere.
@@ -121,7 +121,7 @@ impl LiburcuDomain {
     }
 
     /// Waits until the closures and objects that wait in the domain's queues, the calling thread's or all, have run;
-    /// runs them itself where nobody else does. As [`Domain::barrier`], but callback queues are not waited for, and their
+    /// runs them itself where no other thread does. As [`Domain::barrier`], but callback queues are not waited for, and their
     /// callbacks may call it.
     ///
     /// It would wait for ever in a section of the domain, and where a queue's closure calls it: the caller sees to it
@@ -137,7 +137,7 @@ impl LiburcuDomain {
         trace::deliver();
     }
 
-    /// Waits until the callbacks that wait in the domain's callback queues have run; runs them itself where nobody attends. As
+    /// Waits until the callbacks that wait in the domain's callback queues have run; runs them itself where no thread attends. As
     /// [`Domain::barrier`], but closures and objects are not waited for, which may call it, as callbacks of other domains
     /// may.
     ///

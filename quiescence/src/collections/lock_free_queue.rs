@@ -64,7 +64,7 @@ impl SharedNode {
     /// Makes memory a node that stands in no queue, whatever it held before.
     ///
     /// # Safety
-    /// `node` may be written and is nobody else's.
+    /// `node` may be written and is the caller's alone.
     #[inline]
     pub unsafe fn write(node: *mut Self) {
         // SAFETY: by this function's contract.
@@ -135,7 +135,7 @@ impl Dummy {
     }
 
     /// # Safety
-    /// `node` is one of [`allocate`](Self::allocate), or of C's counterpart, and nobody can reach it.
+    /// `node` is one of [`allocate`](Self::allocate), or of C's counterpart, and no thread can reach it.
     unsafe fn free(node: *mut SharedNode) {
         // SAFETY: by this function's contract.
         unsafe { libc::free(node.cast()) };
@@ -174,7 +174,7 @@ impl std::error::Error for NotEmpty {}
 ///
 /// # Promise
 /// What one thread puts in comes out in that order, and all that comes out has come in once. What was written to an
-/// object before it was put in is seen by who takes it out. An `enqueue` is a sequentially consistent operation.
+/// object before it was put in is seen by the thread that takes it out. An `enqueue` is a sequentially consistent operation.
 ///
 /// # Progress and cost
 /// Lock-free: two compare-and-exchanges to put in, one to take out, and more when others are at it. When the last node is
@@ -210,7 +210,7 @@ impl std::error::Error for NotEmpty {}
 #[repr(C)]
 pub struct LockFreeQueue {
     first: AtomicPtr<SharedNode>,
-    /// The last node, or the one before it: whoever finds it behind moves it on, and who takes the node that it names
+    /// The last node, or the one before it: the thread that finds it behind moves it on, and who takes the node that it names
     /// does so before. So what it names has not been taken out, and who loads it in a section may follow it.
     last: AtomicPtr<SharedNode>,
     call_after: CallAfter,
@@ -222,7 +222,7 @@ const _: () = assert!(size_of::<LockFreeQueue>() == 24 && size_of::<SharedNode>(
 /// [`CallAfter`] of the global domain.
 #[cfg(not(loom))]
 unsafe extern "C" fn call_after_global(head: *mut raw::Head, function: raw::Function) {
-    // SAFETY: by the contract of `CallAfter`'s users: a head that nobody else uses.
+    // SAFETY: by the contract of `CallAfter`'s users: a head that no other thread uses.
     unsafe { raw::call_head(&Domain::global(), head, function) };
 }
 
@@ -254,7 +254,7 @@ impl LockFreeQueue {
     /// Makes an empty queue of C's, whatever was there before.
     ///
     /// # Safety
-    /// `queue` may be written, is nobody else's, and does not move while it is a queue; `call_after` as for
+    /// `queue` may be written, is the caller's alone, and does not move while it is a queue; `call_after` as for
     /// [`with`](Self::with).
     pub unsafe fn write(queue: *mut Self, call_after: CallAfter) {
         let dummy = Dummy::allocate(queue);
@@ -271,7 +271,7 @@ impl LockFreeQueue {
     /// # Safety
     /// - The caller is in a read-side critical section of the queue's domain.
     /// - `node` was made by [`SharedNode::new`] or [`SharedNode::write`], after it was last in a queue.
-    /// - It stays where it is, and valid, until a grace period has passed since it was dequeued; whoever takes it out may
+    /// - It stays where it is, and valid, until a grace period has passed since it was dequeued; the thread that takes it out may
     ///   do so on any thread.
     #[inline]
     pub unsafe fn enqueue(&self, node: *mut SharedNode) {
@@ -339,7 +339,7 @@ impl LockFreeQueue {
             if !is_dummy {
                 return NonNull::new(first);
             }
-            // SAFETY: nobody else has passed it; who still looks at it is in a section.
+            // SAFETY: no other thread has passed it; a thread that still looks at it is in a section.
             unsafe { self.free_after(first) };
         }
     }
@@ -351,7 +351,7 @@ impl LockFreeQueue {
     unsafe fn free_after(&self, dummy: *mut SharedNode) {
         // SAFETY: it is a dummy, and valid for a grace period at least.
         let head = unsafe { &raw mut (*dummy.cast::<Dummy>()).head };
-        // SAFETY: by the contract of `with`; the head is this dummy's, which nobody comes to from now on.
+        // SAFETY: by the contract of `with`; the head is this dummy's, which no thread comes to from now on.
         unsafe { (self.call_after)(head, Dummy::free_by_head) };
     }
 
@@ -361,15 +361,15 @@ impl LockFreeQueue {
     /// It is not empty. Nothing has changed.
     ///
     /// # Safety
-    /// Nobody else uses the queue any more, nor this caller once it has succeeded, nor is it dropped.
+    /// No other thread uses the queue any more, nor this caller once it has succeeded, nor is it dropped.
     pub unsafe fn destroy(&self) -> Result<(), NotEmpty> {
         // Acquire: as in `dequeue`.
         let first = self.first.load(Acquire);
-        // SAFETY: in the queue, which nobody else uses.
+        // SAFETY: in the queue, which no other thread uses.
         let is_dummy = unsafe { SharedNode::is_dummy(first) };
         // SAFETY: as above.
         let link = unsafe { &(*first).next };
-        // Acquire: whoever was here is gone.
+        // Acquire: the thread that was here is gone.
         if !is_dummy || !link.load(Acquire).is_null() {
             return Err(NotEmpty);
         }
@@ -393,17 +393,17 @@ impl fmt::Debug for LockFreeQueue {
 }
 
 impl Drop for LockFreeQueue {
-    /// Frees the queue's own nodes. Others that are still in it are nobody's: they leak.
+    /// Frees the queue's own nodes. Others that are still in it have no owner: they leak.
     fn drop(&mut self) {
-        // Relaxed: whoever gave us the queue saw to the order.
+        // Relaxed: the thread that gave us the queue saw to the order.
         let mut node = self.first.load(Relaxed);
         while !node.is_null() {
-            // SAFETY: in the queue, which nobody else uses.
+            // SAFETY: in the queue, which no other thread uses.
             let link = unsafe { &(*node).next };
             let next = link.load(Relaxed); // Relaxed: as above
             // SAFETY: as above.
             if unsafe { SharedNode::is_dummy(node) } {
-                // SAFETY: a dummy that nobody can reach; those that have been passed are freed on their own.
+                // SAFETY: a dummy that no thread can reach; those that have been passed are freed on their own.
                 unsafe { Dummy::free(node) };
             }
             node = next;

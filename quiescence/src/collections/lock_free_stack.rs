@@ -1,4 +1,4 @@
-//! A stack whose nodes are whole whenever they can be seen: nobody waits for a producer, but producers may try again.
+//! A stack whose nodes are whole whenever they can be seen: no thread waits for a producer, but producers may try again.
 //!
 //! Treiber's stack (IBM RJ 5118, 1986). That a node which was popped and put on again is not taken for the same (ABA) is
 //! seen to by a grace period, or by a lock: see [`LockFreeStack::pop`]. Layout, and what is written when, are those of
@@ -16,13 +16,13 @@ use crate::os::sync::{AtomicPtr, const_unless_loom};
 ///
 /// # Promise
 /// What comes off has gone on once; of what is there the last comes first. What was written to an object before it went
-/// on is seen by who takes it off. A `push` is a sequentially consistent operation.
+/// on is seen by the thread that takes it off. A `push` is a sequentially consistent operation.
 ///
 /// # Progress and cost
 /// [`push`](Self::push) and [`pop`](Self::pop) are lock-free: one compare-and-exchange, and another
 /// one for each that somebody else had in between. [`pop_all`](Self::pop_all) and the walk over
 /// what it gives are wait-free. Against a [`WaitFreeStack`](super::intrusive::WaitFreeStack):
-/// nobody is ever blocked, and producers get in each other's way.
+/// no thread is ever blocked, and producers get in each other's way.
 ///
 /// # Source
 /// R. K. Treiber, "Systems programming: coping with parallelism", 1986; liburcu's `cds_lfs`.
@@ -38,7 +38,7 @@ use crate::os::sync::{AtomicPtr, const_unless_loom};
 /// let was_there_one = unsafe { stack.push(Box::into_raw(above)) };
 /// assert!(was_there_one);
 /// for node in stack.pop_all() {
-///     // SAFETY: a box from above, which nobody else can reach.
+///     // SAFETY: a box from above, which no other thread can reach.
 ///     drop(unsafe { Box::from_raw(node.as_ptr()) });
 /// }
 /// ```
@@ -72,9 +72,9 @@ impl LockFreeStack {
     /// Lock-free.
     ///
     /// # Safety
-    /// - `node` is on no stack, and nobody else's: who may be in [`pop`](Self::pop) has no hold of it; see there.
+    /// - `node` is on no stack, and no other thread's: who may be in [`pop`](Self::pop) has no hold of it; see there.
     /// - It stays where it is, and valid, until it has come off.
-    /// - Whoever takes it off may do so on any thread.
+    /// - The thread that takes it off may do so on any thread.
     #[inline]
     pub unsafe fn push(&self, node: *mut StackNode) -> bool {
         // SAFETY: by this function's contract.
@@ -111,11 +111,11 @@ impl LockFreeStack {
         let mut top = self.top.load(Acquire);
         loop {
             let node = NonNull::new(top)?;
-            // SAFETY: nobody frees it while we are here, by this function's contract.
+            // SAFETY: no thread frees it while we are here, by this function's contract.
             let link = unsafe { &(*top).next };
             // Relaxed: seen with the node; it does not change while the node is on the stack.
             let below = link.load(Relaxed);
-            // Relaxed: nothing of ours is published; who pops the next has seen it by its own load, since an exchange goes
+            // Relaxed: nothing of ours is published; a thread that pops the next has seen it by its own load, since an exchange goes
             // on with what the exchanges before it released. Acquire: as above.
             match self.top.compare_exchange(top, below, Relaxed, Acquire) {
                 Err(now) if !chaos::mutant(Mutant::PopUnchecked) => top = now,
@@ -141,7 +141,7 @@ impl Default for LockFreeStack {
 }
 
 /// Nodes that have come off a [`LockFreeStack`] together, topmost first; each is its taker's as soon as it is out, but
-/// where somebody is in [`pop`](LockFreeStack::pop). Those that are left when this is dropped are nobody's: they leak.
+/// where somebody is in [`pop`](LockFreeStack::pop). Those that are left when this is dropped have no owner: they leak.
 #[derive(Debug)]
 #[must_use = "what is in it leaks"]
 pub struct Unstacked {

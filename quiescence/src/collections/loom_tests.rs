@@ -57,7 +57,7 @@ impl<N> Objects<N> {
         let object = self.all[number].as_ptr();
         // SAFETY: it lives as long as the model.
         let place = unsafe { &(*object).number };
-        // SAFETY: a write; that nobody is near is what is tested.
+        // SAFETY: a write; that no thread is near is what is tested.
         place.with_mut(|place| unsafe { *place = number });
         object.cast()
     }
@@ -67,7 +67,7 @@ impl<N> Objects<N> {
         let object = node.as_ptr().cast::<Object<N>>();
         // SAFETY: it lives as long as the model.
         let place = unsafe { &(*object).number };
-        // SAFETY: an exclusive access; that nobody is near is what is tested.
+        // SAFETY: an exclusive access; that no thread is near is what is tested.
         let number = place.with_mut(|place| unsafe { place.replace(TAKEN) });
         assert_ne!(number, TAKEN, "taken out twice");
         self.taken.fetch_add(1, Relaxed);
@@ -157,7 +157,7 @@ fn what_two_producers_enqueue_is_dequeued_in_their_order() {
     });
 }
 
-/// Of producers that come to a queue that empties, whoever is told that it was empty can wake the consumer.
+/// Of producers that come to a queue that empties, whichever thread is notified that it was empty can wake the consumer.
 #[test]
 fn one_enqueue_finds_the_queue_empty_for_each_last_dequeue() {
     model(4, || {
@@ -457,7 +457,7 @@ fn a_lock_free_queue() {
         take(&world);
         producer.join().unwrap();
         other.join().unwrap();
-        // SAFETY: nobody else uses the queue; it is destroyed only when it is empty, and then not dropped.
+        // SAFETY: no other thread uses the queue; it is destroyed only when it is empty, and then not dropped.
         if world.objects.taken.load(Relaxed) < 3 {
             // SAFETY: it is not empty, and so nothing is done.
             assert!(unsafe { world.structure.destroy() }.is_err());
@@ -512,7 +512,7 @@ impl Sections {
         self.end();
     }
 
-    /// Ends those that nobody is waited for any more.
+    /// Ends those that no thread is waited for any more.
     fn end(&mut self) {
         self.retired.retain(|(node, waited_for)| {
             if waited_for.is_empty() {

@@ -18,7 +18,7 @@ use crate::os::sync::AtomicPtr;
 ///
 /// # Promise
 /// What one thread puts in comes out in that order, and all that comes out has come in once. What was written to an
-/// object before it was put in is seen by who takes it out.
+/// object before it was put in is seen by the thread that takes it out.
 ///
 /// # Progress and cost
 /// [`enqueue`](Self::enqueue) is wait-free: one exchange and one store. A consumer is blocked by a producer that was
@@ -43,7 +43,7 @@ impl SentinelQueue {
     /// Makes an empty queue, whatever was there before.
     ///
     /// # Safety
-    /// `queue` may be written, is nobody else's, and does not move while it is a queue. It has pointers to itself, so no
+    /// `queue` may be written, is the caller's alone, and does not move while it is a queue. It has pointers to itself, so no
     /// `&mut` of it is made, and no box of it is moved, meanwhile.
     pub unsafe fn write(queue: *mut Self) {
         // SAFETY: by this function's contract.
@@ -83,7 +83,7 @@ impl SentinelQueue {
     /// Takes the first node; `None` if there is none. Waits for a producer that is not done.
     ///
     /// # Safety
-    /// While it runs, nobody else takes nodes out.
+    /// While it runs, no other thread takes nodes out.
     pub unsafe fn dequeue(&self) -> Option<NonNull<QueueNode>> {
         let sentinel = self.sentinel();
         loop {

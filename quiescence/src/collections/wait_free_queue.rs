@@ -37,7 +37,7 @@ impl QueueNode {
     /// Makes a word a node that stands in no queue, whatever it held before.
     ///
     /// # Safety
-    /// `node` may be written and is nobody else's.
+    /// `node` may be written and is the caller's alone.
     #[inline]
     pub unsafe fn write(node: *mut Self) {
         // SAFETY: by this function's contract.
@@ -97,14 +97,14 @@ const _: () = assert!(size_of::<QueueHead>() == 8 && size_of::<QueueTail>() == 8
 pub struct Dequeued {
     /// The node, which the caller owns again.
     pub node: NonNull<QueueNode>,
-    /// Whether the queue was empty when it had been taken: liburcu's `CDS_WFCQ_STATE_LAST`. Who puts the next one in
-    /// finds the queue empty, and is told so.
+    /// Whether the queue was empty when it had been taken: liburcu's `CDS_WFCQ_STATE_LAST`. A thread that puts the next one in
+    /// finds the queue empty, and gets `true`.
     pub last: bool,
 }
 
 /// The two ends of a queue, wherever they lie: what all that a queue does is written for.
 ///
-/// For who gives C an interface, or keeps the ends apart from each other. Else use [`WaitFreeQueue`].
+/// For code that gives C an interface, or keeps the ends apart from each other. Else use [`WaitFreeQueue`].
 #[derive(Clone, Copy)]
 pub struct Ends<'q> {
     head: &'q QueueHead,
@@ -124,7 +124,7 @@ impl<'q> Ends<'q> {
     /// Makes an empty queue as C has it, whatever was there before.
     ///
     /// # Safety
-    /// Both may be written, are nobody else's, and do not move.
+    /// Both may be written, are the caller's alone, and do not move.
     pub unsafe fn write(head: *mut QueueHead, tail: *mut QueueTail) {
         // SAFETY: by this function's contract.
         unsafe { head.write(QueueHead::new()) };
@@ -200,7 +200,7 @@ impl<'q> Ends<'q> {
             if !chaos::mutant(Mutant::LateHead) {
                 self.head.node.next.store(ptr::null_mut(), Relaxed);
             }
-            // Release: pairs with the producers' exchange; who finds the queue empty writes the head after us.
+            // Release: pairs with the producers' exchange; a thread that finds the queue empty writes the head after us.
             let moved = self.tail.last.compare_exchange(first, self.empty, Release, Relaxed);
             if moved.is_ok() || chaos::mutant(Mutant::TailUnchecked) {
                 if chaos::mutant(Mutant::LateHead) {
@@ -208,7 +208,7 @@ impl<'q> Ends<'q> {
                 }
                 last = true;
             } else {
-                // A producer was faster. Nobody else writes the head while the queue is not empty.
+                // A producer was faster. No other thread writes the head while the queue is not empty.
                 next = patience.link(link).inspect_err(|_| {
                     self.head.node.next.store(first, Relaxed);
                 })?;
@@ -224,7 +224,7 @@ impl<'q> Ends<'q> {
     /// Takes all nodes there are.
     ///
     /// # Safety
-    /// Nobody dequeues or looks at nodes meanwhile; others may take all as well.
+    /// No thread dequeues or looks at nodes meanwhile; others may take all as well.
     unsafe fn take_all(self, patience: Patience) -> Result<Option<Chain>, WouldBlock> {
         let mut looks = 0;
         loop {
@@ -236,7 +236,7 @@ impl<'q> Ends<'q> {
             // Of several who take all, one has the first node, and with it the rest.
             if !first.is_null() && (self.take_first(first) || chaos::mutant(Mutant::TakeUnchecked))
             {
-                // Release: as in `dequeue`. Acquire: whoever puts the chain into another queue has its last link null.
+                // Release: as in `dequeue`. Acquire: the thread that puts the chain into another queue has its last link null.
                 let last = self.tail.last.swap(self.empty, AcqRel);
                 return Ok(Some(Chain { next: first, last }));
             }
@@ -254,7 +254,7 @@ impl<'q> Ends<'q> {
     /// The first node, which stays.
     ///
     /// # Safety
-    /// Nobody dequeues meanwhile, nor before the node has been looked at.
+    /// No thread dequeues meanwhile, nor before the node has been looked at.
     unsafe fn first(self, patience: Patience) -> Result<Option<NonNull<QueueNode>>, WouldBlock> {
         if self.is_empty() {
             return Ok(None);
@@ -298,11 +298,11 @@ struct Apart<T>(T);
 ///
 /// # Promise
 /// What one thread puts in comes out in that order, and all that comes out has come in once. What was written to an
-/// object before it was put in is seen by who takes it out. An `enqueue` is a sequentially consistent operation.
+/// object before it was put in is seen by the thread that takes it out. An `enqueue` is a sequentially consistent operation.
 ///
 /// # Progress and cost
 /// [`enqueue`](Self::enqueue) is wait-free: one exchange and one store, and no memory but the node. A consumer is
-/// blocked by a producer that was stopped between these two, and by nothing else; it looks again some hundred times,
+/// blocked by a producer that was stopped between these two, and by nothing else; it polls again some hundred times,
 /// and naps 200 us at a time after that. Consumers exclude each other with a lock.
 ///
 /// # Source
@@ -365,7 +365,7 @@ impl WaitFreeQueue {
     /// # Safety
     /// - `node` was made by [`QueueNode::new`] or [`QueueNode::write`] since it was last in a queue.
     /// - It stays where it is, and valid, until it has been dequeued, or has come out of a [`Chain`].
-    /// - Whoever takes it out may do so on any thread.
+    /// - The thread that takes it out may do so on any thread.
     #[inline]
     pub unsafe fn enqueue(&self, node: *mut QueueNode) -> bool {
         // SAFETY: by this function's contract.
@@ -386,7 +386,7 @@ impl WaitFreeQueue {
         self.ends().is_empty()
     }
 
-    /// The right to take nodes out, when nobody else has it.
+    /// The right to take nodes out, when no other thread has it.
     pub fn consumer(&self) -> Consumer<'_> {
         Consumer { ends: self.ends(), _others: Some(sync::lock_another(&self.consumers)) }
     }
@@ -407,7 +407,7 @@ impl Default for WaitFreeQueue {
     }
 }
 
-/// Who takes nodes out of a queue. While it lives, nobody else does.
+/// The thread that takes nodes out of a queue. While it lives, no other thread does.
 #[derive(Debug)]
 pub struct Consumer<'q> {
     ends: Ends<'q>,
@@ -418,7 +418,7 @@ impl<'q> Consumer<'q> {
     /// The consumer of a queue of C's.
     ///
     /// # Safety
-    /// What it is told to do and what other consumers do comes one after the other, but that several may look at nodes
+    /// What it is asked to do and what other consumers do comes one after the other, but that several may look at nodes
     /// (`first`, `next`) at once, and several may take all at once. Whatever is put in is what [`WaitFreeQueue::enqueue`] asks for.
     #[inline]
     pub unsafe fn of(ends: Ends<'q>) -> Self {
@@ -500,14 +500,14 @@ impl<'q> Consumer<'q> {
     /// The nodes from the first to the last, which all stay in the queue.
     pub fn iter(&self) -> impl Iterator<Item = NonNull<QueueNode>> {
         std::iter::successors(self.first(), |node| {
-            // SAFETY: it came from this queue, and the consumer is borrowed: nobody dequeues.
+            // SAFETY: it came from this queue, and the consumer is borrowed: no thread dequeues.
             unsafe { self.next(*node) }
         })
     }
 }
 
 /// Nodes that have been taken out of a queue together. They come out of it in order; each one is its taker's as soon as
-/// it is out, to be freed or to be put anywhere. Those that are left when it is dropped are nobody's: they leak.
+/// it is out, to be freed or to be put anywhere. Those that are left when it is dropped have no owner: they leak.
 ///
 /// Where a producer of the old queue is not done, the walk waits for it.
 #[derive(Debug)]

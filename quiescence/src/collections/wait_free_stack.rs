@@ -33,7 +33,7 @@ impl StackNode {
     /// Makes a word a node that stands on no stack, whatever it held before.
     ///
     /// # Safety
-    /// `node` may be written and is nobody else's.
+    /// `node` may be written and is the caller's alone.
     #[inline]
     pub unsafe fn write(node: *mut Self) {
         // SAFETY: by this function's contract.
@@ -63,7 +63,7 @@ pub struct Popped {
 ///
 /// # Promise
 /// What comes off has gone on once; of what is there the last comes first. What was written to an object before it went
-/// on is seen by who takes it off. A `push` is a sequentially consistent operation.
+/// on is seen by the thread that takes it off. A `push` is a sequentially consistent operation.
 ///
 /// # Progress and cost
 /// [`push`](Self::push) is wait-free: one exchange and one store. [`pop_all`](Self::pop_all) is wait-free: one exchange;
@@ -127,16 +127,16 @@ impl WaitFreeStack {
     /// - `node` was made by [`StackNode::new`] or [`StackNode::write`] since it was last on a stack.
     /// - It stays where it is, and valid, until it has come off, and somebody who may be in [`pop`](Self::pop) has no
     ///   hold of it any more; see there.
-    /// - Whoever takes it off may do so on any thread.
+    /// - The thread that takes it off may do so on any thread.
     #[inline]
     pub unsafe fn push(&self, node: *mut StackNode) -> bool {
         // Release (Relaxed if that is what a test removes): pairs with the Acquire of who takes it off, who sees its
         // content. SeqCst, which is no more on x86: liburcu promises a full fence, as for the queue.
         let order = if chaos::mutant(Mutant::UnseenNode) { Relaxed } else { SeqCst };
         let before = self.top.swap(node, order);
-        // SAFETY: nobody takes it off before this is written.
+        // SAFETY: no thread takes it off before this is written.
         let link = unsafe { &(*node).next };
-        // Release: pairs with the Acquire of who goes on to the next; it carries what the exchange has seen.
+        // Release: pairs with the Acquire of who continues with the next; it carries what the exchange has seen.
         link.store(before, chaos::release_unless(Mutant::UnseenNode));
         before != BOTTOM
     }
@@ -183,7 +183,7 @@ impl WaitFreeStack {
             if top == BOTTOM {
                 return Ok(None);
             }
-            // SAFETY: nobody frees it while we are here, by this function's contract.
+            // SAFETY: no thread frees it while we are here, by this function's contract.
             let link = unsafe { &(*top).next };
             let below = if chaos::mutant(Mutant::UnlinkedEnd) {
                 // Acquire: as in `link`.
@@ -192,8 +192,8 @@ impl WaitFreeStack {
             } else {
                 patience.link(link)?
             };
-            // Relaxed: nothing of ours is published. Who pops the next has seen its content by its own load, since an
-            // exchange goes on with what the exchanges before it released.
+            // Relaxed: nothing of ours is published. A thread that pops the next has seen its content by its own load, since an
+            // exchange continues with what the exchanges before it released.
             let popped = self.top.compare_exchange(top, below, Relaxed, Relaxed);
             if popped.is_ok() || chaos::mutant(Mutant::PopUnchecked) {
                 return Ok(NonNull::new(top).map(|node| Popped { node, last: below == BOTTOM }));
@@ -221,7 +221,7 @@ impl Default for WaitFreeStack {
 }
 
 /// Nodes that have come off a [`WaitFreeStack`] together, topmost first; each is its taker's as soon as it is out, but
-/// where somebody is in [`pop`](WaitFreeStack::pop). Those that are left when this is dropped are nobody's: they leak.
+/// where somebody is in [`pop`](WaitFreeStack::pop). Those that are left when this is dropped have no owner: they leak.
 #[derive(Debug)]
 #[must_use = "what is in it leaks"]
 pub struct Stacked {

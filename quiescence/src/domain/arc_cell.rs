@@ -3,9 +3,9 @@
 //!
 //! A load is one restartable sequence: load the pointer, add one to the count in front of what it
 //! points to. An updater swaps the pointer and asks for a grace period of restartable reads
-//! ([`rseq`](crate::rseq)), which is one system call; after it nobody can add to the old `Arc`'s
+//! ([`rseq`](crate::rseq)), which is one system call; after it no thread can add to the old `Arc`'s
 //! count by way of the place any more, so the reference that the place had is the updater's, to
-//! give to its caller or to drop. There are no debts, slots or lists of threads.
+//! give to its caller or to drop. There are no slots or lists of threads.
 //!
 //! This file may touch the pointer and, in a sequence, the count; where that is, is found out by `count`.
 
@@ -76,12 +76,12 @@ impl<T> Place<T> {
 
     /// Puts another one there, and waits until the reference that the place had is the caller's alone.
     fn swap(&self, new: Option<Arc<T>>) -> Option<Arc<T>> {
-        // AcqRel: what is replaced is whole for us, and the new one for whoever loads it.
+        // AcqRel: what is replaced is whole for us, and the new one for the thread that loads it.
         let old = self.pointer.swap(into_raw(new), AcqRel);
         if !old.is_null() {
             rseq::grace_period();
         }
-        // SAFETY: the place's reference, which nobody can find there any more.
+        // SAFETY: the place's reference, which no thread can find there any more.
         unsafe { from_raw(old) }
     }
 
@@ -125,7 +125,7 @@ impl<T> Place<T> {
         self.take()
     }
 
-    /// Takes it out where nobody else has the place. No grace period: a load borrows the place, so none goes on.
+    /// Takes it out where no other thread has the place. No grace period: a load borrows the place, so none continues.
     fn take(&mut self) -> Option<Arc<T>> {
         let pointer = std::mem::replace(self.pointer.get_mut(), ptr::null_mut());
         // SAFETY: the place's reference.
@@ -293,7 +293,7 @@ impl<T> ArcCell<T> {
     /// Puts `new` there if `current` is there, and gives what was there. So it has been replaced if and only if
     /// `Arc::ptr_eq(&answer, current)`.
     ///
-    /// Compared are addresses, not values. Since the caller holds `current`, that address is nobody else's
+    /// Compared are addresses, not values. Since the caller holds `current`, that address is the caller's alone
     /// meanwhile: what is there *is* `current`, perhaps again. Blocks as [`store`](Self::store) if it replaces,
     /// and else is lock-free.
     #[must_use = "says whether it was replaced"]
@@ -314,7 +314,7 @@ impl<T> ArcCell<T> {
         full(self.place.rcu(|current| current.as_ref().map(|current| f(current).into())))
     }
 
-    /// What is in the place. Waits for nobody.
+    /// What is in the place. Waits for no thread.
     pub fn into_inner(self) -> Arc<T> {
         full(self.place.into_inner())
     }
@@ -388,12 +388,12 @@ impl<T> ArcCellOption<T> {
         self.load()
     }
 
-    /// As [`ArcCell::store`]; waits for nobody if the place was empty.
+    /// As [`ArcCell::store`]; waits for no thread if the place was empty.
     pub fn store(&self, arc: Option<Arc<T>>) {
         drop(self.swap(arc));
     }
 
-    /// As [`ArcCell::swap`]; waits for nobody if the place was empty.
+    /// As [`ArcCell::swap`]; waits for no thread if the place was empty.
     pub fn swap(&self, arc: Option<Arc<T>>) -> Option<Arc<T>> {
         self.place.swap(arc)
     }
@@ -421,7 +421,7 @@ impl<T> ArcCellOption<T> {
         self.place.rcu(|current| f(current).into())
     }
 
-    /// What is in the place. Waits for nobody.
+    /// What is in the place. Waits for no thread.
     pub fn into_inner(self) -> Option<Arc<T>> {
         self.place.into_inner()
     }

@@ -29,7 +29,7 @@ use crate::reclaim::worker;
 /// Most programs need the global one only, by the free functions of this crate. A domain of one's
 /// own pays off where some sections are much longer than others. Cloning gives another handle of the
 /// same domain. When the last handle of a domain made with [`Domain::new`] goes, what is still
-/// queued in it is run on the spot: nobody can read in it any more. (The worker has a handle while
+/// queued in it is run on the spot: no thread can read in it any more. (The worker has a handle while
 /// it looks after the domain; then its one is the last.)
 ///
 /// Note for the frugal: sections by [`Domain::read`] look the domain up in a table of the
@@ -44,7 +44,7 @@ use crate::reclaim::worker;
 /// assert_eq!(*config.load(&guard), "v1");
 /// drop(guard);
 /// config.store("v2");
-/// domain.synchronize(); // nobody reads "v1" any more
+/// domain.synchronize(); // no thread reads "v1" any more
 /// ```
 #[derive(Clone, Copy)]
 pub struct Domain<K: DomainTag = Private> {
@@ -239,7 +239,7 @@ impl<K: DomainTag> Domain<K> {
     ///
     /// The cookie is for [`poll`](Self::poll) and [`wait`](Self::wait). Does as much of the work as
     /// can be done without waiting, for readers or (under [`Engine::Tick`]) for the tick. That may be a
-    /// whole grace period, its fence included; the rest is done by whoever updates or waits next, or by
+    /// whole grace period, its fence included; the rest is done by the next thread that updates or waits, or by
     /// `poll`, and under engines other than [`Engine::Adaptive`] by the worker. In a child made by
     /// `fork` the worker starts with the first call there, be it of `poll`. May be called inside a
     /// section.
@@ -265,12 +265,12 @@ impl<K: DomainTag> Domain<K> {
     }
 
     /// The cookie of a full grace period from now on, without asking for one: somebody else may. If
-    /// nobody does, [`poll`](Self::poll) stays `false`, and [`wait`](Self::wait) asks.
+    /// no thread does, [`poll`](Self::poll) stays `false`, and [`wait`](Self::wait) asks.
     pub fn snapshot(&self) -> Cookie {
         self.cookie(self.core().snapshot())
     }
 
-    /// Whether the grace period of `cookie` is over. If it is in progress and nobody attends to it,
+    /// Whether the grace period of `cookie` is over. If it is in progress and no thread attends to it,
     /// this does a step of it; where the engine goes by the tick, it leaves that to the worker. Never
     /// waits.
     ///
@@ -286,7 +286,7 @@ impl<K: DomainTag> Domain<K> {
         core.sequence().is_done(wanted)
     }
 
-    /// Waits until the grace period of `cookie` is over, asking for it if nobody has.
+    /// Waits until the grace period of `cookie` is over, asking for it if no thread has.
     ///
     /// # Panics
     /// If the cookie is another domain's, or if it is not over and the calling thread is in a section
@@ -434,7 +434,7 @@ impl<K: DomainTag> Domain<K> {
     ///
     /// A cookie stands for one of the next two grace periods at most when it is given, and later for an earlier one.
     /// So a number that lies further ahead is no cookie of this domain, and is refused: no grace period would reach it
-    /// soon, and whoever waited for it would wait for ever. What cannot be told apart is a number of another domain
+    /// soon, and the thread that waited for it would wait for ever. What cannot be told apart is a number of another domain
     /// that lies behind: it counts as a grace period that ended long ago.
     ///
     /// Takes a lock for a moment, unless the grace period has ended.
@@ -472,7 +472,7 @@ impl<K: DomainTag> Domain<K> {
     }
 
     /// Sets what deferral may take in this domain, from now on. Where more waits already than a new
-    /// limit allows, nothing is lost: whoever retires next waits. What threads have been allowed to add already
+    /// limit allows, nothing is lost: the thread that retires next waits. What threads have been allowed to add already
     /// counts against a new limit until they come by again.
     pub fn tune(&self, tuning: Tuning) {
         self.core().tuning.set(tuning);

@@ -68,7 +68,7 @@ pub fn wait(cookie: Cookie) {
 /// Calls `f` after a grace period of the global domain, which may wait for company. See [`Domain::call`].
 ///
 /// ```
-/// quiescence::call(|| println!("nobody reads it any more")).expect("not in a section");
+/// quiescence::call(|| println!("no thread reads it any more")).expect("not in a section");
 /// quiescence::barrier();
 /// ```
 ///

@@ -110,7 +110,7 @@ impl<K: ThreadTag> Qsbr<K> {
     /// Announces that this thread holds no reference of before.
     ///
     /// # Progress and cost
-    /// Four loads and a comparison when nobody has asked since the last time; else one store (under
+    /// Four loads and a comparison when no thread has asked since the last time; else one store (under
     /// [`Engine::Token`](crate::Engine::Token), once its predecessor in the chain has handed the number
     /// on) and, if an updater sleeps, one system call. If this thread has retired objects in the domain, some
     /// whose grace period is over are dropped then, while the reader is offline; and from three quarters of the

@@ -123,7 +123,7 @@ mod balance {
     use crate::reclaim::domain_state::DomainState;
 
     thread_local! {
-        /// By domain. An address that is used again leaves a mistake unseen, and accuses nobody.
+        /// By domain. An address that is used again leaves a mistake unseen, and accuses no thread.
         static SECTIONS: RefCell<Vec<(usize, u32)>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -204,7 +204,7 @@ mod balance {
 ///
 /// let route = Box::into_raw(Box::new(Route { head: raw::Head::new(), metric: 10 }));
 /// // ... published, read, and unlinked ...
-/// // SAFETY: a head in a box that nobody can reach any more.
+/// // SAFETY: a head in a box that no thread can reach any more.
 /// unsafe { raw::call_head(&Domain::global(), route.cast(), free_route) };
 /// quiescence::barrier();
 /// ```
@@ -214,7 +214,7 @@ pub unsafe fn call_head<K: ThreadTag>(domain: &Domain<K>, head: *mut Head, funct
         // SAFETY: by this function's contract; a second call at the same time is what is looked for.
         unsafe { Head::set_mark(head) };
     }
-    // SAFETY: by this function's contract; nobody reads it before the grace period is over.
+    // SAFETY: by this function's contract; no thread reads it before the grace period is over.
     unsafe { Head::set(head, function) };
     let head = Anywhere(head);
     // SAFETY: the closure is called once, after a grace period.
@@ -248,7 +248,7 @@ pub unsafe fn call_head<K: ThreadTag>(domain: &Domain<K>, head: *mut Head, funct
 ///
 /// let page = Box::into_raw(Box::new([0_u8; 4096]));
 /// // ... published, read, and unlinked ...
-/// // SAFETY: nobody can reach it any more.
+/// // SAFETY: no thread can reach it any more.
 /// unsafe { raw::retire_with(&Domain::global(), page, 4096, free_page) };
 /// quiescence::barrier();
 /// ```

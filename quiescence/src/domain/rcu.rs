@@ -36,7 +36,7 @@ pub use unlinked::Unlinked;
 /// with as many bytes as [`Weigh`] says, that is with what it owns. A `Vec` of a megabyte counts for a megabyte.
 ///
 /// The value is in a box of its own: a load is one pointer away from it. When the `Rcu` itself is
-/// dropped, its value is dropped at once, since nobody can have borrowed it. For a static there is
+/// dropped, its value is dropped at once, since no thread can have borrowed it. For a static there is
 /// [`RcuOption::empty`], or a [`LazyLock`](std::sync::LazyLock).
 ///
 /// ```
@@ -274,12 +274,12 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
         }
     }
 
-    /// The value, which nobody else can read: the place is borrowed exclusively.
+    /// The value, which no other thread can read: the place is borrowed exclusively.
     pub fn get_mut(&mut self) -> &mut T {
         self.inner.get_mut().expect("never empty")
     }
 
-    /// The value, out of its place. Waits for nothing: nobody else can read it.
+    /// The value, out of its place. Waits for nothing: no other thread can read it.
     pub fn into_inner(self) -> T {
         self.inner.into_inner().expect("never empty")
     }
@@ -467,13 +467,13 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         }
     }
 
-    /// The value, which nobody else can read: the place is borrowed exclusively.
+    /// The value, which no other thread can read: the place is borrowed exclusively.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         // SAFETY: from a box, or null; references that were loaded from here borrow `self`.
         unsafe { self.pointer.get_mut().as_mut() }
     }
 
-    /// The value, out of its place. Waits for nothing: nobody else can read it.
+    /// The value, out of its place. Waits for nothing: no other thread can read it.
     pub fn into_inner(mut self) -> Option<T> {
         let pointer = std::mem::replace(self.pointer.get_mut(), ptr::null_mut());
         // SAFETY: as in `get_mut`; `drop` finds the place empty.
@@ -505,7 +505,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         unsafe { Unlinked::new(self.exchange(new), self.scale, &self.domain) }
     }
 
-    /// Puts another pointer in the place; nobody finds the old one from now on.
+    /// Puts another pointer in the place; no thread finds the old one from now on.
     #[inline]
     fn exchange(&self, new: *mut T) -> *mut T {
         // AcqRel: as in `compare_exchange` [GP-10].
@@ -545,7 +545,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Drop for RcuOption<T, K> {
     fn drop(&mut self) {
         let pointer = *self.pointer.get_mut();
         if !pointer.is_null() {
-            // SAFETY: from a box; nobody can hold a reference that was loaded from here, since such a
+            // SAFETY: from a box; no thread can hold a reference that was loaded from here, since such a
             // reference borrows `self`.
             drop(unsafe { Box::from_raw(pointer) });
         }

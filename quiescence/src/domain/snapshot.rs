@@ -1,8 +1,8 @@
 //! [`Snapshot`]: a few words that are read whole, and never torn.
 //!
 //! A load is one restartable sequence: load the pointer to a buffer, copy the buffer. An updater
-//! fills a buffer that nobody reads, swaps the pointer, and asks for a grace period of restartable
-//! reads ([`rseq`](crate::rseq)), which is one system call; then nobody reads the old buffer any
+//! fills a buffer that no thread reads, swaps the pointer, and asks for a grace period of restartable
+//! reads ([`rseq`](crate::rseq)), which is one system call; then no thread reads the old buffer any
 //! more, and it is used for the next value.
 //!
 //! **Buffers are given back when the snapshot is dropped, not before**: a load that has run into a page fault in an old
@@ -85,7 +85,7 @@ pub struct Snapshot<T: Copy + Send> {
 struct Updaters {
     /// How often the value has been replaced.
     replaced: u64,
-    /// Buffers that nobody reads.
+    /// Buffers that no thread reads.
     spares: Vec<Buffer>,
 }
 
@@ -109,7 +109,7 @@ impl<T: Copy + Send> Snapshot<T> {
     #[inline]
     pub fn load(&self) -> T {
         let mut value = MaybeUninit::uninit();
-        // SAFETY: a buffer of a `T`, which nobody writes to until a grace period after it was taken out of this place
+        // SAFETY: a buffer of a `T`, which no thread writes to until a grace period after it was taken out of this place
         // [RR-1].
         if unsafe { buffer::read_restartable(&self.current, &mut value) } {
             // SAFETY: it was written.
@@ -124,7 +124,7 @@ impl<T: Copy + Send> Snapshot<T> {
         let section = rseq::section();
         // Acquire: pairs with the AcqRel in `publish`; the buffer is filled.
         let current = self.current.load(Acquire);
-        // SAFETY: a buffer of a `T`, which nobody writes to until this section has ended [RR-2].
+        // SAFETY: a buffer of a `T`, which no thread writes to until this section has ended [RR-2].
         let value = unsafe { buffer::read(current) };
         drop(section);
         value
@@ -150,7 +150,7 @@ impl<T: Copy + Send> Snapshot<T> {
         loop {
             let (old, replaced) = {
                 let updaters = self.lock();
-                // Nobody replaces it, or uses its buffer again, while we have the lock.
+                // No thread replaces it, or uses its buffer again, while we have the lock.
                 (self.load(), updaters.replaced)
             };
             if let Ok(old) = self.publish(f(old), Some(replaced)) {
@@ -175,7 +175,7 @@ impl<T: Copy + Send> Snapshot<T> {
             return Err(());
         }
         updaters.replaced += 1;
-        // AcqRel: what is in the new buffer is for whoever loads the pointer; what is in the old one, for us.
+        // AcqRel: what is in the new buffer is for the thread that loads the pointer; what is in the old one, for us.
         let old = self.current.swap(new.into_raw(), AcqRel);
         drop(updaters);
         rseq::grace_period();
@@ -190,9 +190,9 @@ impl<T: Copy + Send> Snapshot<T> {
         sync::lock(&self.updaters)
     }
 
-    /// The value, to be changed in place: whoever has `&mut` has no readers.
+    /// The value, to be changed in place: the thread that has `&mut` has no readers.
     pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: a buffer of a `T`, and aligned as one; no load goes on, since each borrows `self`.
+        // SAFETY: a buffer of a `T`, and aligned as one; no load continues, since each borrows `self`.
         unsafe { &mut *self.current.get_mut().cast::<T>() }
     }
 
@@ -205,7 +205,7 @@ impl<T: Copy + Send> Snapshot<T> {
 impl<T: Copy + Send> Drop for Snapshot<T> {
     fn drop(&mut self) {
         let current = std::mem::replace(self.current.get_mut(), ptr::null_mut());
-        // SAFETY: from `into_raw`, and nobody else has it.
+        // SAFETY: from `into_raw`, and no other thread has it.
         drop(unsafe { Buffer::from_raw::<T>(current) });
     }
 }

@@ -102,7 +102,7 @@ pub use tasks::Synchronize;
 /// [`Unlinked::into_inner_async`](crate::Unlinked::into_inner_async), rather than call what blocks.
 ///
 /// # What to beware of
-/// - **Whoever waits for a grace period in a section of the same domain waits for ever**: in
+/// - **The thread that waits for a grace period in a section of the same domain waits for ever**: in
 ///   [`synchronize`](Self::synchronize), [`wait`](Self::wait), [`barrier`](Self::barrier), and
 ///   [`Unlinked::into_inner`](crate::Unlinked::into_inner) before the value's grace period is over. So does a task's
 ///   thread, for sections of tasks that only it would poll: await instead. Nothing panics here; a report of the stall

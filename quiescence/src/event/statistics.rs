@@ -55,8 +55,7 @@ pub struct Statistics {
     pub batches: u64,
     /// Times that a thread came to the limit of what may wait, and waited.
     pub limit_waits: u64,
-    /// Times that a thread came to the limit of what may wait, and did not wait: it got its object back, or
-    /// owes the wait until its section ends.
+    /// Times that a thread came to the limit of what may wait, and did not wait: it got its object back, or waits when its section ends.
     pub limit_refusals: u64,
     /// Objects and closures that were admitted over the limit: in a sleepable domain after a wait in vain
     /// ([`Srcu`](crate::Srcu) says why), in sections, where something that was refused is dropped, and where nothing
@@ -271,7 +270,7 @@ impl Buckets {
 pub(crate) struct Current {
     /// Since when it is timed.
     began_ns: Option<u64>,
-    /// When it had to wait for the first time: whoever holds it up was in a section then.
+    /// When it had to wait for the first time: the thread that holds it up was in a section then.
     pub(crate) waits_since_ns: Option<u64>,
     /// Whether somebody in a hurry has wanted it so far.
     pub(crate) expedited: bool,

@@ -19,7 +19,7 @@ mod events;
 
 /// A probe of the provider `quiescence`, where the feature is on. Loom knows no addresses.
 ///
-/// What is told in more than one place is not inlined: a linker that leaves one of the places out, which a program does not
+/// What is reported in more than one place is not inlined: a linker that leaves one of the places out, which a program does not
 /// use, leaves a note behind that leads nowhere.
 macro_rules! probe {
     ($name:ident, $domain:expr $(, $argument:expr)*) => {{
@@ -41,7 +41,7 @@ macro_rules! event {
 /// Where an event happens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
-    /// The number that the domain is told by.
+    /// The number that stands for the domain.
     pub(crate) identity: usize,
     /// What is counted there.
     pub(crate) counters: &'a Counters,
@@ -55,7 +55,7 @@ pub(crate) fn grace_period_began(domain: Source<'_>, sequence: Sequence, urgency
     event!(domain, GracePeriodBegin { number, urgency });
 }
 
-/// A grace period has ended. `latency_ns` since it began, unless nobody else was registered; `expedited`
+/// A grace period has ended. `latency_ns` since it began, unless no other thread was registered; `expedited`
 /// if somebody in a hurry wanted it. Under the machine's lock, which the counts rely on.
 #[inline(never)]
 pub(crate) fn grace_period_ended(
@@ -108,7 +108,7 @@ pub(crate) fn stalled(domain: Source<'_>, number: u64, age_ns: u64, holdouts: u6
     probe!(stall, domain, number, age_ns, holdouts);
 }
 
-/// A report of a stall has been made, by its own thread: whoever noticed it may be about to sleep, and
+/// A report of a stall has been made, by its own thread: the thread that noticed it may be about to sleep, and
 /// [`deliver`] when it is over. No lock is held.
 #[cfg(not(loom))]
 pub(crate) fn stall_reported(domain: usize, number: u64, age_ns: u64, holdouts: u64) {

@@ -11,10 +11,10 @@ use grace::policy::{Adaptive, AnyPolicy, Budget, Poll, Tick, Token};
 
 /// When a domain's grace periods start, how its holdouts are looked for, and who pays.
 ///
-/// | engine | starts | looks again | waiter's latency | costs |
+/// | engine | starts | polls again | waiter's latency | costs |
 /// |---|---|---|---|---|
-/// | `Adaptive` | at once if somebody waits or a batch is full, else at the tick | as `Poll` then, as `Tick` else | as `Poll` | as `Tick` when nobody waits |
-/// | `Poll` | at once | without pause; who waits sleeps in the end, until holdouts report | least | a CPU while grace periods are wanted: the worker never sleeps then |
+/// | `Adaptive` | at once if somebody waits or a batch is full, else at the tick | as `Poll` then, as `Tick` else | as `Poll` | as `Tick` when no thread waits |
+/// | `Poll` | at once | without pause; a thread that waits sleeps in the end, until holdouts report | least | a CPU while grace periods are wanted: the worker never sleeps then |
 /// | `Tick` | at the next tick (10 ms) | at each tick | one or two ticks, and more behind long sections | least |
 /// | `Token` | at once | when the token comes round; at each tick | a quiescent state of each of 16 readers, one after the other, and a tick for each that stands behind one that is offline | least, spread over the readers |
 ///
@@ -31,7 +31,7 @@ use grace::policy::{Adaptive, AnyPolicy, Budget, Poll, Tick, Token};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
-    /// Rcu_poll's latency when someone waits, rcu_ltimer's overhead when nobody does.
+    /// Rcu_poll's latency when a thread waits, rcu_ltimer's overhead when none does.
     #[default]
     Adaptive,
     /// At once, and looking again without pause: on behalf of callbacks, too.

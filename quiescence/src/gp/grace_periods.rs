@@ -1,12 +1,12 @@
 //! What a domain has for its grace periods: the machine, its readers, and who drives it.
 //!
-//! Whoever wants a grace period takes the lock of the machine, requests, and, if nobody drives the
+//! The thread that wants a grace period takes the lock of the machine, requests, and, if no thread drives the
 //! machine at that moment, becomes its *driver*: it carries out the machine's actions and reports
 //! back ([`driver`]), until its own cookie is done. Everybody else sleeps until then; so concurrent
 //! updaters share grace periods. The lock is released while the driver fences, scans or sleeps.
 //!
 //! A driver may also stop half-way ([`GracePeriods::advance`]): the machine remembers the step, and
-//! whoever comes next goes on from there. One that gets no CPU is superseded by a waiter
+//! the next thread continues from there. One that gets no CPU is superseded by a waiter
 //! ([`handover`]).
 //!
 //! The order of locks is in `os/lock_rank.rs`.
@@ -193,7 +193,7 @@ impl GracePeriods {
                 observers: Observers::new(),
                 alone: AtomicBool::new(false),
                 when_wanted: match settings.policy {
-                    // Callbacks ask for it, and they are looked after anyway; or whoever waits sees to
+                    // Callbacks ask for it, and they are looked after anyway; or the thread that waits sees to
                     // it.
                     AnyPolicy::Adaptive(_) => Attention::None,
                     AnyPolicy::Poll(_) => Attention::AtOnce,
@@ -291,7 +291,7 @@ impl GracePeriods {
     pub(crate) fn unregister(&self, slot: &Slot) {
         chaos::point(Point::BeforeUnregister);
         debug_assert!(slot.is_quiescent());
-        // Whoever scans later takes the same lock: the sections of this reader happened before
+        // The thread that scans later takes the same lock: the sections of this reader happened before
         // [GP-5].
         sync::lock(&self.registry).unregister(slot);
         chaos::point(Point::Unregistered);
@@ -308,7 +308,7 @@ impl GracePeriods {
         state.sleepers + usize::from(state.driven)
     }
 
-    /// Who reads here. Locked for a look, never for a wait.
+    /// The readers of this domain. Locked for a look, never for a wait.
     pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
         sync::lock(&self.registry)
     }
@@ -413,7 +413,7 @@ impl GracePeriods {
     /// machine's lock.
     pub(crate) fn show_begin(&self, sequence: Sequence) {
         if !chaos::mutant(Mutant::UnseenBegin) {
-            // Its order against the fence of the grace period is [UL-1]. Release: whoever loads this value takes the
+            // Its order against the fence of the grace period is [UL-1]. Release: the thread that loads this value takes the
             // grace periods before as ended, as in `complete` [GP-4].
             self.completed.store(sequence.to_bits(), chaos::release_unless(Mutant::RelaxedBegin));
         }
@@ -421,7 +421,7 @@ impl GracePeriods {
 
     /// The sequence as last made visible.
     pub(crate) fn sequence(&self) -> Sequence {
-        // Acquire: pairs with the Release in `complete` [GP-4]; whoever sees the grace period ended
+        // Acquire: pairs with the Release in `complete` [GP-4]; the thread that sees the grace period ended
         // may free what its holdouts could see.
         Sequence::from_bits(self.completed.load(Acquire))
     }
@@ -434,7 +434,7 @@ impl GracePeriods {
         self.unlocked_again();
     }
 
-    /// Waits until `cookie` is done, driving the machine if nobody does.
+    /// Waits until `cookie` is done, driving the machine if no thread does.
     ///
     /// # Panics
     /// If the cookie is not this domain's: it might never be done.

@@ -57,13 +57,13 @@ impl ReaderSide {
 /// How the readers of a liburcu domain order and announce themselves. See the [module](crate::liburcu_readers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Readers {
-    /// Light fences; who leaves wakes.
+    /// Light fences; a thread that leaves wakes.
     Light,
-    /// Full fences; who leaves wakes.
+    /// Full fences; a thread that leaves wakes.
     Full,
     /// Quiescent states.
     Qsbr,
-    /// Light fences; nobody wakes.
+    /// Light fences; no thread wakes.
     Silent,
 }
 

@@ -10,7 +10,7 @@
 //! the reader sees what was published before the scan [GP-5].
 //!
 //! Where readers are liburcu readers, memory is got before the lock is taken ([`Room`]), and given back after: one may register
-//! in a signal handler that has interrupted `malloc`, and whoever holds the lock must not wait for that.
+//! in a signal handler that has interrupted `malloc`, and the thread that holds the lock must not wait for that.
 
 use crate::chaos::{self, Mutant};
 use crate::gp::reader_side::ReaderSide;
@@ -125,7 +125,7 @@ impl Registry {
     /// [room](Self::has_room_for).
     ///
     /// # Safety
-    /// It is nobody's, and valid until it is unregistered.
+    /// It is unused, and valid until it is unregistered.
     #[cfg(not(loom))]
     pub(crate) unsafe fn register_at(
         &mut self,
@@ -139,7 +139,7 @@ impl Registry {
     }
 
     /// # Safety
-    /// `slot` is nobody's, and valid as long as it is in the list.
+    /// `slot` is unused, and valid as long as it is in the list.
     unsafe fn enter(
         &mut self,
         slot: *const Slot,
@@ -300,7 +300,7 @@ impl Registry {
         marked.count() as u32
     }
 
-    /// Who holds up the grace period under `number`, as of the last scan and of now: readers in sections
+    /// The readers that hold up the grace period under `number`, as of the last scan and of now: readers in sections
     /// that began before, and those that the relay waits for.
     #[cfg(not(loom))]
     pub(crate) fn holding_up(&self, number: Number) -> impl Iterator<Item = &Slot> {
@@ -338,7 +338,7 @@ impl Registry {
             }
             self.unregister(slot);
         }
-        // Nobody sleeps in this process any more. A free slot may bear a mark too, which its next owner
+        // No thread sleeps in this process any more. A free slot may bear a mark too, which its next owner
         // would keep, and report to a sleeper that did not make it.
         for chunk in &self.chunks {
             // SAFETY: see `register`.
@@ -352,7 +352,7 @@ impl Registry {
 impl Drop for Registry {
     fn drop(&mut self) {
         for chunk in self.chunks.drain(..) {
-            // SAFETY: leaked by `register`, and the domain ends: nobody holds a pointer into it.
+            // SAFETY: leaked by `register`, and the domain ends: no thread holds a pointer into it.
             drop(unsafe { Box::from_raw(chunk.as_ptr()) });
         }
     }

@@ -13,7 +13,7 @@
 //! Four rules keep it:
 //! 1. Chains change between grace periods, before the number is announced ([`Relay::link`]). A reader
 //!    that saw its source before and the number after looks at its source once more
-//!    (`Slot::renew`): whoever has acquired the number sees the links that were made before it.
+//!    (`Slot::renew`): the thread that has acquired the number sees the links that were made before it.
 //! 2. A reader that comes online first shows a word that no grace period announces
 //!    (`slot::ARRIVED`), so that its successor does not take it for one that has passed.
 //! 3. A reader that is offline when the driver looks is passed over. The first one that the driver finds
@@ -22,7 +22,7 @@
 //! 4. A reader that unregisters leaves its source to its successor ([`Relay::remove`]).
 //!
 //! A reader that registers in mid grace period stands in no chain until the next one: it need not be
-//! waited for, and nobody copies from it.
+//! waited for, and no thread copies from it.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -126,7 +126,7 @@ impl Relay {
             self.stations.get(*next..end)?.iter().find_map(|slot| {
                 // SAFETY: the caller's word.
                 let slot = unsafe { slot.as_ref() }?;
-                // Relaxed: it is told, and decides nothing.
+                // Relaxed: it is reported, and decides nothing.
                 let is_online = word::nesting(slot.word().load(Relaxed)) != 0;
                 (is_online && !has_passed(slot, number)).then_some(slot)
             })
@@ -134,7 +134,7 @@ impl Relay {
     }
 
     /// Whether the token has run through this chain. Passes over who is offline, and sees to it that
-    /// the first who is not can go on.
+    /// the first thread that is not can go on.
     ///
     /// # Safety
     /// As `look`.
@@ -177,7 +177,7 @@ impl Relay {
         }
     }
 
-    /// Who copies from the reader at this station.
+    /// The reader that copies from the one at this station.
     ///
     /// # Safety
     /// The stations are slots that live.

@@ -108,7 +108,7 @@ const OVERDUE: u32 = 8;
 /// stores this.
 const ARRIVED: u64 = 2 * COUNT;
 
-/// The slot of a thread that must take the slow path. Its nesting is never 0, and nobody writes it.
+/// The slot of a thread that must take the slow path. Its nesting is never 0, and no thread writes it.
 #[cfg(not(loom))]
 pub(crate) static NOT_READY: Slot = Slot::new(COUNT);
 
@@ -262,7 +262,7 @@ impl Slot {
         let mut current = unsafe { &*source }.load(Acquire);
         // Relaxed: the owner's own word and mark.
         if current == self.word.load(Relaxed) {
-            // Nobody has asked since the last time.
+            // No thread has asked since the last time.
             return self.attention.load(Relaxed) & OVERDUE != 0;
         }
         if self.relays.get() {
@@ -288,7 +288,7 @@ impl Slot {
 
     /// What a predecessor has handed on, if it may be taken: it is a number, and still the predecessor's.
     ///
-    /// The links of a grace period are made before its number is announced, so whoever has acquired the
+    /// The links of a grace period are made before its number is announced, so the thread that has acquired the
     /// number sees them: if the source is the same as before, it is the right one [T-1].
     fn relayed(&self, mut source: *mut AtomicU64, mut current: u64) -> Option<u64> {
         loop {
@@ -368,9 +368,9 @@ impl Slot {
         self.attention.fetch_or(WAITED_FOR, Relaxed);
     }
 
-    /// Takes the mark away; whoever is told `true` did it and owes the sleeper a report.
+    /// Takes the mark away; the thread that gets `true` did it and must report to the sleeper.
     pub(crate) fn clear_waited_for(&self) -> bool {
-        // AcqRel: whoever takes the mark is ordered after the one who set it, and its report carries
+        // AcqRel: the thread that takes the mark is ordered after the thread that set it, and its report carries
         // what it did before [GP-7].
         self.attention.fetch_and(!WAITED_FOR, AcqRel) & WAITED_FOR != 0
     }

@@ -4,7 +4,7 @@
 
 use super::reader_side::ReaderSide;
 
-/// What has been told of the grace period in progress.
+/// What has been reported of the grace period in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     /// Its age when it was last reported.

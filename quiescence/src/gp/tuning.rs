@@ -1,7 +1,7 @@
 //! What a domain's deferral may take: memory, patience, and turns. Adjustable while it works.
 //!
 //! Where the program says nothing the environment may ([`Defaults`]): one that was written for another library, or that
-//! nobody wants to build again, has no other place to say it.
+//! no user wants to build again, has no other place to say it.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -55,9 +55,9 @@ pub struct Tuning {
     /// needs, and holds a second of a flood on most machines.
     pub bytes_max: u64,
     /// How long what is deferred may wait for company before a grace period is asked for on its behalf,
-    /// if nobody asks earlier; 100 ms by default. An idle process makes no grace periods.
+    /// if no thread asks earlier; 100 ms by default. An idle process makes no grace periods.
     pub lazy: Duration,
-    /// Callbacks that the worker, or whoever waits, runs in one go, at least; 32 by default, taken as at least 1.
+    /// Callbacks that the worker, or the thread that waits, runs in one go, at least; 32 by default, taken as at least 1.
     /// Where thousands are ready, one in 128 of them. (A thread that retires runs 10 for each 9 that it adds.)
     pub run_min: u32,
     /// After this much time in one go the thread that runs callbacks sees to something else first; 3 ms
@@ -215,7 +215,7 @@ struct Defaults {
 const MS: u64 = 1_000_000;
 
 impl Defaults {
-    /// Those of the environment that `value` reads; `complain` is told what cannot be understood.
+    /// Those of the environment that `value` reads; `complain` gets what cannot be understood.
     fn read(
         value: impl Fn(&CStr) -> Option<String>,
         mut complain: impl FnMut(&CStr, &str, &str),

@@ -149,7 +149,7 @@ pub(super) fn what_another_thread_closes_waits_for_readers() {
     });
 }
 
-/// Whoever adds while the worker leaves finds out that it has to announce, or the worker sees what was added.
+/// The thread that adds while the worker leaves finds out that it has to announce, or the worker sees what was added.
 #[test]
 pub(super) fn the_worker_leaves_nothing_behind() {
     model(|| {

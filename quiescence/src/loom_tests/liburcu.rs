@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A reader that follows liburcu's protocol, whoever compiled it: see `liburcu_readers`. It wakes the driver if it finds that
+/// A reader that follows liburcu's protocol, whatever compiled it: see `liburcu_readers`. It wakes the driver if it finds that
 /// it sleeps, and looks at nothing else.
 fn liburcu_section(world: &World, words: &Words, slot: &Slot) {
     slot.word().store(words.ctr.load(Acquire), Release);
@@ -55,7 +55,7 @@ pub(super) fn a_driver_sleeps_beside_a_liburcu_reader() {
     beside_liburcu_readers(1, 2);
 }
 
-/// Whoever leaves wakes it, also one that it does not wait for; it then looks again.
+/// The thread that leaves wakes it, also one that it does not wait for; it then polls again.
 #[test]
 fn a_driver_sleeps_beside_two_liburcu_readers() {
     beside_liburcu_readers(2, 1);

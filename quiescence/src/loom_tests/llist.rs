@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A callback queue's llist: two threads push what they have written, one of them twice; the one who takes it sleeps where there is
+/// A callback queue's llist: two threads push what they have written, one of them twice; the thread that takes it sleeps where there is
 /// nothing. All of it is taken, what was written is seen, and each one's come in order.
 #[test]
 pub(super) fn an_llist_wakes_whoever_sleeps() {
@@ -14,7 +14,7 @@ pub(super) fn an_llist_wakes_whoever_sleeps() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 for &number in numbers {
-                    // SAFETY: a write; that whoever takes comes after it is what is tested.
+                    // SAFETY: a write; that the thread that takes comes after it is what is tested.
                     shared.1[number].with_mut(|cell| unsafe { *cell = 7 });
                     let link = std::ptr::with_exposed_provenance_mut(links[number]);
                     // SAFETY: a box that is freed at the end; each is pushed once.

@@ -14,7 +14,7 @@ pub(crate) fn is(name: &CStr, value: &str) -> bool {
 }
 
 /// Says on standard error that the variable has a value which is neither of these, if it is so; nothing at all is one.
-/// Whoever calls this has seen to it that it is done once.
+/// The thread that calls this has seen to it that it is done once.
 pub(crate) fn complain_unless(name: &CStr, known: &[&str]) {
     imp::with(name, |found| {
         let is_known = |known: &&str| known.as_bytes() == found;
@@ -61,11 +61,11 @@ mod imp {
         if found.is_null() {
             return R::default();
         }
-        // SAFETY: a C string, which stays as long as nobody changes the environment.
+        // SAFETY: a C string, which stays as long as no thread changes the environment.
         f(unsafe { CStr::from_ptr(found) }.to_bytes())
     }
 
-    /// In one piece, past the lock that a thread may hold which was interrupted. There is nobody to tell if it fails.
+    /// In one piece, past the lock that a thread may hold which was interrupted. A failure cannot be reported.
     pub(super) fn say(line: &[u8]) {
         // SAFETY: writes these bytes to standard error.
         let _ = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };

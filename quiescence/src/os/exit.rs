@@ -32,7 +32,7 @@ mod imp {
         fn drop(&mut self) {
             let functions = std::mem::take(&mut *crate::os::sync::lock(&AT_EXIT));
             functions.iter().rev().for_each(|function| function());
-            // The threads that have been told to end have their thread-locals to drop yet.
+            // The threads that have been asked to end have their thread-locals to drop yet.
             (0..1_000).for_each(|_| std::thread::yield_now());
         }
     }

@@ -7,7 +7,7 @@
 //! the kernel has no membarrier or forbids it, both are sequentially consistent fences.
 //!
 //! Which of the two is decided once, before the first reader is registered, and never changes:
-//! a reader that has started with light fences could not be told to stop in time.
+//! a reader that has started with light fences could not be asked to stop in time.
 //! `QUIESCENCE_FENCES=portable` in the environment chooses the portable pair; another value is complained of.
 
 use std::sync::atomic::AtomicU32;
@@ -31,12 +31,12 @@ const UNDECIDED: u32 = 0;
 const MEMBARRIER: u32 = 1;
 const PORTABLE: u32 = 2;
 
-/// The choice for this process, made on the first call, which may be a signal handler's: whoever asks before it is
-/// made finds out for itself, and the first answer stands. So nobody waits for anybody.
+/// The choice for this process, made on the first call, which may be a signal handler's: the thread that asks before it is
+/// made finds out for itself, and the first answer stands. So no thread waits for anybody.
 #[inline]
 pub(crate) fn chosen() -> Fences {
     static CHOSEN: AtomicU32 = AtomicU32::new(UNDECIDED);
-    // Acquire: pairs with the exchange in `choose`, before which the kernel was told.
+    // Acquire: pairs with the exchange in `choose`, before which the process was registered.
     match CHOSEN.load(Acquire) {
         UNDECIDED => choose(&CHOSEN),
         MEMBARRIER => Fences::Membarrier,
@@ -107,8 +107,7 @@ pub(crate) fn full() {
 }
 
 /// A full fence of the calling thread that comes right after it has taken a lock or executed an atomic
-/// read-modify-write. On x86-64 such an instruction is a full fence by itself, so only the compiler is told; the
-/// kernel has `smp_mb__after_spinlock` and `smp_mb__after_atomic` for it. (Loom and Miri go by the language's
+/// read-modify-write. On x86-64 such an instruction is a full fence by itself, so only the compiler knows of it; the kernel has `smp_mb__after_spinlock` and `smp_mb__after_atomic` for it. (Loom and Miri go by the language's
 /// model, in which it is none.)
 #[inline(always)]
 pub(crate) fn full_after_locked() {

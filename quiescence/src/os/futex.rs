@@ -96,7 +96,7 @@ pub(crate) fn wake_shared(word: &AtomicU32) {
     imp::wake_shared(word);
 }
 
-/// Wakes whoever sleeps on `word`. The word must have been changed before.
+/// Wakes the thread that sleeps on `word`. The word must have been changed before.
 pub(crate) fn wake_all(word: &AtomicU32) {
     imp::wake_all(word);
 }
@@ -117,7 +117,7 @@ mod kernel {
     fn sleep(word: &AtomicU32, flags: futex::Flags, value: u32, most: Option<Duration>) -> bool {
         // Too long for the kernel is for ever.
         let most = most.and_then(|most| Timespec::try_from(most).ok());
-        // Whatever else it returns (woken, the value differs, interrupted), the caller looks again.
+        // Whatever else it returns (woken, the value differs, interrupted), the caller polls again.
         futex::wait(word, flags, value, most.as_ref()) == Err(rustix::io::Errno::TIMEDOUT)
     }
 
@@ -245,7 +245,7 @@ mod tests {
         woken.recv_timeout(Duration::from_secs(60)).expect("it returns, to load its word again");
     }
 
-    /// A child finds the twin's lock free, whoever held it when the fork began.
+    /// A child finds the twin's lock free, whichever thread held it when the fork began.
     #[test]
     #[cfg_attr(miri, ignore = "a child process")]
     fn a_child_finds_the_twin_free() {

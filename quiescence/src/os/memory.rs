@@ -10,7 +10,7 @@ pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
 
     let (read_write, flags) =
         (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
-    // SAFETY: a new mapping, in nobody's place.
+    // SAFETY: a new mapping, in place of no other.
     let memory = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, read_write, flags) }.ok()?;
     // SAFETY: the mapping made above. A kernel without huge pages says no, to no harm.
     let _ = unsafe { madvise(memory, bytes, Advice::LinuxNoHugepage) };
@@ -20,7 +20,7 @@ pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
 /// Gives it back.
 ///
 /// # Safety
-/// It came from [`map_zeroed`], is of this length, and nobody uses it.
+/// It came from [`map_zeroed`], is of this length, and no thread uses it.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) unsafe fn unmap(memory: *mut u8, bytes: usize) {
     // SAFETY: by the contract; it does not fail for a whole mapping.

@@ -13,7 +13,7 @@
 //! membarrier, or where the trial (`percpu/trial.rs`) finds fault, every sequence says *no*, and its caller does
 //! the same with atomic instructions on the slot of [`slot`]: [`PerCpuPath::Portable`].
 //!
-//! The choice is made once, by the first who asks ([`path`]); until then sequences say no, too. Whoever asks may be a
+//! The choice is made once, by the first thread that asks ([`path`]); until then sequences say no, too. The thread that asks may be a
 //! signal handler: nothing here allocates, locks, waits for another thread of the program, or changes `errno`.
 //! So threads that ask at the same time, or a handler and the thread that it interrupts, each find out for
 //! themselves, and the first answer stands; and a `fork` in the midst of it leaves nothing half done.
@@ -21,7 +21,7 @@
 //! **A tracer** (a debugger) that is there when the choice is made has it be the portable path. A
 //! debugger may call a function in a thread that it stopped inside a sequence: it changes the
 //! thread's registers, and restores them after the call. The kernel sees the thread outside the
-//! range and sets `rseq_cs` to null; so the thread goes on in the midst of a sequence that is
+//! range and sets `rseq_cs` to null; so the thread continues in the midst of a sequence that is
 //! announced no more, and does not begin anew, whatever has happened meanwhile: what it commits may
 //! be a count in freed memory. No instruction of a sequence can find that out: the debugger may
 //! stop the thread between the look and the commit.
@@ -111,7 +111,7 @@ pub enum PerCpuPath {
 /// From one CPU's words to the next one's, as a shift.
 pub(crate) const STRIDE_SHIFT: u32 = 16;
 
-/// How often a sequence is begun again before it says no: nobody makes others begin anew for ever, be it another
+/// How often a sequence is begun again before it says no: no thread makes others begin anew for ever, be it another
 /// thread's barriers or a debugger's single steps.
 #[allow(dead_code)] // where there are no sequences
 const ABORTS_MAX: u64 = 8;
@@ -206,7 +206,7 @@ fn choose() -> PerCpuPath {
 
 /// How many CPUs have words of their own: those that may ever come, as the system says.
 pub(crate) fn slots() -> usize {
-    // Relaxed: whoever asks gets the same answer.
+    // Relaxed: every thread gets the same value.
     match CHOSEN.slots.load(Relaxed) {
         0 => {
             let wanted = environment::number(c"QUIESCENCE_PERCPU_SLOTS");
@@ -257,7 +257,7 @@ mod system {
 
     /// One more than the greatest number that a CPU may have.
     pub(super) fn cpus() -> u32 {
-        // Neither of the two is there under Miri, which has as many as it is told.
+        // Neither of the two is there under Miri, which has as many as it is given.
         #[cfg(miri)]
         return std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
         #[cfg(not(miri))]

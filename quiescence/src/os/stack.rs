@@ -106,7 +106,7 @@ impl Alternate {
     }
 }
 
-/// In a child process: whoever asked is gone, and so is whoever was asked.
+/// In a child process: the thread that asked is gone, and so is the thread that was asked.
 pub(crate) fn after_fork() {
     imp::after_fork();
 }

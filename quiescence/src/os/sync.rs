@@ -45,7 +45,7 @@ macro_rules! const_unless_loom {
 }
 pub(crate) use const_unless_loom;
 
-/// Where loom is told of plain accesses to so many places, so that it finds those that are not ordered.
+/// Where loom sees plain accesses to so many places, so that it finds those that are not ordered.
 /// Without loom it is nothing.
 #[derive(Debug)]
 pub(crate) struct Tracked<const N: usize> {

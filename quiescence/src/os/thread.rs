@@ -1,7 +1,7 @@
 //! Threads as the system sees them: the calling one's id, and what another one of this process is doing.
 //!
 //! The id is asked for once per thread and kept. What a thread does is read from `/proc/self/task`,
-//! without disturbing it, and may have changed by the time it is told.
+//! without disturbing it, and may have changed by the time it is reported.
 
 use std::cell::Cell;
 use std::fmt;

@@ -13,19 +13,19 @@
 //! A chunk has 64 KiB for each CPU that there may be: 128 KiB of addresses on 2, 16 MiB on 256. Memory
 //! comes with the pages that are written to: of 4 KiB, on each CPU that counts, for the first 126
 //! `PerCpuCounters<4>` of a chunk, and so on. So 2,000 of them that are used on 2 CPUs take 128 KiB. A sum reads
-//! the words of all CPUs that there may be; pages that nobody wrote to are the system's one page of
+//! the words of all CPUs that there may be; pages that no thread wrote to are the system's one page of
 //! zeros. Chunks are never given back, places in them are used again.
 //!
 //! # Who may
 //! Everything but giving back may be done in a signal handler: taking a place neither locks nor allocates
 //! elsewhere, and where the system has no memory, counters stay small and right. In a child made by `fork` all
-//! goes on: there is no lock that another thread could have held.
+//! continues: there is no lock that another thread could have held.
 //!
-//! Leak checkers do not look into chunks, which are no heap: whoever keeps the only pointer to a heap object in
+//! Leak checkers do not look into chunks, which are no heap: the thread that keeps the only pointer to a heap object in
 //! one would see it reported.
 //!
 //! **Invariant [PC-1]: a CPU's word is written by restartable sequences only, or by atomic
-//! instructions only**: which of the two is the process's [`PerCpuPath`]. Whoever cannot use a sequence where
+//! instructions only**: which of the two is the process's [`PerCpuPath`]. The thread that cannot use a sequence where
 //! others do (no rseq in this thread, a CPU without words, too many interruptions) adds to the shared words.
 
 use std::ptr;
@@ -104,11 +104,11 @@ impl Arena {
         let bytes = (self.regions)() << STRIDE_SHIFT;
         let chunk: *mut Chunk = memory::map_zeroed(bytes)?.cast();
         let header = Chunk { used: AtomicUsize::new(size_of::<Chunk>()) };
-        // SAFETY: just mapped, and nobody else's yet.
+        // SAFETY: just mapped, and no other thread's yet.
         unsafe { chunk.write(header) };
-        // AcqRel: whoever finds the chunk finds its header.
+        // AcqRel: the thread that finds the chunk finds its header.
         if self.newest.compare_exchange(full, chunk, AcqRel, Relaxed).is_err() {
-            // SAFETY: mapped above, and nobody has seen it.
+            // SAFETY: mapped above, and no thread has seen it.
             unsafe { memory::unmap(chunk.cast(), bytes) };
         }
         Some(())
@@ -135,7 +135,7 @@ impl Arena {
 struct Free {
     top: AtomicPtr<u64>,
     /// The process in which a thread is taking one, or 0. Only one takes at a time, so what it finds on top
-    /// stays there, whatever is put above it. Whoever finds it set takes a fresh place instead, so nobody
+    /// stays there, whatever is put above it. The thread that finds it set takes a fresh place instead, so no thread
     /// waits; and a child process does not care what a thread that it does not have has left here.
     taker: AtomicU32,
 }
@@ -247,7 +247,7 @@ impl<const W: usize> PerCpuCounters<W> {
         if !first.is_null() && percpu::path() == PerCpuPath::Portable {
             let slot = percpu::slot();
             let word = first.wrapping_byte_add(slot << STRIDE_SHIFT).wrapping_add(word);
-            // SAFETY: every slot has W words. On this path nobody writes it but with atomic instructions [PC-1].
+            // SAFETY: every slot has W words. On this path no thread writes it but with atomic instructions [PC-1].
             // Release: pairs with the Acquire in `each` [SR-1].
             unsafe { AtomicU64::from_ptr(word) }.fetch_add(amount, Release);
             return;
@@ -261,12 +261,12 @@ impl<const W: usize> PerCpuCounters<W> {
 
     /// Gets words for every CPU, if there is memory for them.
     pub(crate) fn grow(&self) {
-        percpu::path(); // whoever has words is about to use them
+        percpu::path(); // the thread that has words is about to use them
         if !self.first().is_null() {
             return;
         }
         let Some(place) = PER_CPU.take(W) else { return };
-        // AcqRel: whoever finds them finds them zero.
+        // AcqRel: the thread that finds them finds them zero.
         if self.first.compare_exchange(ptr::null_mut(), place, AcqRel, Relaxed).is_err() {
             PER_CPU.give_back(place, W);
         }
@@ -325,7 +325,7 @@ pub(crate) fn take_line() -> Option<*mut u64> {
 /// Gives a line back.
 ///
 /// # Safety
-/// It came from [`take_line`], and nobody uses it any more.
+/// It came from [`take_line`], and no thread uses it any more.
 pub(crate) unsafe fn give_line_back(line: *mut u64) {
     SHARED.give_back(line, 8);
 }
@@ -391,7 +391,7 @@ mod tests {
         });
     }
 
-    /// Who takes a place and puts it back in the midst of another's taking (a handler, or a thread) does not make that
+    /// The thread that takes a place and puts it back in the midst of another's taking (a handler, or a thread) does not make that
     /// one take it with a link to a place that is in use.
     #[test]
     fn what_happens_between_a_look_and_the_exchange_does_no_harm() {

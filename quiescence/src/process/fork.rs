@@ -75,7 +75,7 @@ static HELD: Place = Place(UnsafeCell::new(None));
 
 /// Before the fork, in the forking thread.
 extern "C" fn prepare() {
-    // What is being initialised once must be done before the copy is made: in the child nobody would
+    // What is being initialised once must be done before the copy is made: in the child no thread would
     // finish it.
     INSTALL.call_once(|| ());
     fence::chosen();

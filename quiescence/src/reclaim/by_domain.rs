@@ -12,7 +12,7 @@
 //! **Invariant [BD-1]: from each entry's home slot on, up to the slot that has its place, no slot is empty.** An
 //! insertion takes the first empty slot; a removal moves the entries behind it up ([`ByDomain::close_gap`]).
 //!
-//! The key is the address of the domain's state. Whoever keeps an entry beyond the end of its
+//! The key is the address of the domain's state. The thread that keeps an entry beyond the end of its
 //! domain keeps a weak handle in it, so that no other domain gets the address.
 
 /// Entries that are searched without an index.
@@ -163,7 +163,7 @@ impl<T: OfDomain> ByDomain<T> {
                 break;
             }
             let home = self.home(self.entries[place as usize].domain());
-            // It may stay if its home lies behind the gap: then nobody who looks for it comes by the gap.
+            // It may stay if its home lies behind the gap: then no thread that looks for it comes by the gap.
             if slot.wrapping_sub(home) & mask >= slot.wrapping_sub(gap) & mask {
                 self.index[gap] = place;
                 gap = slot;

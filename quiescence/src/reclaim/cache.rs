@@ -150,7 +150,7 @@ pub(crate) fn clear() {
         for (words, shelf) in shelves.iter().enumerate() {
             let layout = Layout::from_size_align(words * 8, 8).expect("small");
             shelf.room.set(0);
-            // None is missed any more: nobody would give back what this thread kept from now on.
+            // None is missed any more: no thread would give back what this thread kept from now on.
             shelf.missed.set(KEEP);
             let mut block = shelf.first.replace(ptr::null_mut());
             while !block.is_null() {

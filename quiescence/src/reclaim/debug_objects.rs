@@ -19,7 +19,7 @@
 //!   So at the moment of the look into the table both are at `p`, and two objects of more than zero bytes
 //!   cannot be. (Objects of zero bytes all have the same addresses. They are skipped: there is nothing
 //!   in them to be read too late.)
-//! - *It is reachable after it was retired.* Whoever retired it unlinked it first, then noted it; the
+//! - *It is reachable after it was retired.* The thread that retired it unlinked it first, then noted it; the
 //!   reader saw the note, under the same lock, so its second look comes after the unlinking and cannot
 //!   find what was there before. What it finds is `p` stored anew: not another object, by the above, but
 //!   this one, which was put back while it waits, or never taken out.
@@ -106,14 +106,14 @@ mod imp {
         }
     }
 
-    /// Fills memory whose object has been dropped, so that whoever still reads it is not left in doubt.
+    /// Fills memory whose object has been dropped, so that the thread that still reads it is not left in doubt.
     ///
     /// # Safety
-    /// `memory` is that many bytes that nobody uses and the caller may write.
+    /// `memory` is that many bytes that no thread uses and the caller may write.
     pub(crate) unsafe fn poison(memory: *mut u8, bytes: usize) {
         // SAFETY: by this function's contract.
         unsafe { memory.write_bytes(POISON, bytes) };
-        // The compiler knows that nobody reads memory once it is freed; but for this it would leave
+        // The compiler knows that no thread reads memory once it is freed; but for this it would leave
         // the writing out.
         std::hint::black_box(memory);
     }
@@ -179,7 +179,7 @@ mod imp {
     pub(crate) struct Held;
 
     impl Drop for Held {
-        /// There is nothing to let go; but whoever says `drop` means something.
+        /// There is nothing to let go; but the thread that says `drop` means something.
         fn drop(&mut self) {}
     }
 
@@ -288,7 +288,7 @@ mod tests {
             stop.store(true, SeqCst);
             assert!(outcome.is_ok(), "refused");
         });
-        // SAFETY: from a box, and nobody is left.
+        // SAFETY: from a box, and no thread is left.
         drop(unsafe { Box::from_raw(place.into_inner()) });
     }
 

@@ -3,7 +3,7 @@
 //! Each thread has two queues in a domain. Retired objects are dropped by the thread itself when it
 //! retires again: a few at a time, so that memory goes back to the cache it came from. Closures,
 //! which may want a lock that an updater holds, are not run here. The worker
-//! ([`crate::reclaim::worker`]), or whoever calls `barrier`, runs whatever is left.
+//! ([`crate::reclaim::worker`]), or the thread that calls `barrier`, runs whatever is left.
 //!
 //! **Invariant [D-1]: a registered thread that is in a section, of whatever domain, runs no callback and waits for
 //! nothing; it only adds.** A QSBR reader does its part at its quiescent states, offline.
@@ -137,7 +137,7 @@ unsafe fn add_boxed<K: Named, T: Send + 'static>(
     }
 }
 
-/// Room for one object in the calling thread's queue, out of its local stock: for who is about to unlink one.
+/// Room for one object in the calling thread's queue, out of its local stock: for a thread that is about to unlink one.
 #[derive(Debug)]
 pub(crate) struct Reserved<'q> {
     queue: &'q Queue,
@@ -309,7 +309,7 @@ unsafe fn add<K: Named, P>(
         // SAFETY: by the contract.
         Some(queue) => unsafe { queue.add(what, payload, bytes) },
         None => domains::known(tag).queues.with_shared(core, contents, |queue| {
-            // SAFETY: by the contract; whoever holds the lock is the one who adds.
+            // SAFETY: by the contract; the thread that holds the lock is the thread that adds.
             unsafe { queue.add(what, payload, bytes) }
         }),
     };
@@ -396,12 +396,12 @@ fn make_room<K: Named>(tag: &K, queue: Option<&Queue>, object: Amount, waits: bo
         return Room::Charged;
     }
     let limit_action = match queue {
-        // One object or closure of a thread goes over the limit. It owes nothing if others have made room.
+        // One object or closure of a thread goes over the limit. It is within the limit if others have made room.
         Some(_) if context() == Context::Section && local::is_over_limit(core) => {
             LimitAction::Refuse
         }
         Some(queue) => limit_action(context(), &queue.local_stock().stock()),
-        // Whoever has no queue any more has no local stock to owe from.
+        // A thread that has no queue any more has no local stock.
         None if context() == Context::Section => LimitAction::Refuse,
         None => LimitAction::WaitAndFree,
     };
@@ -482,7 +482,7 @@ fn admit_over(core: &DomainState, queue: Option<&Queue>, object: Amount) {
 }
 
 /// Whether what goes over the limit in this queue is settled by its thread, which waits for it. Not in a sleepable domain: the
-/// thread may be in a section of it, of which nobody knows. Nor closures: the thread may hold a lock that one of them wants.
+/// thread may be in a section of it, of which no thread knows. Nor closures: the thread may hold a lock that one of them wants.
 fn is_settled_here(core: &DomainState, queue: &Queue) -> bool {
     queue.contents() == Contents::Objects && !core.is_sleepable()
 }
@@ -501,7 +501,7 @@ fn leave_to_worker<K: Named>(tag: &K, queue: Option<&Queue>) {
 /// Waits for a grace period. Returns whether it has ended.
 ///
 /// **Invariant [D-2]: at the limit of a sleepable domain no thread waits for longer than a tick.** The sections that it
-/// waits for may be its own, or those of tasks that only this thread would poll: nobody knows.
+/// waits for may be its own, or those of tasks that only this thread would poll: no thread knows.
 fn await_grace_period(core: &DomainState) -> bool {
     if core.is_sleepable() {
         return core.synchronize_within(Urgency::Expedited, nap::TICK);

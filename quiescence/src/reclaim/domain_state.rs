@@ -112,7 +112,7 @@ impl DomainState {
     /// Gives a sleepable domain its counts, which are its own from now on.
     ///
     /// # Safety
-    /// They came from [`SrcuCounts::take`] and nobody else gives them back.
+    /// They came from [`SrcuCounts::take`] and no other thread gives them back.
     #[cfg(not(loom))]
     pub(crate) unsafe fn give_srcu_counts(&mut self, srcu_counts: NonNull<SrcuCounts>) {
         // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped: they come

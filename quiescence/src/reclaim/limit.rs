@@ -1,8 +1,8 @@
 //! Bounded memory: [`grace::limit`], executed with two atomic words and a local stock for each thread.
 //!
 //! **Invariant [L-1]: what waits in a domain has been charged to it.** The domain's charge is what waits and
-//! what is in local stocks. It is at most the limit, but for one object of each thread that owes it, and what had to be
-//! admitted though nobody owes it: that is counted ([`Statistics::limit_overruns`](crate::Statistics)).
+//! what is in local stocks. It is at most the limit, but for one object of each thread that is over it, and what had to be
+//! admitted without a thread to charge: that is counted ([`Statistics::limit_overruns`](crate::Statistics)).
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -140,7 +140,7 @@ impl Charged {
         self.charge.0.admit(self.limit(), object)
     }
 
-    /// Admits an object over the limit; whoever has a local stock may remember it by that ([`LocalStock::borrow`]).
+    /// Admits an object over the limit; the thread that has a local stock may remember it by that ([`LocalStock::borrow`]).
     pub(crate) fn admit_over(&self, object: Amount) {
         if !object.is_none() {
             self.counters().limit_overruns.fetch_add(1, Relaxed);
@@ -224,13 +224,13 @@ impl LocalStock {
         core.charge.0.give_back(self.give_back(Amount::NONE));
     }
 
-    /// Whether the thread owes something; not if there is room for it by now.
+    /// Whether the thread is over the limit; not if there is room for it by now.
     pub(crate) fn is_over_limit(&self, core: &Charged) -> bool {
         self.stock.get().is_over_limit()
             && self.with(|stock| stock.is_still_over_limit(core.charge.0.get(), core.limit()))
     }
 
-    /// All that the thread has admitted has been freed, so it owes nothing.
+    /// All that the thread has admitted has been freed, so it is within the limit.
     pub(crate) fn clear_over_limit(&self) {
         self.with(Stock::clear_over_limit);
     }

@@ -1,12 +1,12 @@
 //! What waits to be taken: a stack of links that any thread pushes on, and that one thread at a time takes as a whole.
 //!
 //! A push is one compare-exchange, and writes nothing but the link that is pushed and the top. So what is in the stack is
-//! whole at any moment: whoever takes it waits for nobody, and a child process finds all of it. (A queue whose end is
+//! whole at any moment: the thread that takes it waits for no thread, and a child process finds all of it. (A queue whose end is
 //! exchanged is in two pieces until its link is written; a thread that is not run then, or that a child process does not
 //! have, keeps what comes after it from everybody.) There is no way to take one link, so no address can come back unseen.
 //!
-//! Where nothing is in it the top says what the one who takes is doing: it is awake, and looks by itself; it sleeps, and
-//! the push that replaces that wakes it; or there is nobody. The look and the push are one exchange of one word, so no
+//! Where nothing is in it the top says what the thread that takes is doing: it is awake, and looks by itself; it sleeps, and
+//! the push that replaces that wakes it; or there is no thread. The look and the push are one exchange of one word, so no
 //! fence is needed between them [LN-2].
 //!
 //! Source of the idea: Treiber (1986); the top that says that somebody sleeps is that of a futex lock (Drepper 2011).
@@ -29,7 +29,7 @@ pub(crate) struct Link {
     tracked: Tracked<1>,
 }
 
-/// In the word of a link: it is a mark, which nobody has counted.
+/// In the word of a link: it is a mark, which no thread has counted.
 const MARK: usize = 1;
 
 impl Link {
@@ -40,13 +40,13 @@ impl Link {
         }
     }
 
-    /// The word, for who uses a link for something else than an llist.
+    /// The word, for a thread that uses a link for something else than an llist.
     pub(crate) const fn word(&self) -> &PlainPtr<Self> {
         &self.word
     }
 
     /// # Safety
-    /// `link` may be written, and nobody else uses it. It may be uninitialised, but for loom.
+    /// `link` may be written, and no other thread uses it. It may be uninitialised, but for loom.
     unsafe fn write(link: *mut Self, next: *mut Self, marks: bool) {
         let next = next.map_addr(|address| address | if marks { MARK } else { 0 });
         // SAFETY: by the contract.
@@ -62,7 +62,7 @@ impl Link {
     /// The next one, and whether this one is a mark.
     ///
     /// # Safety
-    /// `link` was written by [`write`](Self::write), and nobody writes it.
+    /// `link` was written by [`write`](Self::write), and no thread writes it.
     unsafe fn read(link: *mut Self) -> (*mut Self, bool) {
         // SAFETY: by the contract.
         let link = unsafe { &*link };
@@ -76,11 +76,11 @@ impl Link {
 /// What a push has found at the top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Others, or somebody who looks by itself.
+    /// Others, or a thread that polls.
     Awake,
     /// Somebody who sleeps: [`Llist::ring`].
     Asleep,
-    /// Nobody takes anything.
+    /// No thread takes anything.
     Unattended,
     /// The very link that was pushed: nothing has changed.
     Itself,
@@ -95,9 +95,9 @@ pub(crate) struct Llist {
     bell: AtomicU32,
 }
 
-/// The top where whoever takes sleeps. No link is there: they are aligned.
+/// The top where the thread that takes sleeps. No link is there: they are aligned.
 const ASLEEP: *mut Link = ptr::without_provenance_mut(2);
-/// The top where nobody takes.
+/// The top where no thread takes.
 const UNATTENDED: *mut Link = ptr::without_provenance_mut(4);
 
 /// What lies under a top: null for what is no link.
@@ -107,7 +107,7 @@ fn link_at(top: *mut Link) -> *mut Link {
 
 impl Llist {
     const_unless_loom! {
-        /// An empty one that nobody takes from.
+        /// An empty one that no thread takes from.
         pub(crate) fn new() -> Self {
             Self { top: AtomicPtr::new(UNATTENDED), bell: AtomicU32::new(0) }
         }
@@ -116,7 +116,7 @@ impl Llist {
     /// Pushes a link.
     ///
     /// # Safety
-    /// `link` stays where it is, and is nobody's but the llist's, until it has been taken.
+    /// `link` stays where it is, and is no thread's but the llist's, until it has been taken.
     #[inline]
     pub(crate) unsafe fn push(&self, link: *mut Link, marks: bool) -> Found {
         let mut top = self.top.load(Relaxed);
@@ -145,13 +145,13 @@ impl Llist {
         link_at(self.top.swap(ptr::null_mut(), Acquire))
     }
 
-    /// Takes all there is, youngest first, and says that nobody takes any more.
+    /// Takes all there is, youngest first, and says that no thread takes any more.
     #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn abandon(&self) -> *mut Link {
         link_at(self.top.swap(UNATTENDED, Acquire)) // [LN-1]
     }
 
-    /// Says that nobody takes any more, if there is nothing. Returns whether there was nothing.
+    /// Says that no thread takes any more, if there is nothing. Returns whether there was nothing.
     #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn leave(&self) -> bool {
         // Relaxed: nothing was written for those who come; they find that they have to look after it.
@@ -173,7 +173,7 @@ impl Llist {
 
     /// Sleeps until something is pushed, or somebody rings after `heard`, or for `most`.
     pub(crate) fn sleep(&self, heard: u32, most: Option<Duration>) {
-        // Release: the look at the bell comes before [LN-2]: whoever replaces this rings after it.
+        // Release: the look at the bell comes before [LN-2]: the thread that replaces this rings after it.
         let slept = if chaos::mutant(Mutant::DeafSleep) {
             self.top.store(ASLEEP, Release); // whatever is there by now: lost
             true
@@ -188,7 +188,7 @@ impl Llist {
         }
     }
 
-    /// Sleeps until somebody rings after `heard`, or for `most`; who pushes meanwhile does not ring.
+    /// Sleeps until somebody rings after `heard`, or for `most`; a thread that pushes meanwhile does not ring.
     pub(crate) fn doze(&self, heard: u32, most: Option<Duration>) {
         while self.bell.load(Acquire) == heard {
             futex::wait(&self.bell, heard, most);
@@ -198,7 +198,7 @@ impl Llist {
         }
     }
 
-    /// Wakes whoever takes. What it is to know was stored before.
+    /// Wakes the thread that takes. What it is to know was stored before.
     pub(crate) fn ring(&self) {
         if chaos::mutant(Mutant::NoBell) {
             return;
@@ -209,7 +209,7 @@ impl Llist {
     }
 }
 
-/// Some link was pushed while it was there already, so that nobody can tell the order any more: this one, or one near it.
+/// Some link was pushed while it was there already, so that no thread can tell the order any more: this one, or one near it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring(pub(crate) *mut Link);
 
@@ -222,7 +222,7 @@ pub(crate) struct Chain {
     count: u64,
 }
 
-// SAFETY: links belong to whoever has taken them, on whatever thread.
+// SAFETY: links belong to the thread that has taken them, on whatever thread.
 unsafe impl Send for Chain {}
 
 impl Chain {
@@ -404,7 +404,7 @@ mod tests {
         assert!(llist.leave() && !llist.leave() && llist.is_empty());
     }
 
-    /// A link that is pushed again while others are on top of it: a ring, which nobody walks for ever.
+    /// A link that is pushed again while others are on top of it: a ring, which no thread walks for ever.
     #[test]
     fn a_ring_is_noticed() {
         let (llist, mut links) = (Llist::new(), [const { Link::new() }; 2]);

@@ -290,12 +290,12 @@ pub(crate) fn make_overdue() {
     each_section(|sections| sections.for_each(Slot::mark_overdue));
 }
 
-/// Whether the thread owes something in a domain, an object or a closure.
+/// Whether the thread is over the limit in a domain, by an object or a closure.
 pub(crate) fn is_over_limit(core: &DomainState) -> bool {
     let Some(table) = Table::existing() else { return false };
     let locals = table.locals();
     let queues = locals.get(core).into_iter().flat_map(Local::queues);
-    // All of them: who looks is forgiven what there is room for by now.
+    // All of them: a thread that asks is within the limit again if there is room by now.
     queues.filter(|queue| queue.local_stock().is_over_limit(core)).count() != 0
 }
 
@@ -306,7 +306,7 @@ pub(crate) fn note_over_limit(core: &DomainState) {
     }
 }
 
-/// Whether the thread owes something in some domain, as far as it knows.
+/// Whether the thread is over the limit in some domain, as far as it knows.
 pub(crate) fn has_over_limit() -> bool {
     Table::existing().is_some_and(|table| table.locals().queues_over_limit().next().is_some())
 }

@@ -50,7 +50,7 @@ use crate::reclaim::limit::{Charged, LocalStock};
 use crate::reclaim::running::Uncharged;
 use crate::reclaim::stream::{CallbackType, Cursor, Stream};
 
-/// Callbacks in a full batch, at most: one grace period's cost is shared by so many. Whoever fills a batch
+/// Callbacks in a full batch, at most: one grace period's cost is shared by so many. The thread that fills a batch
 /// executes its fence, which interrupts the readers: where it comes to neither one update in thousands nor
 /// one read in thousands, it is not in their 99.9th percentiles.
 pub(crate) const BATCH: u64 = if cfg!(loom) { 2 } else { 16_384 };
@@ -82,7 +82,7 @@ pub(crate) const RUN_SHARE: u64 = TEND_EVERY as u64 * 5 / 4;
 pub(crate) struct Queue {
     own: Line<Own>,
     inner: Mutex<Inner>,
-    /// Tells those who wait that whoever ran callbacks has stopped.
+    /// Tells those who wait that the thread that ran callbacks has stopped.
     stopped: Condvar,
     /// Callbacks that have been counted: `Inner::counted`, for the owner to look at.
     counted: AtomicU64,
@@ -92,7 +92,7 @@ pub(crate) struct Queue {
     /// The thread that adds, as [`crate::os::thread::token`]; 0 for the shared ones.
     owner: usize,
     contents: Contents,
-    /// That thread is gone; nobody adds any more.
+    /// That thread is gone; no thread adds any more.
     orphan: AtomicBool,
     /// It has run callbacks itself since the worker last asked.
     tended: AtomicBool,
@@ -111,7 +111,7 @@ struct Own {
     portable: bool,
 }
 
-// SAFETY: the cells in `own` are touched by the one who adds only: the owner, or whoever holds the lock of
+// SAFETY: the cells in `own` are touched by the thread that adds only: the owner, or the thread that holds the lock of
 // `Queues::shared`. The rest is atomic or locked.
 unsafe impl Sync for Queue {}
 
@@ -134,7 +134,7 @@ struct Inner {
 }
 
 /// Callbacks of a child process that a fork has taken away while they were run, or in the midst of being added:
-/// how many bytes each was charged nobody can say, but all of them together.
+/// how many bytes each was charged no thread can say, but all of them together.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
     /// Once so many have finished...
@@ -226,21 +226,21 @@ impl Inner {
         }
         queue.bytes_finished.store(bytes, Relaxed);
         let read = std::mem::replace(&mut self.cursor, cursor);
-        // SAFETY: the stream's own, older and younger; nobody else reads, and nobody goes back.
+        // SAFETY: the stream's own, older and younger; no other thread reads, and no thread goes back.
         unsafe { queue.own.0.stream.give_back(read, cursor) };
         self.runner = 0;
         self.claimed = 0;
         found
     }
 
-    /// In a child process: whoever was running callbacks is gone with what it had taken out. What that was
+    /// In a child process: the thread that was running callbacks is gone with what it had taken out. What that was
     /// charged is free again as far as it is known without looking at objects that may be gone; see [`Lost`].
     #[cfg(not(loom))]
     fn forget_runner(&mut self, queue: &Queue) {
         let mut cursor = self.cursor;
         let mut lost = Ran::default();
         while lost.count < self.claimed {
-            // SAFETY: so many were written and not read, and there is nobody else.
+            // SAFETY: so many were written and not read, and there is no other thread.
             let run = unsafe { cursor.next(self.claimed - lost.count) };
             lost.count += run.count;
             lost.bytes += run.kind.bytes.map_or(0, |bytes| bytes * run.count);
@@ -304,7 +304,7 @@ impl Queue {
         }
     }
 
-    // ---- the one who adds -----------------------------------------------------------------------
+    // ---- the thread that adds -----------------------------------------------------------------------
 
     /// What it is for.
     pub(crate) fn contents(&self) -> Contents {
@@ -320,7 +320,7 @@ impl Queue {
     /// queue.
     ///
     /// # Safety
-    /// The caller is the one who adds; `kind` and `payload` fit, as [`Stream::push`] asks. To run the callback
+    /// The caller is the thread that adds; `kind` and `payload` fit, as [`Stream::push`] asks. To run the callback
     /// once, on any thread, once readers have let go, must be sound.
     #[inline]
     pub(crate) unsafe fn add<P>(
@@ -376,7 +376,7 @@ impl Queue {
         loop {
             inner.ripen(core);
             let ready = inner.segments.ready();
-            // Nobody may come after us to a queue whose thread is gone while we are at it, to pay what it
+            // No thread may come after us to a queue whose thread is gone while we are at it, to pay what it
             // owed: so all that is ready is ours; but the worker has other things to do, too.
             if ready == 0 || count > BATCH || count != 0 && !self.is_orphan() {
                 break;
@@ -435,7 +435,7 @@ impl Queue {
     /// Runs the next callback, or the next few of a plain kind.
     ///
     /// # Safety
-    /// The caller is the one who reads the stream, which has `max` callbacks left, at least one.
+    /// The caller is the thread that reads the stream, which has `max` callbacks left, at least one.
     unsafe fn run_next(&self, cursor: &mut Cursor, max: u64, uncharged: &Uncharged, ran: &mut Ran) {
         // SAFETY: by the contract.
         let run = unsafe { cursor.next(max) };
@@ -453,7 +453,7 @@ impl Queue {
         }
     }
 
-    /// Waits until callbacks can be run, or have been: for whoever runs them, or for the grace period
+    /// Waits until callbacks can be run, or have been: for the thread that runs them, or for the grace period
     /// of the oldest. `me` is asked here, not before: a callback that has run on this thread may have
     /// changed what it has registered.
     pub(crate) fn wait_for_progress(&self, core: &Charged, urgency: Urgency, me: impl Fn() -> Me) {
@@ -494,7 +494,7 @@ impl Queue {
         sync::lock(&self.inner).waiters
     }
 
-    /// Waits until all that has been added so far has run; runs it if nobody else does.
+    /// Waits until all that has been added so far has run; runs it if no other thread does.
     pub(crate) fn drain(&self, core: &Charged, me: impl Fn() -> Me, runner: usize) {
         let mark = self.own.0.stream.written();
         while self.finished.load(Acquire) < mark {
@@ -513,12 +513,12 @@ impl Queue {
             let mut cursor = inner.cursor;
             drop(inner);
             let mut one = Ran::default();
-            // SAFETY: one is left, and nobody else reads: the domain ends on this thread.
+            // SAFETY: one is left, and no other thread reads: the domain ends on this thread.
             unsafe { self.run_next(&mut cursor, 1, &Uncharged::new(), &mut one) };
             ran.count += one.count;
             inner = sync::lock(&self.inner);
             inner.count(self);
-            // Nobody is charged any more.
+            // No thread is charged any more.
             let _: Amount = inner.finish(self, one, cursor);
         }
         ran.count
@@ -542,7 +542,7 @@ impl Queue {
         self.finished.load(Acquire) == self.own.0.stream.written() // [DQ-2]
     }
 
-    /// What waits here, and what the local stock has: with nobody else about.
+    /// What waits here, and what the local stock has: with no other thread about.
     #[cfg(not(loom))]
     fn charged(&self) -> Amount {
         let bytes = self.own.0.bytes.load(Relaxed);
@@ -579,7 +579,7 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         let inner = sync::lock(&self.inner);
-        // SAFETY: nobody writes or reads any more. Its callbacks have run: it is empty, or the domain ended.
+        // SAFETY: no thread writes or reads any more. Its callbacks have run: it is empty, or the domain ended.
         unsafe { inner.cursor.free() };
     }
 }

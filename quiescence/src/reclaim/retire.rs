@@ -40,7 +40,7 @@ pub trait Retire: Send + 'static {
     fn bytes(&self) -> usize;
 
     /// Whether a value of one word is a pointer, so that it is initialised as a whole. Must be true, so only
-    /// this crate can say it: nobody else can name the type.
+    /// this crate can say it: no other thread can name the type.
     #[doc(hidden)]
     const POINTER: IsPointer = IsPointer(false);
 
@@ -238,7 +238,7 @@ impl<T: Send + 'static> Boxed<T> {
     /// Ends an object that came from a box.
     ///
     /// # Safety
-    /// It came from a box, nobody can see it, and it is not used any more.
+    /// It came from a box, no thread can see it, and it is not used any more.
     pub(crate) unsafe fn free(object: *mut T) {
         debug_objects::forget(object.cast_const().cast());
         if cfg!(feature = "chaos") {

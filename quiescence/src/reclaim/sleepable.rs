@@ -82,7 +82,7 @@ impl SleepableDomain {
         }
     }
 
-    /// The state, which is made if there is none. One more reference is to be counted for who keeps
+    /// The state, which is made if there is none. One more reference is to be counted for a thread that keeps
     /// it longer than `self` lasts.
     pub(crate) fn state(&self) -> ManuallyDrop<Arc<DomainState>> {
         let state = self.state_pointer().unwrap_or_else(|| self.make_state());

@@ -124,7 +124,7 @@ impl Page {
 /// Gives a page and those after it back.
 ///
 /// # Safety
-/// Nobody else knows of them.
+/// No other thread knows of them.
 unsafe fn free_list(mut page: *mut Page) {
     while !page.is_null() {
         // SAFETY: from `Page::new`, by the contract ours alone.
@@ -283,10 +283,10 @@ impl Stream {
     fn empty_page(&self) -> *mut Page {
         let mut page = self.own_spare.get();
         if page.is_null() {
-            // Acquire: pairs with the Release in `give_back`; whoever read it has done with it.
+            // Acquire: pairs with the Release in `give_back`; the thread that read it has done with it.
             page = self.spare.swap(ptr::null_mut(), Acquire);
         }
-        // SAFETY: an empty page that nobody else knows of, or null.
+        // SAFETY: an empty page that no other thread knows of, or null.
         match unsafe { page.as_ref() } {
             None => Page::new(),
             Some(spare) => {
@@ -297,10 +297,10 @@ impl Stream {
     }
 
     /// Takes back the pages between two positions of the reader. Until then they stay as they are: a child
-    /// process that finds a reader gone goes on from where that one began.
+    /// process that finds a reader gone continues from where that one began.
     ///
     /// # Safety
-    /// Both are of this stream, `to` comes at or after `from`, nobody else reads, and nobody will read before
+    /// Both are of this stream, `to` comes at or after `from`, no other thread reads, and no thread will read before
     /// `to`.
     pub(crate) unsafe fn give_back(&self, from: Cursor, to: Cursor) {
         let mut page = from.page;
@@ -324,7 +324,7 @@ impl Stream {
             let below = unsafe { top.as_ref() }.map_or(0, |top| top.spare.get());
             if below >= SPARE_MAX {
                 empty.next.store(ptr::null_mut(), Relaxed);
-                // SAFETY: it is read, and nobody else knows of it.
+                // SAFETY: it is read, and no other thread knows of it.
                 return unsafe { free_list(page) };
             }
             empty.next.store(top, Relaxed);
@@ -341,7 +341,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: nobody writes or reads any more.
+        // SAFETY: no thread writes or reads any more.
         unsafe { free_list(self.own_spare.get()) };
         // SAFETY: as above.
         unsafe { free_list(self.spare.load(Relaxed)) };
@@ -373,7 +373,7 @@ impl Cursor {
     /// Their payload is the caller's until it reads on.
     ///
     /// # Safety
-    /// At least `max` callbacks that were written are not read yet [DS-1]; nobody else reads the stream.
+    /// At least `max` callbacks that were written are not read yet [DS-1]; no other thread reads the stream.
     pub(crate) unsafe fn next(&mut self, max: u64) -> Run {
         let mut word = self.word();
         while word.addr() & KIND != 0 {
@@ -419,7 +419,7 @@ impl Cursor {
         page.from(self.at)
     }
 
-    /// Goes on to the next page. The one it leaves is given back later: see [`Stream::give_back`].
+    /// Continues to the next page. The one it leaves is given back later: see [`Stream::give_back`].
     fn turn_page(&mut self) {
         // SAFETY: as in `place`.
         let next = unsafe { &*self.page }.next.load(Relaxed); // [DS-1]
@@ -429,7 +429,7 @@ impl Cursor {
     /// Frees the pages from here on.
     ///
     /// # Safety
-    /// Nobody writes or reads the stream any more.
+    /// No thread writes or reads the stream any more.
     pub(crate) unsafe fn free(self) {
         // SAFETY: by the contract.
         unsafe { free_list(self.page) };

@@ -1,4 +1,4 @@
-//! The worker: one thread per process that looks after what nobody else does.
+//! The worker: one thread per process that looks after what no other thread does.
 //!
 //! It starts with the first callback that is ever queued. While some domain has callbacks waiting it looks in:
 //! closes batches, takes steps of grace periods, runs what is ready. It never waits for one domain's readers,
@@ -99,7 +99,7 @@ pub(crate) fn announce(handle: &Handle) -> bool {
 
 /// Has the worker see to `handle` now, and wait for no company there. Returns whether there is a worker.
 pub(crate) fn hurry(handle: &Handle) -> bool {
-    // Release: pairs with the Acquire in `tend`; who sees the mark closes what was queued before it.
+    // Release: pairs with the Acquire in `tend`; a thread that sees the mark closes what was queued before it.
     handle.queues.hurried.store(true, Release);
     attend(handle)
 }
@@ -131,7 +131,7 @@ pub(crate) fn retune(handle: &Handle) {
 
 /// A domain ends. None of our locks is held. However patient it was, its memory does not wait for its turn.
 pub(crate) fn forget(core: &DomainState) {
-    // Relaxed: set by whoever had a handle; what is in the list has been announced.
+    // Relaxed: set by the thread that had a handle; what is in the list has been announced.
     if core.queues.announced.load(Relaxed) {
         let forgotten = sync::lock(&WORKER).domains.remove(core);
         drop(forgotten);
@@ -153,7 +153,7 @@ fn start(state: &mut State) -> Vec<Handle> {
     refused
 }
 
-/// At the orderly end of the process: has the thread end after its turn. Whoever announces a domain afterwards
+/// At the orderly end of the process: has the thread end after its turn. The thread that announces a domain afterwards
 /// starts another. Returns whether the thread is still there.
 pub(crate) fn end() -> bool {
     let mut state = sync::lock(&WORKER);
@@ -441,7 +441,7 @@ mod tests {
         domain.statistics().grace_periods
     }
 
-    /// Who has company to wait for waits, unless somebody hurries.
+    /// The thread that has company to wait for waits, unless somebody hurries.
     #[test]
     fn what_may_wait_for_company_does() {
         let domain = with_callback(Domain::builder());
@@ -517,7 +517,7 @@ mod tests {
         assert_eq!(ended.iter().filter(|one| state.domains.has(one.as_ptr())).count(), 0);
     }
 
-    /// Nobody gets around the budget by wanting nothing for a moment, after which the domain is
+    /// No thread gets around the budget by wanting nothing for a moment, after which the domain is
     /// announced anew.
     #[test]
     fn what_a_domain_owes_outlives_its_task() {

@@ -1,7 +1,7 @@
 //! A look at a domain from outside, while it works: what it is doing, and who has been reading longest.
 //!
 //! The domain stands still meanwhile, for as long as a grace period's scan takes: sections go on, grace
-//! periods do not. So this is for whoever looks once a second, and no part of
+//! periods do not. So this is for the thread that looks once a second, and no part of
 //! [`Statistics`](crate::Statistics).
 
 use std::panic::Location;

@@ -1,4 +1,4 @@
-//! A process that serves its statistics: `rcu top` asks, a thread of its own answers.
+//! A process that serves its statistics: `rcu top` asks, a thread of its own replies.
 //!
 //! Only where the environment says `QUIESCENCE_STATS=1` (or an absolute path for the socket). The thread
 //! starts when the library is used for the first time, and in a child made by `fork` with its first grace
@@ -22,7 +22,7 @@ use crate::os::signals;
 use crate::os::socket::{self, Door};
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 
-/// How long a client is served at most. Who wants to know more comes again.
+/// How long a client is served at most. A thread that wants to know more comes again.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes in a request.
 const LINE_MAX: usize = 64;
@@ -94,7 +94,7 @@ fn start(place: Place) {
     }
 }
 
-/// Where nobody reads it, nobody misses it.
+/// Where no thread reads it, no thread misses it.
 fn say(reason: &str) {
     let _ = writeln!(io::stderr(), "quiescence: statistics are not served: {reason}");
 }
@@ -115,7 +115,7 @@ fn run(named: Option<PathBuf>) {
         match admit(&door) {
             Ok(None) => {}
             Ok(Some(mut client)) => {
-                // Whoever goes away in the midst of it has had what he wanted.
+                // The thread that goes away in the midst of it has had what he wanted.
                 let _ = serve(&mut client);
                 let mut open = sync::lock(&OPEN);
                 open.client = None;
@@ -133,7 +133,7 @@ fn admit(door: &Door) -> io::Result<Option<UnixStream>> {
     Ok(client)
 }
 
-/// Answers a client's requests, as long as there is patience.
+/// Serves a client's requests, as long as there is patience.
 fn serve(client: &mut UnixStream) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
     let mut line = Line::default();

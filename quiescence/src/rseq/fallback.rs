@@ -1,6 +1,6 @@
 //! Fallback sections: reads that are no restartable sequence, and what a `fork` makes of them.
 //!
-//! A section takes a few instructions, but a signal handler that interrupts it may fork. The child then goes on with that section;
+//! A section takes a few instructions, but a signal handler that interrupts it may fork. The child then continues with that section;
 //! all others that were counted belong to threads that it does not have. How far the interrupted section has come, in counting
 //! itself in or out, cannot be seen from outside. So the child begins with *fresh* counts. The interrupted section finishes on
 //! the old ones, which no updater looks at any more; on the fresh ones a section is begun in its stead, which it
@@ -78,7 +78,7 @@ impl Fallback {
     /// Has a `fork` know of the domain, so that a child does not wait for sections of threads that it does not have. Takes locks.
     pub(super) fn prepare(&self) {
         // No `Once`: a child that was forked meanwhile would wait for ever. Each step may be done twice.
-        // Acquire and Release: whoever finds it done finds all of it done.
+        // Acquire and Release: the thread that finds it done finds all of it done.
         if self.prepared.load(Acquire) {
             return;
         }
@@ -91,7 +91,7 @@ impl Fallback {
         self.prepared.store(true, Release);
     }
 
-    /// Something of both indexes; zero if nobody has ever been in a fallback section.
+    /// Something of both indexes; zero if no thread has ever been in a fallback section.
     pub(super) fn srcu_counts(&self, what: impl Fn(&SrcuCounts, Index) -> u64) -> [u64; 2] {
         self.domain
             .srcu_counts_if_any()
@@ -182,7 +182,7 @@ fn end_stand_in(inside: &AtomicPtr<StandIn>, mut found: *mut StandIn) {
                     compiler_fence(SeqCst);
                     found = SECTION;
                 }
-                // Another fork: the counts that the first one stood in are looked at by nobody, and it stays there.
+                // Another fork: the counts that the first one stood in are looked at by no thread, and it stays there.
                 Err(now) => found = now,
             }
         }
@@ -193,7 +193,7 @@ fn end_stand_in(inside: &AtomicPtr<StandIn>, mut found: *mut StandIn) {
 pub(super) fn after_fork() {
     INSIDE.with(|inside| {
         if inside.load(Relaxed).is_null() {
-            // Whoever was in a section, which takes a few instructions, is another thread and gone.
+            // The thread that was in a section, which takes a few instructions, is another thread and gone.
             if let Some(srcu_counts) = Fallback::current().domain.srcu_counts_if_any() {
                 srcu_counts.forget_sections();
             }
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use crate::rseq::grace_period;
 
-    /// Forks; in the child `f` goes on where the fork has interrupted it, and ends within 20 s.
+    /// Forks; in the child `f` continues where the fork has interrupted it, and ends within 20 s.
     fn in_child(f: impl FnOnce()) {
         Fallback::current().prepare(); // as whatever has such sections does
         // SAFETY: the child has this thread only, which uses what is meant to work after a fork, and ends by `_exit`.
@@ -238,7 +238,7 @@ mod tests {
         Fallback::current().domain.srcu_counts_if_any().map_or(0, SrcuCounts::sections)
     }
 
-    /// Nobody is in a section, by the counts that updaters look at; and later sections are counted.
+    /// No thread is in a section, by the counts that updaters look at; and later sections are counted.
     fn is_at_rest() {
         grace_period();
         assert_eq!(sections(), 0);

@@ -15,14 +15,14 @@
 //!   light fence                     u = unlocks of each index
 //!   load pointer, read              barrier: heavy fence, and sequences begin anew  [RR-1]
 //!   light fence                     l = locks of each index
-//!   unlock += 1                     u = l: nobody sees the old object; else a grace period of that domain  [RR-2]
+//!   unlock += 1                     u = l: no thread sees the old object; else a grace period of that domain  [RR-2]
 //! ```
 //!
 //! One look is enough, whatever the counts do meanwhile. A reader counts itself in and out in one index, and both
 //! indexes are looked at, so it does not matter which of them a reader finds current; flipping is there to end a
-//! *wait*, not to make a look right. Of each index: whoever is seen to have left before the barrier is seen to have
+//! *wait*, not to make a look right. Of each index: the thread that is seen to have left before the barrier is seen to have
 //! come after it, so `l` is never less than `u`, and if they are equal everybody who was seen to have come had
-//! left before the barrier. Whoever was not seen to have come loads the pointer after it.
+//! left before the barrier. The thread that was not seen to have come loads the pointer after it.
 //!
 //! This file may touch the fallback domain and the barrier; what is read in a sequence is the affair of
 //! [`Snapshot`](crate::Snapshot) and [`ArcCell`](crate::ArcCell). **No user code runs in a fallback section**, so
@@ -42,7 +42,7 @@ use crate::os::percpu;
 use fallback::Fallback;
 pub(crate) use fallback::FallbackSection;
 
-/// For whoever makes a place for readers: makes the choice that they need, so that none of them has to, and has a `fork`
+/// For the thread that makes a place for readers: makes the choice that they need, so that none of them has to, and has a `fork`
 /// know of their domain.
 pub(crate) fn prepare() {
     percpu::path();
@@ -74,7 +74,7 @@ pub(crate) fn grace_period() {
     }
 }
 
-/// In a child process: whoever was in a fallback section, which takes a few instructions, is another thread and gone; but for
+/// In a child process: the thread that was in a fallback section, which takes a few instructions, is another thread and gone; but for
 /// the one that a handler has interrupted which forks [RR-3].
 pub(crate) fn after_fork() {
     fallback::after_fork();

@@ -1,7 +1,7 @@
 //! The two indexes of a sleepable domain, and how a reader counts itself in and out.
 //!
 //! ```text
-//!   reader                                    whoever looks whether an index has drained
+//!   reader                                    the thread that looks whether an index has drained
 //!   b = the current index                      u = sum of unlock[b]
 //!   lock[b] += 1, on this cpu           heavy fence [SR-1]
 //!   light fence [SR-1]                        l = sum of lock[b]
@@ -57,7 +57,7 @@ impl Entry {
 }
 
 impl SrcuCounts {
-    /// Counts that nobody reads in; `None` where the system has no memory.
+    /// Counts that no thread reads in; `None` where the system has no memory.
     pub(crate) fn take() -> Option<NonNull<Self>> {
         let srcu_counts = NonNull::new(counters::take_line()?.cast::<Self>())?;
         let empty = Self {
@@ -73,7 +73,7 @@ impl SrcuCounts {
     /// Gives the line and the words of the CPUs back.
     ///
     /// # Safety
-    /// From [`take`](Self::take), and nobody uses them any more.
+    /// From [`take`](Self::take), and no thread uses them any more.
     pub(crate) unsafe fn give_back(srcu_counts: NonNull<Self>) {
         track::forget_all(srcu_counts.as_ptr().addr());
         // SAFETY: by the contract.
@@ -142,7 +142,7 @@ impl SrcuCounts {
         self.counts.add_slow(UNLOCKS + index, 1);
     }
 
-    /// Who begins a section from now on is noted, or not.
+    /// The thread that begins a section from now on is noted, or not.
     pub(crate) fn track(&self, on: bool) {
         // Relaxed: who misses it is not noted.
         if on {
@@ -241,7 +241,7 @@ unsafe impl Sync for OwnSrcuCounts {}
 
 impl OwnSrcuCounts {
     /// # Safety
-    /// They came from [`SrcuCounts::take`], and nobody else gives them back.
+    /// They came from [`SrcuCounts::take`], and no other thread gives them back.
     pub(crate) unsafe fn new(srcu_counts: NonNull<SrcuCounts>) -> Self {
         Self(srcu_counts)
     }

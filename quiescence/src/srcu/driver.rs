@@ -2,7 +2,7 @@
 //! says that a grace period has ended.
 //!
 //! Who waits drives, as with registered threads; for tasks and callbacks, the worker does. A driver
-//! that naps can be woken by whoever is in more of a hurry. What the machine calls a jiffy is a
+//! that naps can be woken by the thread that is in more of a hurry. What the machine calls a jiffy is a
 //! millisecond here.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -64,7 +64,7 @@ impl Counted for SrcuCounts {
                 Step::NotYet(left) => {
                     state = match until {
                         Until::Done(_) => nap(domain, state, &driver, left)?,
-                        // Whoever comes next goes on from there.
+                        // The next thread continues from there.
                         Until::MustWait { .. } => {
                             return domain.still_drives(domain.watched(state).0, &driver);
                         }
@@ -193,7 +193,7 @@ pub(crate) fn unfinished_sections(
     if !state.protocol.sequence().in_progress() {
         return None;
     }
-    // Under the lock nobody flips them.
+    // Under the lock no thread flips them.
     let index = Index::from(grace::srcu::other(srcu.machine.current_index()));
     let unlocks = srcu_counts.unlocks(index);
     fence::full(); // only told: a section more or less does no harm

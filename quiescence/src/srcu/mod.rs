@@ -2,7 +2,7 @@
 //!
 //! - [`counts`]: the two pairs of counters, and how a reader counts itself in and out.
 //! - [`driver`]: carries out the actions of their machine.
-//! - [`track`]: the list of guards, where a domain is told to keep one.
+//! - [`track`]: the list of guards, where a domain is asked to keep one.
 //!
 //! The domain that users hold is [`Srcu`](crate::Srcu), in `domain/srcu.rs`.
 //!

@@ -1,6 +1,6 @@
 //! Who is in a section of a sleepable domain, where that was asked for.
 //!
-//! Guards are counted, not listed, so nobody can say whose they are. A domain that is told to track them
+//! Guards are counted, not listed, so their threads are not known. A domain that is asked to track them
 //! ([`Srcu::track_guards`](crate::Srcu::track_guards)) lists those that begin from then on: a lock and an entry in a
 //! table each, so it is for looking into a stall, not for every day.
 

@@ -1,8 +1,8 @@
 //! A reference count for what many threads refer to all the time, and lives long.
 //!
-//! While it lives, references come and go on the words of the CPUs, whose sum nobody knows. To kill it is to
+//! While it lives, references come and go on the words of the CPUs, whose sum no thread knows. To kill it is to
 //! fold them into one word, which from then on counts as any reference count does; then the first reference is given
-//! up, and whoever brings the word to zero releases the value.
+//! up, and the thread that brings the word to zero releases the value.
 //!
 //! ```text
 //!   get                                       kill, once
@@ -38,7 +38,7 @@ type Release<T> = Box<dyn FnOnce(T) + Send>;
 struct Shared<T> {
     count: Folding<2>,
     killed: AtomicBool,
-    /// Who uses this memory: the [`BigRef`], and all references together.
+    /// What uses this memory: the [`BigRef`], and all references together.
     users: AtomicU32,
     value: UnsafeCell<ManuallyDrop<T>>,
     release: UnsafeCell<Option<Release<T>>>,
@@ -48,7 +48,7 @@ struct Shared<T> {
 /// cheaper than a clone and drop of an [`Arc`](std::sync::Arc) by one thread, and do not get slower where many
 /// threads do it.
 ///
-/// The price is that nobody notices the last reference by itself: somebody has to say when no more are given out,
+/// The price is that no thread notices the last reference by itself: somebody has to say when no more are given out,
 /// by [`kill`](Self::kill), or by dropping the `BigRef`. From then on it counts as an `Arc` does, and the value is
 /// released when the last handle is gone.
 ///
@@ -176,7 +176,7 @@ impl<T> BigRef<T> {
 }
 
 impl<T> Drop for BigRef<T> {
-    /// Kills it, if nobody has.
+    /// Kills it, if no thread has.
     fn drop(&mut self) {
         /// Also if what is done in the end panics.
         struct Last<T>(NonNull<Shared<T>>);
@@ -196,7 +196,7 @@ impl<T> Drop for BigRef<T> {
 fn put_counted<T>(shared: NonNull<Shared<T>>) {
     // SAFETY: the reference that is given back keeps it.
     let count = unsafe { shared.as_ref() }.count.central();
-    // AcqRel: what was done with the value, by whoever gave a reference back, happens before its release. What was
+    // AcqRel: what was done with the value, by the thread that gave a reference back, happens before its release. What was
     // given back on the CPUs' words happened before the fold in `kill` [BR-2].
     if count.fetch_sub(1, AcqRel) == 1 {
         release(shared);
@@ -207,7 +207,7 @@ fn put_counted<T>(shared: NonNull<Shared<T>>) {
 fn release<T>(shared: NonNull<Shared<T>>) {
     // SAFETY: the references are still counted in `users`.
     let this = unsafe { shared.as_ref() };
-    // SAFETY: the count comes to zero once, since nothing gets away from there; nobody else has a reference.
+    // SAFETY: the count comes to zero once, since nothing gets away from there; no other thread has a reference.
     let value = unsafe { &mut *this.value.get() };
     // SAFETY: as above, it is taken once.
     let value = unsafe { ManuallyDrop::take(value) };

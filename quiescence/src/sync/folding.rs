@@ -4,10 +4,10 @@
 //! Who folds takes the words out of their place and has sequences begin anew ([`percpu::barrier`]). After that
 //! every one of them has added, or has found nothing; so the words stand still, and are moved to the
 //! one word, `central`. Those who are told no add there, whenever they come to it: `central` is theirs at all times. So
-//! nobody waits for whoever folds.
+//! no thread waits for the thread that folds.
 //!
 //! ```text
-//!   addition, a sequence                   whoever folds, one at a time
+//!   addition, a sequence                   the thread that folds, one at a time
 //!     words = place; null: no              place = null
 //!     words[this cpu] += n           barrier                  [FD-1]
 //!   told no:                               for each cpu: central += word, word = 0
@@ -54,7 +54,7 @@ pub(super) struct Folding<const W: usize> {
     uses: AtomicU32,
     /// Not 0 while words that there are must not be in their place.
     stopped: AtomicU32,
-    /// Held by whoever changes the two.
+    /// Held by the thread that changes the two.
     changes: Mutex<()>,
 }
 
@@ -181,7 +181,7 @@ impl<const W: usize> Folding<W> {
     pub(super) fn gather(&self, more: u64) -> u64 {
         let mut sum = more;
         // Words that were ever in their place were put there before `stop` had the lock; those that come do not
-        // get there. So where there are none nobody has added to any.
+        // get there. So where there are none no thread has added to any.
         if self.has_words() {
             let restartable = percpu::path() == PerCpuPath::Restartable;
             if restartable && !chaos::mutant(Mutant::NoStallBarrier) {
@@ -189,7 +189,7 @@ impl<const W: usize> Folding<W> {
             }
             self.each(|word| {
                 sum = sum.wrapping_add(if restartable {
-                    // Relaxed, both: nobody else writes it; [FD-2] tells of the zero.
+                    // Relaxed, both: no other thread writes it; [FD-2] tells of the zero.
                     let count = word.load(Relaxed);
                     word.store(0, Relaxed);
                     count
@@ -207,7 +207,7 @@ impl<const W: usize> Folding<W> {
     /// Lets the words be used again.
     pub(super) fn go_on(&self) {
         let _changes = sync::lock(&self.changes);
-        // Release: for those who still know the words' place [FD-2]. (With sequences they are zero already, and nobody
+        // Release: for those who still know the words' place [FD-2]. (With sequences they are zero already, and no thread
         // does.)
         if self.has_words() && percpu::path() == PerCpuPath::Portable {
             self.each(|word| word.store(0, Release));
@@ -225,7 +225,7 @@ impl<const W: usize> Folding<W> {
         }
     }
 
-    /// Puts the words in their place, by whoever holds `changes`.
+    /// Puts the words in their place, by the thread that holds `changes`.
     fn publish(&self) {
         // Release: pairs with each addition's load of the place [FD-2], which is an Acquire on x86, and elsewhere has
         // the words' addresses depend on it. So it finds the words zero, and all else that was done meanwhile.

@@ -33,7 +33,7 @@ const ROOM_MIN: u64 = 64;
 ///
 /// # Promise
 /// The value never exceeds the limit, and [`try_add`](Self::try_add) says no only if at one moment of the call
-/// the addition would have exceeded it. It orders nothing else: who is told yes has not thereby seen what
+/// the addition would have exceeded it. It orders nothing else: a thread that gets `true` has not thereby seen what
 /// those did who subtracted. Not for signal handlers: it takes locks.
 ///
 /// # Cost
@@ -46,7 +46,7 @@ pub struct LimitCounter {
     /// `limit - value`. Starts folded: in the pool.
     room: Folding<1>,
     limit: u64,
-    /// Held by whoever folds, unfolds, or moves room between the pool and a stock: so that whoever holds it
+    /// Held by the thread that folds, unfolds, or moves room between the pool and a stock: so that the thread that holds it
     /// finds all room in its place.
     turn: Mutex<()>,
 }
@@ -105,7 +105,7 @@ impl LimitCounter {
             self.room.stop();
             self.room.gather(0);
         }
-        // Nobody unfolds but who has the turn: the pool is the room.
+        // No thread unfolds but who has the turn: the pool is the room.
         let fits = self.take_from_pool(amount, 0);
         drop(turn);
         self.unfold_if_roomy();
@@ -126,7 +126,7 @@ impl LimitCounter {
         self.room.central().fetch_update(Relaxed, Relaxed, take).is_ok()
     }
 
-    /// Takes `amount` out of the pool, and a stock for this CPU. By whoever has the turn: what is on
+    /// Takes `amount` out of the pool, and a stock for this CPU. By the thread that has the turn: what is on
     /// its way would be missing in a fold.
     fn take_with_stock(&self, amount: u64) -> bool {
         let pool = self.room.central().load(Relaxed);

@@ -2,20 +2,20 @@
 //!
 //! A reader adds one to a word of its CPU; at its end it takes one away, on whatever CPU that is. A writer
 //! folds the words into one: then that is the number of readers, new ones wait, and the last of the old ones finds
-//! that it leaves nobody behind, and wakes the writer.
+//! that it leaves no thread behind, and wakes the writer.
 //!
 //! ```text
 //!   read                                      write, one at a time
 //!   word 0 += 1                      [FD-1]   readers |= STOPPED; words gone
 //!   told no: readers += 1, unless STOPPED:    readers += sum of the words     [FD-1]
-//!            wait for our turn                sleep until nobody reads        [LG-2] [LG-3]
+//!            wait for our turn                sleep until no thread reads        [LG-2] [LG-3]
 //!     ... reads ...                  [LG-1]     ... writes ...
 //!   word 1 -= 1                               readers += those who wait
 //!   told no: readers -= 1;                    unless another writer waits:
 //!            the last wakes                     readers &= !STOPPED; words back  [LG-1]
 //! ```
 //!
-//! Whoever ends writing counts the readers that wait as readers, before the next writer may begin: so they
+//! The thread that ends writing counts the readers that wait as readers, before the next writer may begin: so they
 //! have their turn, whenever the system lets them run; and new readers wait while a writer does. Turns alternate.
 
 use std::cell::UnsafeCell;
@@ -78,7 +78,7 @@ pub struct LocalGlobalLock<T: ?Sized> {
     value: UnsafeCell<T>,
 }
 
-/// Who is next.
+/// The writer that is next.
 #[derive(Debug)]
 struct Turns {
     /// The number that the next writer gets.
@@ -116,12 +116,12 @@ impl<T> LocalGlobalLock<T> {
 }
 
 impl<T: ?Sized> LocalGlobalLock<T> {
-    /// The value, of which nobody else knows.
+    /// The value, of which no other thread knows.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// Reads, as soon as nobody writes or waits to.
+    /// Reads, as soon as no thread writes or waits to.
     #[inline]
     pub fn read(&self) -> LocalGlobalReadGuard<'_, T> {
         if !self.readers.add(1) {
@@ -159,7 +159,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
             return;
         }
         let mut turns = sync::lock(&self.turns);
-        // Whoever stops us has to take this lock before.
+        // The thread that stops us has to take this lock before.
         if self.begin_at_once() {
             return;
         }
@@ -223,7 +223,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
 
     /// Has no reader begin from soon on. Returns `false` if that is so already, and all words are folded.
     fn stop(&self, _turns: &Turns) -> bool {
-        // Relaxed: a word's own order is enough for who comes to it, and `gather` is for the others.
+        // Relaxed: a word's own order is enough for a thread that comes to it, and `gather` is for the others.
         self.readers.central().fetch_or(STOPPED, Relaxed);
         self.readers.stop()
     }
@@ -256,7 +256,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         if readers != 0 {
             turns.readers_waiting = 0;
             turns.read_turns = turns.read_turns.wrapping_add(1);
-            // Relaxed: whoever writes next takes the lock after us.
+            // Relaxed: the thread that writes next takes the lock after us.
             self.readers.central().fetch_add(readers, Relaxed);
         }
         if !writer {
@@ -310,7 +310,7 @@ impl<T: ?Sized> Deref for LocalGlobalReadGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: nobody writes as long as we are counted.
+        // SAFETY: no thread writes as long as we are counted.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -343,7 +343,7 @@ impl<T: ?Sized> Deref for LocalGlobalWriteGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: nobody else has it.
+        // SAFETY: no other thread has it.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -351,7 +351,7 @@ impl<T: ?Sized> Deref for LocalGlobalWriteGuard<'_, T> {
 impl<T: ?Sized> DerefMut for LocalGlobalWriteGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: nobody else has it.
+        // SAFETY: no other thread has it.
         unsafe { &mut *self.lock.value.get() }
     }
 }

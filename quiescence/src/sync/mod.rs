@@ -3,15 +3,15 @@
 //! All rest on one idea: what many threads do often is done on words of the CPU they run on, without an
 //! atomic instruction; and who does what is seldom first *folds* those words into one. To that end he takes them out
 //! of their place and interrupts those who are at it; until they are put back everybody uses the one word, which is
-//! exact, as any atomic is. Nobody waits for that.
+//! exact, as any atomic is. No thread waits for that.
 //!
-//! | | while nobody folds | folds | promise |
+//! | | while no thread folds | folds | promise |
 //! |---|---|---|---|
 //! | [`PerCpu`] | [`here`](PerCpu::here) is a plain reference | never | one `T` for each CPU, none in another's cache line |
 //! | [`Counter`] | an addition to this CPU's word | never | *fuzzy*: a sum has each addition that came before it, and may have those that come during it; nothing is lost or counted twice |
 //! | [`ExactCounter`] | the same | each sum | *exact*: a sum is the value that the counter had at one moment of the call |
 //! | [`LimitCounter`] | takes from this CPU's stock | near the limit, and to say its value | *limit*: the value never exceeds the limit, and no addition is refused that would not exceed it |
-//! | [`BigRef`] | a reference comes and goes on this CPU's words | once, when it is killed | the release runs once, after the last reference is gone |
+//! | [`BigRef`] | a reference comes and continues this CPU's words | once, when it is killed | the release runs once, after the last reference is gone |
 //! | [`LocalGlobalLock`] | a reader marks this CPU's word | each write | a writer is alone; readers do not disturb each other |
 //!
 //! None of the counters orders anything else: who sees a count may not conclude what the thread that counted did

@@ -114,7 +114,7 @@ pub(crate) fn set_limit(domain: &Domain, objects_max: u64, bytes_max: u64) {
     domain.tune(tuning);
 }
 
-/// Where the machine is known to have them, no test falls back to the portable paths unless it was told to.
+/// Where the machine is known to have them, no test falls back to the portable paths unless it was asked to.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_paths_are_those_that_are_expected() {

@@ -15,7 +15,7 @@ pub(crate) fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler as *const () as usize;
     action.sa_flags = libc::SA_RESTART;
-    // SAFETY: a handler of this type, and nobody asks for the old one.
+    // SAFETY: a handler of this type, and no thread asks for the old one.
     assert_eq!(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }, 0);
 }
 

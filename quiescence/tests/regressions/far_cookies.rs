@@ -20,7 +20,7 @@ fn said(f: impl FnOnce()) -> String {
     payload.downcast_ref::<String>().cloned().unwrap_or_default()
 }
 
-/// A number from elsewhere is refused, and everything goes on: the domain, others, a fork, the end of the process.
+/// A number from elsewhere is refused, and everything continues: the domain, others, a fork, the end of the process.
 fn is_refused<K: DomainTag>(domain: &Domain<K>, wait: impl FnOnce(Cookie) + Send) {
     // On a thread of its own: without the refusal it never comes back.
     thread::scope(|scope| {

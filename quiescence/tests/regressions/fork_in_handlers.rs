@@ -30,7 +30,7 @@ extern "C" fn fork_here(_: libc::c_int) {
     if elsewhere || over || FORKED.fetch_add(1, SeqCst) >= CHILDREN {
         return;
     }
-    // SAFETY: the child has this thread only, goes on where it was interrupted, and ends by `_exit`.
+    // SAFETY: the child has this thread only, continues where it was interrupted, and ends by `_exit`.
     match unsafe { libc::fork() } {
         -1 => FAILED.store(-1, SeqCst),
         0 => {
@@ -77,7 +77,7 @@ fn store_in_child(places: &'static Places) -> ! {
     unsafe { libc::_exit(i32::from(!whole)) }
 }
 
-/// A handler forks on top of loads, most of which are fallback sections; the child goes on with the load, and stores then.
+/// A handler forks on top of loads, most of which are fallback sections; the child continues with the load, and stores then.
 #[test]
 #[cfg_attr(miri, ignore = "a child process")]
 fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {

@@ -85,7 +85,7 @@ fn memory_comes_back_when_domains_end() {
     let each = in_use().saturating_sub(before) / DOMAINS;
     assert!(each <= 32, "{each} bytes a domain that this thread has ended");
 
-    // In the table of another thread, which goes on with a domain that it knows.
+    // In the table of another thread, which continues with a domain that it knows.
     let (work, of_main) = mpsc::channel::<Vec<Domain>>();
     let (done, is_done) = mpsc::channel();
     let other = thread::spawn(move || {

@@ -45,7 +45,7 @@ enum Pastime {
     Sleeps,
 }
 
-/// How it is told that the report has come.
+/// How it is notified that the report has come.
 struct End {
     came: AtomicBool,
     wake: io::PipeReader,
@@ -324,7 +324,7 @@ fn the_signal_takes_less_than_it_has_to_have() {
         const PAINT: u8 = 0xa5;
         let bytes = 16 * PAGE;
         let stack = guarded(bytes);
-        // SAFETY: the memory made above, which nobody else knows.
+        // SAFETY: the memory made above, which no other thread knows.
         let painted = unsafe { std::slice::from_raw_parts_mut(stack.cast::<u8>(), bytes) };
         painted.fill(PAINT);
         let place = AtomicPtr::new(stack);

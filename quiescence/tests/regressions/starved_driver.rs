@@ -103,7 +103,7 @@ fn a_driver_that_is_stopped_in_its_sleep_holds_nobody_up() {
                     domain.synchronize();
                 });
                 until_an_updater_sleeps(&domain);
-                // It holds none of the locks once it is asleep: nobody else uses this domain now.
+                // It holds none of the locks once it is asleep: no other thread uses this domain now.
                 let id = id.load(Acquire);
                 while !is_asleep(id) {
                     thread::yield_now();
@@ -215,7 +215,7 @@ mod stopped {
         });
     }
 
-    /// Nobody waits: the worker takes its place.
+    /// No thread waits: the worker takes its place.
     #[test]
     fn while_callbacks_wait_for_it() {
         alone("stopped::while_callbacks_wait_for_it", || {

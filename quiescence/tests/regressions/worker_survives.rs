@@ -24,7 +24,7 @@ impl Drop for Bomb {
     }
 }
 
-/// The thread that runs a callback of a domain in which nothing else goes on.
+/// The thread that runs a callback of a domain in which nothing else continues.
 fn worker() -> ThreadId {
     let (sender, called) = mpsc::channel();
     let domain = Domain::new(); // which must not end before: the end runs what waits

@@ -1,4 +1,4 @@
-//! Published figures, run again: each file here answers one publication with rows of what it says
+//! Published figures, run again: each file here sets against one publication rows of what it says
 //! and what the model gives.
 //!
 //! A row says how it came about: a figure that a parameter was *fitted* on shows only that the model

@@ -16,7 +16,7 @@
 //! that pulls the preempted caller over.
 //!
 //! **"fix1" and "fix2"** of Kolothum's table are not the first diff, of which Gao says that it did not
-//! help. The mail answers the question what happens with the block kept and its limit set to
+//! help. The mail says what happens with the block kept and its limit set to
 //! 1,000,000, and says that this and the logic without the block take the same time "in both
 //! cases": so they are those two, in whatever order. In the model they behave alike.
 

@@ -4,7 +4,7 @@
 //! preemptible. Two things of that kernel matter besides the engines. A softirq that raises itself goes
 //! to ksoftirqd at once, and ksoftirqd is as nice as can be: so rcu_poll polls where CPUs are
 //! idle, and hardly where they are busy. And the idle loop of rcu_sched passes through the scheduler
-//! again and again while callbacks are pending. Both spend time that nobody else wanted, which is why
+//! again and again while callbacks are pending. Both spend time that no other task wanted, which is why
 //! CPU time rises in Table 3 by more than the time per iteration.
 //!
 //! Chosen for Table 3, each on one figure: the work of a round (rcu-ltimer's time), how evenly it is
@@ -38,7 +38,7 @@ pub const IDLE_LOOK_NS: u64 = 4_600;
 /// From one rename or unlink of a task to its next; our estimate.
 pub const CALL_EVERY_US: u64 = 200;
 
-/// From a moment in the kernel until it can be left, on average, which nobody can preempt; our
+/// From a moment in the kernel until it can be left, on average, which cannot be preempted; our
 /// estimate.
 pub const SECTION_US: u64 = 100;
 

@@ -2,7 +2,7 @@
 //! it is run.
 //!
 //! Stands between the machine and an engine and changes nothing of what either does. What the
-//! allocator did is in [`Books`], which somebody else can look into; it is charged to nobody here.
+//! allocator did is in [`Books`], which others can look into; it is charged to no task here.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -221,7 +221,7 @@ mod tests {
         let books = *books.borrow();
         assert_eq!(books.freed, report.callbacks.invoked);
         assert!(books.pages_taken >= 2 && books.slow >= books.pages_taken);
-        // If none were run, pages would be needed for all that are queued, and nobody else's.
+        // If none were run, pages would be needed for all that are queued here, and for no others.
         let (engine, leaking) = Allocating::new(Leak(Tick::new(3)), Shape::filp(3), (3, 2), 0);
         run_engine(&setup, Box::new(engine), "leak", &workload).unwrap();
         let leaking = *leaking.borrow();

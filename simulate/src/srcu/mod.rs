@@ -1,7 +1,7 @@
 //! SRCU on a small virtual machine: a caller that waits for one expedited grace period after the
 //! other, the worker that drives them, and the scheduler that has both on one CPU.
 //!
-//! What decides here is not the protocol but who runs when. The caller enqueues its callback inside a
+//! What decides here is not the protocol but which task runs when. The caller enqueues its callback inside a
 //! read-side section of the same domain (so that sequence numbers cannot wrap under it): the
 //! *self-reader*. It wakes the worker there, and on a preemptible kernel the worker may take the
 //! CPU at once: then it waits for the very task that it keeps from running. Whether it does is

@@ -1,4 +1,4 @@
-//! A fair scheduler for one CPU: who runs, by virtual runtime.
+//! A fair scheduler for one CPU: which task runs, by virtual runtime.
 //!
 //! As Linux's was in 2022 (CFS), for tasks of equal weight: a task that wakes is placed at most half a
 //! latency behind the others, and preempts if it is behind the current one by more than the wake-up
@@ -116,7 +116,7 @@ impl RunQueue {
         self.ran >= self.times.min_granularity_ns && ahead > slice
     }
 
-    /// Chooses who runs next: the first in line, the current task put back among them.
+    /// Chooses the task that runs next: the first in line, the current task put back among them.
     pub(super) fn choose(&mut self, now: Time) -> Option<TaskId> {
         self.account(now);
         if let Some(current) = self.current.take() {

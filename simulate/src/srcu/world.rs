@@ -1,4 +1,4 @@
-//! The caller, the worker, who runs the callbacks, and the CPUs they share.
+//! The caller, the worker, the task that runs the callbacks, and the CPUs they share.
 //!
 //! A task works in *stages*, each so many nanoseconds of CPU time long; what a stage does
 //! happens at its end. A task that is preempted keeps what is left of its stage.
@@ -260,7 +260,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whoever runs on a CPU keeps what is left of its stage.
+    /// The task that runs on a CPU keeps what is left of its stage.
     fn interrupt(&mut self, at: usize) {
         let now = self.events.now();
         let cpu = &mut self.cpus[at];

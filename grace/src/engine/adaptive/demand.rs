@@ -5,14 +5,14 @@ use crate::policy::Urgency;
 /// How the engine is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parameters {
-    /// How long a grace period that nobody waits for is put off, so that callbacks gather. At least 1.
+    /// How long a grace period in the background is put off, so that callbacks gather. At least 1.
     pub gather_jiffies: u32,
-    /// Between looks, if nobody waits without pause. At least 1; and a quarter of the age more while nobody
+    /// Between scans, if no caller waits without pause. At least 1; and a quarter of the age more while no caller
     /// is forced.
     pub look_jiffies: u32,
     /// The same two when over budget.
     pub back_off_jiffies: u32,
-    /// Holdouts of a grace period that nobody waits for are not forced before it is so old.
+    /// Holdouts of a grace period in the background are not forced before it is so old.
     pub force_after_jiffies: u32,
     /// How many callbacks are run at once, at least, if there are as many.
     pub callbacks_at_once_min: u64,
@@ -59,7 +59,7 @@ pub struct Demand {
     pub urgency: Urgency,
     /// The backlog has reached three quarters of a limit.
     pub is_near_limit: bool,
-    /// The engine has lately had more than its share of CPU time, for work that nobody waited for.
+    /// The engine has lately had more than its share of CPU time, for work in the background.
     pub is_over_budget: bool,
     /// The age of the grace period in progress; 0 if there is none.
     pub age_jiffies: u32,
@@ -68,7 +68,7 @@ pub struct Demand {
 impl Demand {
     /// Whether holdouts are forced, and nothing is put off.
     pub const fn is_pressing(&self) -> bool {
-        // Whoever waits pays for it: the budget is for work in the background.
+        // A caller that waits pays for it: the budget is for work in the background.
         self.is_near_limit || !matches!(self.urgency, Urgency::Background)
     }
 }
@@ -87,7 +87,7 @@ pub enum Begin {
 pub struct LookAgain {
     /// Force those that have not been.
     pub forces: bool,
-    /// Look again in so many jiffies; 0: as soon as may be.
+    /// Scan again in so many jiffies; 0: as soon as may be.
     pub pause_jiffies: u32,
 }
 
@@ -117,7 +117,7 @@ pub const fn look_again(demand: &Demand, parameters: &Parameters) -> LookAgain {
 }
 
 /// How many callbacks of `ready` to run before others get the CPU. `urgency` is the greatest of
-/// theirs: they run in the order they came, so who waits for one waits for those before it.
+/// theirs: they run in the order they came, so a caller that waits for one waits for those before it.
 pub const fn callbacks_at_once(
     ready: u64,
     urgency: Urgency,

@@ -2,7 +2,7 @@
 //!
 //! After Arcangeli, Cao, McKenney, Sarma (FREENIX 2003). No lock, no interrupt, no mask: a CPU
 //! that passes through its scheduler looks at its successor's number. But all of them read one
-//! counter there, which every callback changes twice; and the token rests with whoever does
+//! counter there, which every callback changes twice; and the token rests with a CPU that does
 //! not schedule, so that a circuit takes N times as long as that takes.
 //!
 //! Not in the original: a CPU that sleeps in an extended quiescent state, without the idle
@@ -43,7 +43,7 @@ struct Own {
 /// The engine as published.
 ///
 /// Callbacks run in the scheduler, where they were queued. Every function is constant in time, but
-/// for the callbacks that it runs, and that the first callback after a pause looks at all who sleep.
+/// for the callbacks that it runs, and that the first callback after a pause looks at all CPUs that sleep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Published<S: Steps = Intact> {
     steps: S,
@@ -68,7 +68,7 @@ impl<S: Steps> Published<S> {
         Self { steps, own: vec![own; cpus], pending: 0, eqs: Mask::new(cpus) }
     }
 
-    /// The stations, for those who look on.
+    /// The stations, for observers.
     pub fn stations(&self) -> impl Iterator<Item = Station> {
         self.own.iter().map(|own| own.station)
     }

@@ -3,19 +3,19 @@
 //! The paper that published rcu_sched left open whether an optimised one might beat rcu_ltimer's
 //! overhead, and what would then become of its latency. This is ours:
 //!
-//! - **The token is the grace period's number.** CPUs are cut into segments. Whoever starts a
+//! - **The token is the grace period's number.** CPUs are cut into segments. The CPU that starts a
 //!   grace period writes its number to the head of each segment; a CPU at a quiescent state that
 //!   sees it at its predecessor's writes it to its own line. A line has one writer, so nothing is
 //!   atomic. When the last CPU of each segment shows the number, the grace period is over.
 //!   Segments pass it on at the same time: latency goes with their length, not with N.
-//! - **Nobody waits, nothing hops.** While the head shows what the CPU shows, it reads nothing else.
-//! - **Who is in an extended quiescent state is passed over**, by its successor and by whoever looks:
+//! - **No CPU waits, nothing hops.** While the head shows what the CPU shows, it reads nothing else.
+//! - **A CPU in an extended quiescent state is passed over**, by its successor and by any CPU that scans:
 //!   a flag beside the number says so. Entering and leaving write it atomically; no fast path does.
 //!   On coming back it shows the last grace period that has ended, and the number in progress only if
 //!   its own predecessors allow it: so its successor never believes more than is so.
 //! - **A CPU on which the token rests is nudged**, one per segment at a time.
 //!
-//! Whoever has callbacks looks at the segments' ends on its tick. Who began the grace period follows the
+//! A CPU with callbacks looks at the segments' ends on its tick. The one that began the grace period follows the
 //! token once a jiffy, on its tick, while that is in progress; where none comes, the engine's timer does.
 
 use alloc::vec;
@@ -47,7 +47,7 @@ pub const STEPS_FOR_SPEED: &[&str] =
 
 /// The numbers, how far the looks have come, and the lock under which they change.
 const SHARED: Line = Line::Global(0);
-/// Who is in an extended quiescent state and has callbacks there.
+/// CPUs in an extended quiescent state that have callbacks there.
 const SLEEPERS: Line = Line::Global(1);
 
 /// How [`Relay`] is tuned.
@@ -94,12 +94,12 @@ pub struct Relay<S: Steps = Intact> {
     callbacks: Vec<Callbacks>,
     /// Those in an extended quiescent state. Each has its flag beside its number, in one word.
     eqs: Mask,
-    /// Those of them who have callbacks.
+    /// Those of them that have callbacks.
     sleepers: Mask,
     segments: Vec<Segment>,
     /// The first segment that has not been seen to have passed.
     cursor: usize,
-    /// Who follows the token, and when.
+    /// Which CPU follows the token, and when.
     alarm: Alarm,
     /// It has gone off.
     is_due: bool,
@@ -233,7 +233,7 @@ impl<S: Steps> Relay<S> {
     /// Nudges the CPU on which it rests.
     ///
     /// Whom it has gone by shows the number or is in an extended quiescent state, and stays so: one
-    /// who comes back finds the same of all before it, and shows the number ([`Engine::exit_eqs`]).
+    /// a CPU that comes back finds the same of all before it, and shows the number ([`Engine::exit_eqs`]).
     fn follow(&mut self, segment: usize, host: &mut dyn Host) -> bool {
         let Segment { mut position, mut rested_jiffies } = self.segments[segment];
         let end = self.end_of(segment);
@@ -256,7 +256,7 @@ impl<S: Steps> Relay<S> {
         position == end
     }
 
-    /// Follows the token everywhere; ends the grace period, or has `cpu` look again in a jiffy.
+    /// Follows the token everywhere; ends the grace period, or has `cpu` scan again in a jiffy.
     fn follow_all(&mut self, cpu: usize, host: &mut dyn Host) {
         if !self.in_progress() {
             return;

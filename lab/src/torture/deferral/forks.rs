@@ -2,7 +2,7 @@
 //! whole. It retires, calls, waits at a barrier, finds as much room as there should be, and ends.
 //!
 //! The child has none of the other threads, which may have held locks: so it touches the library, the allocator
-//! and atomics, nothing else; and in the storm nobody defers what would take a lock.
+//! and atomics, nothing else; and in the storm no thread defers what would take a lock.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

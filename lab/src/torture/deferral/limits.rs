@@ -5,7 +5,7 @@
 //! defers there in every way, against a reader that stalls. Every object that is admitted is counted, and
 //! the count compared with the limit ([`Tally`]). Then the crew has gone, and the domain is filled under a
 //! section of our own, object by object: it must take exactly as many as fit, then one over the limit, and no
-//! second one; and as the section ends, that debt must be settled.
+//! second one; and as the section ends, that must be settled.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,4 @@
-//! What is deferred is freed in bounded time though nobody does anything more: left alone, when its thread
+//! What is deferred is freed in bounded time though no thread does anything more: left alone, when its thread
 //! ends, when its domain ends. In order, and once.
 
 use std::sync::Arc;

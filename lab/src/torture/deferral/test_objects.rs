@@ -1,7 +1,7 @@
 //! What is deferred: objects of all shapes that count themselves while they wait.
 //!
 //! A [`Parcel`] is counted once the library has taken it, and taken off the count as the first thing that its
-//! drop does. So the count of a domain is never more than what really waits there, and whoever adds to it
+//! drop does. So the count of a domain is never more than what really waits there, and the thread that adds to it
 //! finds out whether that was too much: no auditor could look more often. In the end as many must have been
 //! dropped as were taken.
 
@@ -14,7 +14,7 @@ use quiescence_chaos::{Domain, Retire, ThreadTag};
 use super::{Operation, ThreadContext};
 use crate::torture::kinds::FaultKind;
 
-/// What may wait, at most; nothing said means that nobody looks.
+/// What may wait, at most; nothing said means that it is not checked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
     pub(super) objects: u64,
@@ -354,8 +354,7 @@ impl<K: ThreadTag> Field<K> {
         for number in 0..count {
             NOTHINGS[0].fetch_add(1, Relaxed);
             ODD_WORDS[0].fetch_add(1, Relaxed);
-            // Refused nowhere: the caller is in no section and in no callback. Else they were dropped too
-            // late to be counted, and that is told in the end.
+            // Refused nowhere: the caller is in no section and in no callback. Else they were dropped too late to be counted, and that is reported in the end.
             let taken = self.domain.retire(Box::new(Nothing)).is_ok()
                 && self.domain.retire(OddWord(2 * number as usize + 1)).is_ok();
             if !taken {

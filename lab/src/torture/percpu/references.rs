@@ -56,7 +56,7 @@ static RELEASED: AtomicU64 = AtomicU64::new(0);
 struct Value(usize);
 
 impl Value {
-    /// A value whose life nobody else has; looked for from a number on. `None` if all are in use.
+    /// A value whose life no other thread has; looked for from a number on. `None` if all are in use.
     fn begin(from: u64) -> Option<Self> {
         let count = LIVES.len();
         let mut places = (0..count).map(|i| (from as usize).wrapping_add(i) % count);

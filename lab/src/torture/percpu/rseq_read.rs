@@ -47,7 +47,7 @@ fn word(serial: u64, i: usize) -> u64 {
     scramble(serial.wrapping_mul(31).wrapping_add(i as u64))
 }
 
-/// Has bytes between its fields that are nobody's.
+/// Has bytes between its fields that are no thread's.
 #[derive(Clone, Copy, Debug)]
 struct Gaps {
     low: u8,

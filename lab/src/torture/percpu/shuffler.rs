@@ -35,7 +35,7 @@ pub(super) struct Shuffler {
     members: Mutex<Vec<Member>>,
     home: CpuSet,
     cpus: Vec<usize>,
-    /// What the signal's handler does: it sets this, which nobody reads.
+    /// What the signal's handler does: it sets this, which no thread reads.
     signalled: Arc<AtomicBool>,
 }
 

@@ -52,7 +52,7 @@ pub(super) const READERS: [(ReaderKind, Where); 16] = [
 const LONG_MAX_US: u64 = 15_000;
 const PAUSE_MAX_US: u64 = 30_000;
 
-/// How long whoever came late stays in its section, at most.
+/// How long the thread that came late stays in its section, at most.
 const LATE_MAX_US: u64 = 8_000;
 
 /// How long a reader pauses now and then.
@@ -188,7 +188,7 @@ pub(super) fn read(yard: &Yard, context: &ThreadContext, kind: ReaderKind, rando
     });
     finish(participant, kind, last);
     loop {
-        // Whoever is the last to end finds what is left.
+        // The thread that is the last to end finds what is left.
         let left = lock(&yard.left).pop_front();
         let Some((held, look)) = left else { break };
         finish(participant, ReaderKind::SrcuElsewhere, Some((held, look)));
@@ -266,7 +266,7 @@ fn long(yard: &Yard, participant: &Participant<Sleepable>, random: &mut Random) 
     thread::sleep(Duration::from_micros(random.below(PAUSE_MAX_US)));
 }
 
-/// Stays in its section: whoever came late stays for long, since a reader that stalled on its way in is what grace periods
+/// Stays in its section: the thread that came late stays for long, since a reader that stalled on its way in is what grace periods
 /// with one look too few miss.
 fn linger(random: &mut Random) {
     if chaos::is_late() && random.one_in(2) {

@@ -121,7 +121,7 @@ impl Tasks {
     }
 }
 
-/// Reads: each section is suspended some times, and goes on wherever the task does.
+/// Reads: each section is suspended some times, and continues wherever the task does.
 async fn read(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>, mut random: Random) {
     let (participant, kind) = (yard.participant(&context), ReaderKind::SrcuTask);
     while !context.is_over() {

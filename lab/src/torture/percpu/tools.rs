@@ -38,13 +38,13 @@ const GUARDS: usize = 4;
 /// How long the thread that ends guards waits for one.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// Two words that are equal when nobody writes.
+/// Two words that are equal when no thread writes.
 #[derive(Debug)]
 struct Pair(AtomicU64, AtomicU64);
 
 impl Pair {
     fn write(&self) {
-        // Not one step: whoever looks between them finds a difference.
+        // Not one step: the thread that looks between them finds a difference.
         let value = self.0.load(Relaxed) + 1;
         self.0.store(value, Relaxed);
         spin(value % 64);
@@ -149,7 +149,7 @@ impl Tools {
         let amount = 1 + random.below(100) as i64;
         let total = amount * count as i64;
         self.promised.fetch_add(total, Relaxed);
-        // Release: pairs with the Acquire in `expect_between`; who sees an addition sees its promise.
+        // Release: pairs with the Acquire in `expect_between`; a thread that sees an addition sees its promise.
         fence(Release);
         for _ in 0..count {
             self.counter.add(amount);
@@ -214,7 +214,7 @@ impl Tools {
         }
         context.did(Operation::LockRead);
         if random.one_in(32) {
-            // Where nobody takes it, it ends here.
+            // Where no thread takes it, it ends here.
             let sent = self.guards.try_send(guard).is_ok();
             context.ledger.did(Operation::LockElsewhere, u64::from(sent));
         }
@@ -337,7 +337,7 @@ impl Tools {
     }
 }
 
-/// A counter with a limit that nobody else uses: it is exact, wherever the thread is moved.
+/// A counter with a limit that no other thread uses: it is exact, wherever the thread is moved.
 fn add_alone(context: &ThreadContext, holdings: &mut Holdings, random: &mut Random) {
     let Holdings { alone, alone_value: value, .. } = holdings;
     for _ in 0..32 {

@@ -1,7 +1,7 @@
 //! Where the buckets' nodes are: memory that grows by doubling, and never moves.
 //!
 //! Bucket 0 and 1 come with the table, and as many more as its options say; then each doubling adds its own piece.
-//! What was freed and is allocated again is all zero, which is what a bucket is that nobody has linked.
+//! What was freed and is allocated again is all zero, which is what a bucket is that no thread has linked.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr;
@@ -42,7 +42,7 @@ pub(super) struct Buckets {
     pub(super) min: usize,
     /// Buckets that there may be; a power of two.
     pub(super) max: usize,
-    /// Buckets that are allocated, by whoever resizes.
+    /// Buckets that are allocated, by the thread that resizes.
     allocated: AtomicUsize,
 }
 
@@ -97,7 +97,7 @@ impl Buckets {
         let node = if !self.flat.is_null() {
             self.flat.wrapping_add(index)
         } else if self.chunk_shift == 0 {
-            // Relaxed: whoever knows of the bucket has seen what was written before it was published, with the size.
+            // Relaxed: the thread that knows of the bucket has seen what was written before it was published, with the size.
             let piece = &self.pieces[(index | 1).ilog2() as usize];
             piece.load(Relaxed).wrapping_add(index)
         } else {
@@ -155,7 +155,7 @@ impl Buckets {
     /// The board is locked so that no `fork` comes between: a child would free again what is free.
     ///
     /// # Safety
-    /// Nobody uses them.
+    /// No thread uses them.
     pub(super) unsafe fn shrink(&self, count: usize, _board: &Locked) {
         while self.allocated() > count.max(self.min) {
             let half = self.allocated() / 2;

@@ -1,8 +1,8 @@
 //! The list under the table: one for all buckets, sorted by reversed hash, changed by compare-and-exchange.
 //!
 //! Michael's list (SPAA 2002) after Harris's (DISC 2001): a node is deleted by a mark in its *own* link, after which
-//! that link does not change, and then unlinked by whoever comes by. A link can be exchanged only while it is
-//! unmarked, so nobody links behind a node that is gone. Replacing is both in one exchange: the old node's link gets the
+//! that link does not change, and then unlinked by the thread that comes by. A link can be exchanged only while it is
+//! unmarked, so no thread links behind a node that is gone. Replacing is both in one exchange: the old node's link gets the
 //! mark and leads to the new node, which stands behind it.
 //!
 //! Every bucket has a node of its own in the list, before all nodes whose reversed hash is as great or greater. A bucket
@@ -71,7 +71,7 @@ pub(super) struct Place<'a> {
 }
 
 /// Goes along the list until `stop` says so of a node, unlinking what is deleted, and gives the place before that node.
-/// `gone` is told of each node that this call has unlinked, and may stop there.
+/// `gone` is called with each node that this call has unlinked, and may stop there.
 ///
 /// # Safety
 /// In a section, which `'a` does not outlast. `start` is a linked bucket that is not deleted before the section ends.
@@ -131,7 +131,7 @@ impl Chain {
 /// Adds a node behind those of its reversed hash. `start` gives the bucket to begin at.
 ///
 /// # Safety
-/// As [`seek`]. The node is in no list, and nobody else's.
+/// As [`seek`]. The node is in no list, and no other thread's.
 #[inline(always)]
 pub(super) unsafe fn add<'a>(start: impl Fn() -> &'a Node, node: &Node) -> Chain {
     let reverse_hash = node.reverse_hash();
@@ -193,13 +193,13 @@ impl Place<'_> {
     /// Puts a node there, with `flags` in its own link, unless something has changed.
     ///
     /// # Safety
-    /// As [`seek`]. The node is in no list, and nobody else's until it is in this one.
+    /// As [`seek`]. The node is in no list, and no other thread's until it is in this one.
     #[inline(always)]
     pub(super) unsafe fn put(self, node: &Node, flags: usize) -> bool {
         // Relaxed: published by the exchange.
         node.next.store(self.link & !FLAGS | flags, Relaxed);
         let with = address(node) | self.link & FLAGS;
-        // SeqCst: Release for whoever finds the node; and the interface promises a full fence.
+        // SeqCst: Release for the thread that finds the node; and the interface promises a full fence.
         let order = if chaos::mutant(Mutant::RelaxedLink) { Relaxed } else { SeqCst };
         self.before.next.compare_exchange(self.link, with, order, Relaxed).is_ok()
     }
@@ -246,7 +246,7 @@ pub(super) unsafe fn next<'a>(mut link: usize) -> Option<(&'a Node, usize)> {
     }
 }
 
-/// Marks a node as deleted. Returns whether it was not before: then the caller is the one who has deleted it.
+/// Marks a node as deleted. Returns whether it was not before: then the caller is the thread that has deleted it.
 #[inline(always)]
 pub(super) fn mark(node: &Node) -> bool {
     if chaos::mutant(Mutant::NoOwner) {
@@ -276,7 +276,7 @@ pub(super) unsafe fn unlink(start: &Node, marked: &Node) {
 /// Puts `new` in the place of `old`, unless that is deleted. `old` is to be unlinked then.
 ///
 /// # Safety
-/// As [`seek`]. `new` has the same reversed hash, is in no list, and nobody else's.
+/// As [`seek`]. `new` has the same reversed hash, is in no list, and no other thread's.
 pub(super) unsafe fn replace(old: &Node, new: &Node) -> bool {
     let mut link = old.next.load(Acquire);
     while link & REMOVED == 0 {

@@ -60,7 +60,7 @@ impl fmt::Debug for Node {
 
 /// A node that was found, and where to go on: liburcu's `struct cds_lfht_iter`.
 ///
-/// It is good in the section in which it was got. What came after the node *then* is kept with it: whoever goes on
+/// It is good in the section in which it was got. What came after the node *then* is kept with it: the thread that continues
 /// does not meet a node that has replaced this one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

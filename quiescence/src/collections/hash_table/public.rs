@@ -123,20 +123,20 @@ pub struct NodeCounts {
 /// assert!(unsafe { table.delete(node) });
 /// drop(section);
 /// domain.synchronize();
-/// // SAFETY: nobody sees it any more.
+/// // SAFETY: no thread sees it any more.
 /// drop(unsafe { Box::from_raw(node.cast::<Host>().as_ptr()) });
 /// ```
 ///
 /// # What every `unsafe` function asks for
 /// - The caller is in a section of `R`, in which it got the cursors and nodes that it passes.
 /// - A node stays valid, and where it is, from when it is added until a grace period has ended that began after it was
-///   deleted or replaced. Nobody else writes to it. One that is added stands in no table.
+///   deleted or replaced. No other thread writes to it. One that is added stands in no table.
 /// - Nodes are looked at by [`lookup`](Self::lookup) and others by way of `matches`, from any thread.
 ///
 /// # Promise
 /// - Adding, deleting and replacing happen at one moment each, for everybody. What was in the table all through a lookup
 ///   or a traversal is found, once, also while the table is resized, and while nodes are replaced.
-/// - If keys come in by [`add_unique`](Self::add_unique) and [`add_replace`](Self::add_replace) only, nobody ever
+/// - If keys come in by [`add_unique`](Self::add_unique) and [`add_replace`](Self::add_replace) only, no thread ever
 ///   sees one twice, not even a traversal.
 /// - Nodes of one hash stand side by side, those of [`add`](Self::add) in the order in which they were added.
 /// - What changes the table is a full fence, if it does; lookups are acquiring loads.
@@ -144,8 +144,8 @@ pub struct NodeCounts {
 ///
 /// # Progress and cost
 /// Lookups are wait-free but for what is added in front of them; changes are lock-free, and take one locked
-/// instruction, deletions two. Whoever makes the table grow allocates, under a lock that is held for
-/// moments; who asks for it to shrink leaves that to the table's thread, which is started then. A node is 16 bytes, a bucket
+/// instruction, deletions two. The thread that makes the table grow allocates, under a lock that is held for
+/// moments; a thread that asks for it to shrink leaves that to the table's thread, which is started then. A node is 16 bytes, a bucket
 /// another 16.
 #[repr(transparent)]
 pub struct HashTable<R: Protection> {
@@ -406,8 +406,8 @@ impl<R: Protection> HashTable<R> {
         unsafe { self.first() }.node().is_none()
     }
 
-    /// Ends the table if there is no node in it; else gives it back, and it goes on, resizing included. What was deleted
-    /// from it is looked at by nobody of the table's afterwards.
+    /// Ends the table if there is no node in it; else gives it back, and it continues, resizing included. What was deleted
+    /// from it is looked at by no thread of the table's afterwards.
     ///
     /// It waits for no reader, and may be called anywhere: in a section, outside, in a callback, and by threads that are
     /// no readers. It goes through the buckets that are in use.
@@ -416,10 +416,10 @@ impl<R: Protection> HashTable<R> {
     /// The table, if it is not empty.
     ///
     /// # Safety
-    /// Nobody else uses the table any more. What is in it is valid.
+    /// No other thread uses the table any more. What is in it is valid.
     pub unsafe fn destroy(self) -> Result<(), Self> {
         let this = ManuallyDrop::new(self);
-        // SAFETY: from `new`, and by the contract nobody else's.
+        // SAFETY: from `new`, and by the contract no other thread's.
         if unsafe { ending::give_up_if_empty(this.table.as_ptr()) } {
             Ok(())
         } else {
@@ -457,7 +457,7 @@ impl<R: Protection> HashTable<R> {
     /// The node of a bucket, if there is memory for it.
     ///
     /// # Safety
-    /// As the [type](Self) says; nobody may write to it.
+    /// As the [type](Self) says; no thread may write to it.
     pub unsafe fn bucket_at(&self, index: usize) -> Option<NonNull<Node>> {
         // SAFETY: by the contract.
         unsafe { self.table().bucket_at(index) }.map(NonNull::from)

@@ -1,10 +1,10 @@
 //! How a bucket comes into the list and out of it again.
 //!
 //! Bucket `b` was split from the bucket whose number lacks the first bit of `b`, and that one from another, down to bucket
-//! 0, which is always in the list: its *ancestors*. Each begins earlier in the list. So whoever needs a bucket that is not
-//! there yet can begin at an ancestor, and whoever wants to put it there finds its place from one.
+//! 0, which is always in the list: its *ancestors*. Each begins earlier in the list. So the thread that needs a bucket that is not
+//! there yet can begin at an ancestor, and the thread that wants to put it there finds its place from one.
 //!
-//! A bucket is claimed first, so that one thread only puts it there. Nobody waits for that thread: until the bucket says that it
+//! A bucket is claimed first, so that one thread only puts it there. No thread waits for that thread: until the bucket says that it
 //! is there, all others begin at an ancestor.
 //!
 //! `at` gives a bucket's node. It touches nodes only; everything here is lock-free.
@@ -82,7 +82,7 @@ unsafe fn link<'a>(at: impl Fn(usize) -> &'a Node, index: usize) -> &'a Node {
     start
 }
 
-/// Takes it upon the caller to link a bucket, if nobody else has.
+/// Takes it upon the caller to link a bucket, if no other thread has.
 fn claim(bucket: &Node) -> bool {
     if chaos::mutant(Mutant::NoClaim) {
         return bucket.next.load(Acquire) & LINKED == 0;
@@ -101,19 +101,19 @@ unsafe fn link_bucket(start: &Node, bucket: &Node, reverse_hash: usize) {
         // SAFETY: by the contract.
         let place =
             unsafe { list::seek(start, |node, _| node.reverse_hash() >= reverse_hash, |_| false) };
-        // SAFETY: claimed, so that nobody else puts it anywhere.
+        // SAFETY: claimed, so that no other thread puts it anywhere.
         if unsafe { place.put(bucket, BUCKET) } {
             break;
         }
     }
-    // Release: whoever begins here finds it in the list.
+    // Release: the thread that begins here finds it in the list.
     bucket.next.fetch_or(LINKED, Release);
 }
 
 /// Takes a bucket out of the list, if it is there.
 ///
 /// # Safety
-/// As [`start_link`]. Nobody begins at it any more, nor puts it there: a grace period has ended in which nobody new could
+/// As [`start_link`]. No thread begins at it any more, nor puts it there: a grace period has ended in which no thread new could
 /// come to know of it. Those that were split from it are out already.
 pub(super) unsafe fn unlink<'a>(at: impl Fn(usize) -> &'a Node, index: usize) {
     let bucket = at(index);

@@ -2,10 +2,10 @@
 //!
 //! One *board*, behind one lock that is held for moments, says which tables wait for the thread and which are being
 //! worked on, by it or by somebody who resizes a table himself. A table's target is written, and compared for the last
-//! time by whoever works on the table, under that lock: so no request can come between the comparison and the
+//! time by the thread that works on the table, under that lock: so no request can come between the comparison and the
 //! end of the work, and none is lost.
 //!
-//! Whoever ends a table looks at its nodes first, and is in no section then. So the worker says on the board when it goes
+//! The thread that ends a table looks at its nodes first, and is in no section then. So the worker says on the board when it goes
 //! through a table's list, or frees buckets, and leaves both to others for as long as the table is *held*. Neither waits
 //! for readers meanwhile: a table may be ended in a section, in a callback, by an online QSBR thread.
 //!
@@ -43,7 +43,7 @@ struct Entry {
     table: *const dyn Work,
     /// Its owner has given it up: who works on it frees it.
     dying: bool,
-    /// Who works on it is at its list, or frees buckets.
+    /// The thread that works on it is at its list, or frees buckets.
     used: bool,
 }
 
@@ -111,7 +111,7 @@ pub(super) fn release(table: *const dyn Work) {
     lock().forget_hold(table);
 }
 
-/// Who works on a table is about to go through its list, or to free buckets. Returns `false` if the table has been
+/// The thread that works on a table is about to go through its list, or to free buckets. Returns `false` if the table has been
 /// given up, and is to be left alone.
 pub(super) fn begin_use(table: *const dyn Work) -> bool {
     let mut board = lock();
@@ -234,7 +234,7 @@ fn run() {
         };
         board.begin(table);
         drop(board);
-        // SAFETY: entered above; whoever gives a table up looks at the board first.
+        // SAFETY: entered above; the thread that gives a table up looks at the board first.
         let work = unsafe { &*table };
         // SAFETY: as above.
         unsafe { work.work_here() };
@@ -258,13 +258,13 @@ pub(crate) fn hold() -> Held {
 }
 
 impl Held {
-    /// In the child: nobody works on anything. What was begun is begun again by the next who asks.
+    /// In the child: no thread works on anything. What was begun is begun again by the next who asks.
     pub(crate) fn after_fork(&mut self) {
         self.0.started = false;
         self.0.ends = false;
         self.0.held.clear();
         for entry in std::mem::take(&mut self.0.busy) {
-            // One that was given up has nobody who frees it here.
+            // One that was given up has no thread that frees it here.
             if !entry.dying {
                 self.0.waiting.push_back(entry.table);
             }

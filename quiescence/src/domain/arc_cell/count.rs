@@ -37,7 +37,7 @@ pub(super) const fn before<T>() -> usize {
 /// Whether the count is known to be there, and may be added to in a sequence. Until [`learn`] has been called it is not.
 #[inline(always)]
 pub(super) fn is_countable<T>() -> bool {
-    // Relaxed: whoever learns it late reads in a fallback section.
+    // Relaxed: the thread that learns it late reads in a fallback section.
     align_of::<T>() <= ALIGN_MAX && size_of::<T>() <= SIZE_MAX && WHERE.load(Relaxed) == EXPECTED
 }
 

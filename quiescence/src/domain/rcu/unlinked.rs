@@ -18,13 +18,13 @@ use crate::reclaim::weigh::Scale;
 /// Dropping it retires it, as [`Domain::retire`] does, but that it is never refused: in a section, at the
 /// domain's limit, it goes over the limit, and the thread waits when the section ends. So drop it outside of
 /// sections.
-/// [`into_box`](Self::into_box) waits until nobody reads it and gives it back.
+/// [`into_box`](Self::into_box) waits until no thread reads it and gives it back.
 #[must_use = "dropping it retires the value"]
 pub struct Unlinked<T: Send + Sync + 'static, K: DomainTag = Global> {
     pub(super) pointer: NonNull<T>,
     pub(super) scale: Scale<T>,
     pub(super) domain: Domain<K>,
-    /// The first grace period that began after it was unlinked. When that is over nobody reads it.
+    /// The first grace period that began after it was unlinked. When that is over no thread reads it.
     pub(super) unread_after: grace::Cookie,
 }
 
@@ -44,9 +44,9 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
         Some(Self { pointer, scale, domain: domain.clone(), unread_after })
     }
 
-    /// Waits until nobody reads the value any more, and gives it back.
+    /// Waits until no thread reads the value any more, and gives it back.
     ///
-    /// Waits for nothing if a full grace period of the domain has ended since the value was taken out, whoever
+    /// Waits for nothing if a full grace period of the domain has ended since the value was taken out, the thread that
     /// asked for it: [`Domain::synchronize`], a future, callbacks. Else it waits for that one, blocking, as
     /// [`Domain::synchronize`] does. **In a task, use [`into_box_async`](Self::into_box_async)**: where the sections
     /// that are waited for belong to tasks of the same thread, this would wait for ever.
@@ -62,7 +62,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
         self.into_box_unread()
     }
 
-    /// The value, which nobody reads any more.
+    /// The value, which no thread reads any more.
     pub(super) fn into_box_unread(self) -> Box<T> {
         let mut this = ManuallyDrop::new(self);
         let pointer = this.pointer.as_ptr();
@@ -92,7 +92,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Drop for Unlinked<T, K> {
     fn drop(&mut self) {
         let tag = self.domain.tag();
         let bytes = self.scale.charge(tag.core(), self);
-        // SAFETY: from a box and unreachable, see `new`; nobody uses `self` after this.
+        // SAFETY: from a box and unreachable, see `new`; no thread uses `self` after this.
         unsafe { defer::retire_raw(tag, self.pointer.as_ptr(), bytes) };
     }
 }

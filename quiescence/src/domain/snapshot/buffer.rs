@@ -95,7 +95,7 @@ impl Drop for Buffer {
 /// Reads the value.
 ///
 /// # Safety
-/// The memory of a buffer with a `T`, which nobody writes to now.
+/// The memory of a buffer with a `T`, which no thread writes to now.
 pub(super) unsafe fn read<T: Copy>(memory: *const Word) -> T {
     // SAFETY: by the contract; a buffer is aligned for it.
     unsafe { memory.cast::<T>().read() }
@@ -105,7 +105,7 @@ pub(super) unsafe fn read<T: Copy>(memory: *const Word) -> T {
 /// whether that could be done.
 ///
 /// # Safety
-/// The memory of a buffer with a `T`, which nobody writes to until a grace period of restartable reads after it
+/// The memory of a buffer with a `T`, which no thread writes to until a grace period of restartable reads after it
 /// was taken out of the place.
 #[inline(always)]
 pub(super) unsafe fn read_restartable<T: Copy>(

@@ -96,7 +96,7 @@ impl GracePeriods {
                         Until::Done(_) => state = self.pause(state, &driver, hint)?,
                         // The tick that it waits for is this one.
                         Until::MustWait { .. } if hint == Hint::Tick && tick => tick = false,
-                        // Whoever comes next looks again: the machine stays at this step.
+                        // The next thread polls again: the machine stays at this step.
                         Until::MustWait { .. } if hint == Hint::Tick || looked => {
                             state = self.still_drives(self.watched(state).0, &driver)?;
                             break;
@@ -136,7 +136,7 @@ impl GracePeriods {
     }
 
     /// Which fence the readers ask for; none if there is no reader but the calling thread's own
-    /// quiescent ones. Whoever registers later sees what was published before [GP-5].
+    /// quiescent ones. The thread that registers later sees what was published before [GP-5].
     fn fence_needed(&self, me: Me) -> Option<Needed> {
         let registry = sync::lock(&self.registry);
         if registry.len() <= me.quiescent_slots || chaos::mutant(Mutant::AlwaysAlone) {
@@ -186,7 +186,7 @@ impl GracePeriods {
     fn announce(&self, number: Number) {
         sync::lock(&self.registry).link(&self.gp);
         // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
-        // whoever records this number sees what was published before the fence.
+        // the thread that records this number sees what was published before the fence.
         self.gp.store(word::entered(number), Release);
         self.announce_to_liburcu(word::entered(number));
         chaos::point(Point::Announced);
@@ -242,7 +242,7 @@ impl GracePeriods {
     fn sleep(&self, driver: &Driver) {
         chaos::point(Point::BeforeMark);
         let Some(mut registry) = self.registry_as(driver) else { return };
-        // Relaxed: nobody decrements for these before it has found a mark, and the lock and the
+        // Relaxed: no thread decrements for these before it has found a mark, and the lock and the
         // heavy fence come between. Those who took a mark of a superseded driver's may still have
         // to [HO-2].
         self.wake.0.fetch_add(registry.holdouts().count() as u32, Relaxed);
@@ -264,7 +264,7 @@ impl GracePeriods {
             // Acquire: pairs with the decrements [GP-7].
             match self.wake.0.load(Acquire) {
                 0 => break,
-                // Whoever took over has woken this one, and perhaps gone to sleep in its place.
+                // The thread that took over has woken this one, and perhaps gone to sleep in its place.
                 _ if self.is_superseded(driver) => break,
                 left => _ = futex::wait(&self.wake.0, left, self.watched_asleep()),
             }

@@ -11,7 +11,7 @@
 //! takes one of the two locks, before it changes anything. A superseded driver that finds another number there throws its
 //! result away, and is a waiter from then on.
 //!
-//! **Invariant [HO-2]: where a term begins no mark stands.** Whoever takes over takes the marks of the superseded driver
+//! **Invariant [HO-2]: where a term begins no mark stands.** The thread that takes over takes the marks of the superseded driver
 //! away, and ends its sleep. A reader that has taken its mark away and has not counted it down yet is still in
 //! `wake`, which the next sleep adds to. So `wake` is at any time the number of marks that stand or are still to
 //! be counted down.
@@ -189,7 +189,7 @@ impl Patience {
         state.conduct.away.least.saturating_add(PATIENCE * (1 << self.doublings))
     }
 
-    /// It has slept for so long, and nobody has notified it. Returns whether its patience has run out.
+    /// It has slept for so long, and no thread has notified it. Returns whether its patience has run out.
     #[cfg(not(loom))]
     pub(crate) fn slept(&mut self, core: &GracePeriods, state: &State, time: Duration) -> bool {
         self.waited = self.waited.saturating_add(time);
@@ -239,7 +239,7 @@ impl GracePeriods {
         term
     }
 
-    /// In a child process: whoever was the driver has another one's result, if it is the forking thread that a handler
+    /// In a child process: the thread that was the driver has another one's result, if it is the forking thread that a handler
     /// interrupted.
     #[cfg(not(loom))]
     pub(crate) fn end_term(&self, state: &mut State) {

@@ -3,7 +3,7 @@
 //!
 //! **Invariant [FR-1]: a liburcu reader that leaves sees that the driver sleeps, or the driver sees that it has left.**
 //! The driver stores -1, executes a heavy fence and looks once more; the reader stores its word, passes its fence and
-//! looks for -1. Whoever finds -1, holdout or not, takes it away and wakes the driver, which looks again: so a driver
+//! looks for -1. The thread that finds -1, holdout or not, takes it away and wakes the driver, which polls again: so a driver
 //! that sleeps beside busy readers is woken for nothing. It naps before it says again that it sleeps, longer from
 //! time to time, so that those readers pay for few system calls.
 //!
@@ -77,7 +77,7 @@ impl GracePeriods {
         before: u32,
     ) -> Result<MutexGuard<'a, State>, MutexGuard<'a, State>> {
         let is_silent = links.readers == Readers::Silent;
-        // Whoever is here for the second time was woken for nothing.
+        // The thread that is here for the second time was woken for nothing.
         let nap = (before != 0 || is_silent).then(|| NAP_FIRST * (1 << before.min(NAP_DOUBLINGS)));
         let words = links.words().filter(|_| !is_silent);
         let least = nap.unwrap_or(Duration::ZERO);
@@ -120,7 +120,7 @@ impl GracePeriods {
         let Some(mut registry) = self.registry_as(driver) else { return };
         let holdouts = registry.holdouts().filter(|slot| slot.is_holdout(number)).count();
         if holdouts == 0 && !chaos::mutant(Mutant::NoLiburcuLook) {
-            words.futex.store(0, Relaxed); // nobody need take a system call for it
+            words.futex.store(0, Relaxed); // no thread need take a system call for it
             return;
         }
         registry.set_marked();

@@ -57,7 +57,7 @@ impl SrcuProtocol {
     }
 
     /// Asks for what `cookie` stands for. If that makes the domain pressing which was not, the next run is due now: it
-    /// was put off for as long as nobody was in a hurry. Returns whether it does.
+    /// was put off for as long as no thread was in a hurry. Returns whether it does.
     fn require(&mut self, cookie: srcu::Cookie, urgency: Urgency) -> Result<bool, NotGiven> {
         let was_pressing = self.machine.is_expedited();
         self.machine.require(cookie, pressing(urgency))?;
@@ -72,7 +72,7 @@ impl SrcuProtocol {
     }
 }
 
-/// Whoever waits is in a hurry, as far as the delay function goes; callbacks are not.
+/// The thread that waits is in a hurry, as far as the delay function goes; callbacks are not.
 #[cfg(not(loom))]
 fn pressing(urgency: Urgency) -> Urgency {
     match urgency {
@@ -166,7 +166,7 @@ impl Protocol {
             Self::Threads(machine) => {
                 machine.observe(Event::Abandoned).expect("fits every step");
             }
-            // Each of its steps may be done again by whoever comes next.
+            // Each of its steps may be done again by the next thread.
             Self::Srcu(_) => {}
         }
     }

@@ -132,10 +132,10 @@ impl State {
             return None;
         }
         Some(match &self.protocol {
-            // Whoever leaves a section does not tell the worker.
+            // The thread that leaves a section does not tell the worker.
             Protocol::Threads(_) => JIFFY_NS,
             Protocol::Srcu(srcu) => {
-                // Whoever drives now may leave before the grace period that they wait for.
+                // The thread that drives now may leave before the grace period that they wait for.
                 let least_ns = if self.driven { JIFFY_NS } else { 0 };
                 srcu.run_at_ns.saturating_sub(clock::monotonic_ns()).max(least_ns)
             }

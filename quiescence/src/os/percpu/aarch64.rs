@@ -16,7 +16,7 @@
 //! - The signature is 0xd428bc00, a `brk`, as glibc registers it.
 //! - Loads are not ordered among each other, but by their addresses: what is read through a loaded pointer is not
 //!   older than the pointer. The look at `stop` and the commit need no order: the
-//!   barrier of whoever has set it has the sequence begin anew.
+//!   barrier of the thread that has set it has the sequence begin anew.
 
 use std::arch::{asm, global_asm};
 use std::mem::MaybeUninit;
@@ -344,7 +344,7 @@ pub(super) unsafe fn cpu_of(area: Area) -> u32 {
 /// # Safety
 /// All signals are blocked, so that no handler will ever run on that thread.
 pub(super) unsafe fn start_interrupter(done: &'static AtomicU64, pause: &'static Timespec) -> bool {
-    /// Where the kernel writes the thread's number when it begins, and 0 when it ends. Nobody reads it.
+    /// Where the kernel writes the thread's number when it begins, and 0 when it ends. No thread reads it.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let flags = libc::CLONE_VM
         | libc::CLONE_FS

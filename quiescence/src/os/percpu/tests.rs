@@ -334,7 +334,7 @@ fn a_count_has_no_locked_instruction_and_few_others() {
         // Not if it has not been optimised, or is watched by a sanitizer.
         let optimised = !whole.iter().any(|text| text.contains("[rsp") || text.contains("+0x7fff"));
         // The limit, and whether there is one; where the area is, the announcement; the answer. After its return
-        // there are the other answers only.
+        // there are the other results only.
         let fast_path = whole.iter().position(|text| text.starts_with("ret")).unwrap() + 1;
         assert!(!optimised || fast_path <= 20, "{fast_path} instructions: {whole:#?}");
     }

@@ -3,7 +3,7 @@
 //!
 //! What could be wrong: an emulator or a sandbox that accepts the system calls and does nothing, a kernel with a
 //! fault, a C library that says it has registered what it has not. It costs a thread for a moment, made by
-//! hand since whoever tries may be a signal handler; if there can be none, sequences are not used. The thread ends by
+//! hand since the thread that tries may be a signal handler; if there can be none, sequences are not used. The thread ends by
 //! itself once the choice is made.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -59,7 +59,7 @@ fn begins_anew(area: Area) -> bool {
             true => happened += 1,
             false => interrupted += 1,
         }
-        // Relaxed: once somebody has chosen it does not matter what we find, and nobody interrupts us any more.
+        // Relaxed: once somebody has chosen it does not matter what we find, and no thread interrupts us any more.
         if (happened > 0 && interrupted > 0) || CHOSEN.state.load(Relaxed) != 0 {
             break;
         }

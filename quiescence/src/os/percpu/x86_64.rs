@@ -14,7 +14,7 @@
 //!    `__rseq_cs` of its own, writable since addresses are filled in when a program is loaded at an
 //!    address not known before. Version and flags are 0: it begins anew for every reason.
 //! 2. **`lea`, `mov fs:[area + 8]`** announce it, by one store, so the kernel sees null, another descriptor, or
-//!    this one. They stand before the range: after an abort `rseq_cs` is null, so whoever begins anew must
+//!    this one. They stand before the range: after an abort `rseq_cs` is null, so the thread that begins anew must
 //!    announce anew; and a thread that is interrupted between the store and the first instruction of the range
 //!    stands at `start`, which counts as in it, or before the store, where a handler's own sequences may have
 //!    overwritten or cleared the word to no harm.
@@ -28,7 +28,7 @@
 //!    has no system call (the kernel forbids that), no call, no stack: so `nostack` is right, and the red zone
 //!    is safe, which the kernel leaves alone when it makes a signal's frame.
 //! 6. **The commit** is the last instruction. An instruction is executed or not, as far as the kernel's
-//!    interruptions go, so a read-modify-write in memory may be one: `inc [word]` without `lock`, since whoever
+//!    interruptions go, so a read-modify-write in memory may be one: `inc [word]` without `lock`, since the thread that
 //!    else writes the word runs on the same CPU, hence before or after it, and other CPUs only
 //!    read. `lock inc` is one as well, for words that others write. `ip` is then at `44`, outside the range:
 //!    there is no moment at which it has happened and begins anew.
@@ -46,7 +46,7 @@
 //!    right however often the body is interrupted. Where the sequence returns nothing the handler jumps to Rust code,
 //!    which counts and begins anew: so the fast path sets no count.
 //!
-//! # What the compiler is told
+//! # What the compiler knows
 //! - Inputs are never written, so a sequence can begin anew with them. All outputs are `out` or `inout`, which
 //!   share no register with an input; `lateout` would.
 //! - Flags are clobbered, memory too (no `nomem`): the compiler moves no access of its own across a sequence.
@@ -55,7 +55,7 @@
 //!   crates too, with and without optimisation. `2`, `3`... twice each, since `0` and `1` alone could be binary
 //!   numbers.
 //! - `label` gives a jump to Rust code, which costs nothing where the sequence happens. With outputs it is not
-//!   stable, so a sequence that returns something sets `left` to 0 instead, and goes on at `44`.
+//!   stable, so a sequence that returns something sets `left` to 0 instead, and continues at `44`.
 //! - A linker that drops unused functions (`--gc-sections`) keeps those whose descriptors stand in a section
 //!   with a descriptor that is used; that costs a little size. There are no sections by function for
 //!   descriptors, as no linker would then drop them with theirs.
@@ -558,14 +558,14 @@ pub(super) unsafe fn cpu_of(area: Area) -> u32 {
 /// 0. Returns whether there is such a thread.
 ///
 /// The thread is of this text only: it executes system calls, and touches neither stack nor thread-locals,
-/// which are its maker's. So it needs none of its own, no library knows of it, and nobody has to wait for its
+/// which are its maker's. So it needs none of its own, no library knows of it, and no thread has to wait for its
 /// end. The flags are those that glibc gives to its threads, because there are filters of system calls that let
 /// no others pass.
 ///
 /// # Safety
 /// All signals are blocked, so that no handler will ever run on that thread.
 pub(super) unsafe fn start_interrupter(done: &'static AtomicU64, pause: &'static Timespec) -> bool {
-    /// Where the kernel writes the thread's number when it begins, and 0 when it ends. Nobody reads it.
+    /// Where the kernel writes the thread's number when it begins, and 0 when it ends. No thread reads it.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let flags = libc::CLONE_VM
         | libc::CLONE_FS

@@ -127,7 +127,7 @@ impl CallbackQueues {
     /// Some callbacks are about to run. Where there is room for many again those who wait are told; not for each few, which
     /// would have them wait anew at once.
     pub(crate) fn made_room(&self, core: &Charged) {
-        // Relaxed: whoever is overlooked finds the room by himself, a tick later at most.
+        // Relaxed: the thread that is overlooked finds the room by himself, a tick later at most.
         if self.is_short.load(Relaxed) != 0 && core.zone() == Zone::Free {
             drop(sync::lock(&self.short));
             self.room.notify_all();
@@ -144,7 +144,7 @@ impl CallbackQueues {
     pub(crate) fn begin_barrier(&self, core: &Charged) -> Barrier {
         let left = Arc::new(Word::new(0));
         let mut barrier = Barrier { callback_queues: Vec::new(), marks: Vec::new(), left };
-        // Relaxed: about; who has pushed before is seen.
+        // Relaxed: about; a thread that has pushed before is seen.
         if core.charge.0.callback_queues.load(Relaxed) == 0 || chaos::mutant(Mutant::NoMark) {
             return barrier;
         }
@@ -182,7 +182,7 @@ impl CallbackQueues {
 }
 
 impl Barrier {
-    /// Waits until all marks have come through. Callback queues that nobody attends to are run here.
+    /// Waits until all marks have come through. Callback queues that no thread attends to are run here.
     pub(crate) fn finish(
         self,
         core: &Charged,
@@ -198,14 +198,14 @@ impl Barrier {
             }
             match self.left.load(Acquire) {
                 0 => break,
-                // No longer than a tick: whoever attends to a callback queue may leave it.
+                // No longer than a tick: the thread that attends to a callback queue may leave it.
                 left => _ = futex::wait(&self.left, left, Some(nap::TICK)),
             }
         }
     }
 }
 
-/// Runs what is in a callback queue that nobody attends to.
+/// Runs what is in a callback queue that no thread attends to.
 fn attend_for_now(
     callback_queue: &Shared,
     core: &Charged,
@@ -215,7 +215,7 @@ fn attend_for_now(
     if callback_queue.is_empty() || !callback_queue.begin(Part::Visitor)? {
         return Ok(());
     }
-    // Once: what is pushed from now on is not what the barrier waits for, and who pushes it is told that nobody attends.
+    // Once: what is pushed from now on is not what the barrier waits for, and who pushes it is notified that no thread attends.
     callback_queue.round(core, callback_queues, true, &me)?;
     callback_queue.depart();
     Ok(())

@@ -22,7 +22,7 @@ pub(crate) fn is_on() -> bool {
     const OFF: u8 = 1;
     const ON: u8 = 2;
     static IS_ON: AtomicU8 = AtomicU8::new(UNKNOWN);
-    // Relaxed: whoever asks first finds out, and all find the same.
+    // Relaxed: the first thread to ask finds out, and all find the same.
     match IS_ON.load(Relaxed) {
         OFF => false,
         ON => true,

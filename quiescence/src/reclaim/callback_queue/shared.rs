@@ -2,7 +2,7 @@
 //!
 //! **Invariant [L-2]: what waits in a callback queue has been charged.** Each push takes a number, and a callback queue may hold as many as it was
 //! granted; a push whose number lies beyond has more granted first, over the limit if it must be. So the domain's charge
-//! is what is granted less what has begun to run, whoever pushes at the same time.
+//! is what is granted less what has begun to run, whichever thread pushes at the same time.
 //!
 //! **Invariant [LN-3]: the grace period of a round is asked for after its heads were taken**, and so after they were pushed [LN-1]
 //! and what they end was unlinked.
@@ -30,7 +30,7 @@ use crate::reclaim::limit::Charged;
 use crate::reclaim::llist::{Chain, Found, Link, Llist, Ring};
 use crate::reclaim::running::{self, Uncharged};
 
-/// What a head counts for: nobody knows the size of the object that it is in. As many fill the default limit
+/// What a head counts for: no thread knows the size of the object that it is in. As many fill the default limit
 /// of bytes as that of objects.
 pub(crate) const BYTES_A_HEAD: u64 = 256;
 
@@ -97,7 +97,7 @@ pub(crate) struct Inner {
 /// What a thread attends to a callback queue for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Until it is told to stop.
+    /// Until it is asked to stop.
     Runner,
     /// A barrier, for now.
     Visitor,
@@ -109,7 +109,7 @@ impl Inner {
         self.runs && self.runner != thread::token()
     }
 
-    /// Some head was queued twice: forgets what waits, whose order nobody can tell, and whoever attends.
+    /// Some head was queued twice: forgets what waits, whose order no thread can tell, and the thread that attends.
     fn give_up(&mut self, Ring(link): Ring) -> QueuedTwice {
         self.runner = 0;
         self.waiting = Chain::EMPTY;
@@ -166,7 +166,7 @@ impl Shared {
         // SAFETY: by the contract.
         let link = unsafe { Head::set(head, function) };
         let front = &self.front.0;
-        // Relaxed: a count. It is written before the head is there, so whoever finds the head finds it counted [LN-1].
+        // Relaxed: a count. It is written before the head is there, so the thread that finds the head finds it counted [LN-1].
         let number = front.pushed.fetch_add(1, Relaxed);
         // Relaxed: a look at an old value has more granted than is needed, never less.
         let crowded = number >= front.granted.load(Relaxed) && self.grant(core);
@@ -215,7 +215,7 @@ impl Shared {
 
     /// Has the runner wait for nothing but the grace period.
     pub(crate) fn hurry(&self) {
-        // Release: pairs with the runner's Acquire; what was pushed before is taken in the round that is hurried. Who finds it
+        // Release: pairs with the runner's Acquire; what was pushed before is taken in the round that is hurried. A thread that finds it
         // set does not ring again: who has set it does, and the runner has not looked since.
         if !self.hurried.swap(true, AcqRel) {
             self.front.0.llist.ring();
@@ -353,13 +353,13 @@ impl Shared {
         if is_attended { Ok(()) } else { self.abandon(&mut inner) }
     }
 
-    /// Puts what is in the llist with the rest, so that the next push finds that nobody attends.
+    /// Puts what is in the llist with the rest, so that the next push finds that no thread attends.
     pub(crate) fn abandon(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
         self.append(inner, self.front.0.llist.abandon())
     }
 
-    /// Puts what is in the llist with the rest. Where a visitor does, the next push finds that nobody attends: the visitor
-    /// leaves it to whoever comes then.
+    /// Puts what is in the llist with the rest. Where a visitor does, the next push finds that no thread attends: the visitor
+    /// leaves it to the thread that comes then.
     pub(crate) fn take(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
         match inner.part {
             Part::Runner => self.append(inner, self.front.0.llist.take()),
@@ -541,7 +541,7 @@ impl Shared {
             self.abandon(&mut inner)?;
         } else {
             self.take(&mut inner)?;
-            // If it sleeps, nobody would wake it now.
+            // If it sleeps, no thread would wake it now.
             self.front.0.llist.ring();
         }
         let chain = std::mem::replace(&mut inner.waiting, Chain::EMPTY);

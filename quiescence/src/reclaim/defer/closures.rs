@@ -159,14 +159,14 @@ fn wait_for_room<K: Named>(
             return true;
         }
         // What is charged then is in the local stocks of threads that may not come by for long, since a limit that
-        // was greater. Nobody will make room, and nothing waits.
+        // was greater. No thread will make room, and nothing waits.
         in_vain = if core.queues.wants() == Wants::Nothing { in_vain + 1 } else { 0 };
         if in_vain == LOOKS_IN_VAIN {
             admit_over(core, queue, amount);
             return true;
         }
         if !worker::hurry(&tag.handle()) {
-            return false; // there is no worker, so nobody makes room
+            return false; // there is no worker, so no thread makes room
         }
         let waited_ns = clock::monotonic_ns().saturating_sub(began_ns);
         if (for_a_tick || is_sleepable) && u128::from(waited_ns) >= nap::TICK.as_nanos() {

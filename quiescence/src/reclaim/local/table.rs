@@ -7,9 +7,9 @@
 //!
 //! **Invariant [TT-1]: the domain of each section that the thread is in is in `watched`,** but for liburcu readers'.
 //! A section begins with a slot that was asked of the table ([`Table::watch`]), or with one that stays in the list: that
-//! of a handle, and that of the global domain. So nobody goes through all domains to find the sections of a thread.
+//! of a handle, and that of the global domain. So no thread goes through all domains to find the sections of a thread.
 //!
-//! **Invariant [TT-2]: the domain of each debt of the thread is in `over_limit`.** Only
+//! **Invariant [TT-2]: each domain in which the thread is over the limit is in `over_limit`.** Only
 //! [`crate::reclaim::defer`] borrows, and says so ([`Table::note_over_limit`]).
 
 use std::cell::{Cell, RefCell, RefMut};
@@ -128,7 +128,7 @@ pub(super) struct Locals {
     all: ByDomain<Local>,
     /// Domains in which the thread may be in a section [TT-1].
     watched: Listed,
-    /// Domains in which it may owe something [TT-2].
+    /// Domains in which it may be over the limit [TT-2].
     over_limit: Listed,
     /// [`ENDED`] when the table was last gone through.
     ended: usize,
@@ -149,7 +149,7 @@ impl Table {
     pub(super) fn get() -> &'static Self {
         let table = TABLE.get();
         if !table.is_null() {
-            // SAFETY: made below by this thread and freed by `free_if_empty` only, which nobody calls
+            // SAFETY: made below by this thread and freed by `free_if_empty` only, which no thread calls
             // while a borrow of the table is in use.
             return unsafe { &*table };
         }
@@ -323,7 +323,7 @@ impl Locals {
         }
     }
 
-    /// Where the thread owes something, as far as it knows.
+    /// Where the thread is over the limit, as far as it knows.
     pub(super) fn queues_over_limit(&mut self) -> impl Iterator<Item = &Local> {
         let Self { all, over_limit, .. } = self;
         over_limit.retain(all, |local| {
@@ -345,7 +345,7 @@ impl Local {
         unsafe { &*self.slot }
     }
 
-    /// Unregisters the slot if nobody uses it.
+    /// Unregisters the slot if no thread uses it.
     pub(super) fn unregister_if_unused(&mut self, core: &GracePeriods) {
         // SAFETY: not null only while registered with the domain, which is alive (`core`).
         if let Some(slot) = unsafe { self.slot.as_ref() }

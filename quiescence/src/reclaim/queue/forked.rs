@@ -44,7 +44,7 @@ impl Held<'_> {
         queues.collect()
     }
 
-    /// In the child: nobody else runs callbacks, and the other threads' queues are orphans. What
+    /// In the child: no other thread runs callbacks, and the other threads' queues are orphans. What
     /// they hold is run by the next `barrier`, or by the worker once it has started again.
     /// `callback_queues` is what waits in callback queues.
     pub(crate) fn after_fork(

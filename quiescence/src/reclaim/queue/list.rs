@@ -160,7 +160,7 @@ impl Queues {
     /// Says that the worker leaves the domain alone from now on, unless there is something to do after all:
     /// then it says what.
     ///
-    /// Whoever adds writes the callback, passes a light fence and loads `announced`; here `announced` is
+    /// The thread that adds writes the callback, passes a light fence and loads `announced`; here `announced` is
     /// cleared, a heavy fence follows, and then the look. One of the two sees the other's store [DQ-3].
     pub(crate) fn leave(&self) -> Wants {
         self.announced.store(false, Relaxed);

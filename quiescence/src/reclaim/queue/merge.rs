@@ -7,7 +7,7 @@
 //!
 //! **Invariant: a callback that moves is in one queue of the list at each moment at which the list's lock is free;
 //! and it moves into a shared queue.** Who asks all queues for something at one moment, as the worker does before it
-//! leaves a domain, holds that lock. Who waits for one queue after the other, as `barrier` does, waits for the
+//! leaves a domain, holds that lock. A thread that waits for one queue after the other, as `barrier` does, waits for the
 //! shared ones last: what it finds gone from a thread's queue had been added to a shared one before.
 //!
 //! **A callback moves once**, and as part of all that its queue has: so callbacks of one thread stay in order.
@@ -27,7 +27,7 @@ use crate::reclaim::limit::Charged;
 const MERGE_MAX: u64 = 1_024;
 
 impl Queues {
-    /// The thread of this queue is gone, and has said so: the queue is forgotten, and what waits in it goes on
+    /// The thread of this queue is gone, and has said so: the queue is forgotten, and what waits in it continues
     /// elsewhere, unless somebody is running it.
     pub(crate) fn leave_behind(&self, core: &Charged, queue: &Queue) {
         self.forget(core, |one| std::ptr::eq(Arc::as_ptr(one), queue));
@@ -86,7 +86,7 @@ impl Queue {
         let mut cursor = inner.cursor;
         let mut left = count;
         while left != 0 {
-            // SAFETY: so many were counted, and nobody else reads: there is no runner, and the lock is held.
+            // SAFETY: so many were counted, and no other thread reads: there is no runner, and the lock is held.
             let run = unsafe { cursor.next(left) };
             left -= run.count;
             // SAFETY: the caller is the writer of the shared queue; what was read here is not run here.

@@ -4,7 +4,7 @@ use super::RUN_CHUNK;
 use crate::reclaim::limit::Charged;
 use crate::reclaim::running::Uncharged;
 
-/// How long callbacks may be run in one go; nobody looks at the clock for a few.
+/// How long callbacks may be run in one go; no thread looks at the clock for a few.
 pub(super) struct Deadline {
     #[cfg(not(loom))]
     at_ns: Option<u64>,

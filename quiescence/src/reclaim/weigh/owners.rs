@@ -200,7 +200,7 @@ impl<T: Weigh> Weigh for RangeInclusive<T> {
     }
 }
 
-/// What is locked at that moment counts for nothing: its owner may be waiting for the one who asks.
+/// What is locked at that moment counts for nothing: its owner may be waiting for the thread that asks.
 impl<T: Weigh> Weigh for Mutex<T> {
     const OWNS: bool = T::OWNS;
 

@@ -17,8 +17,8 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
 /// A grace period is reported when holdouts have been waited for longer than
 /// [`Tuning::stall_after`](crate::Tuning::stall_after) (or
 /// [`stall_after_expedited`](crate::Tuning::stall_after_expedited)), and again each time that its
-/// age has doubled; as long as somebody waits for it, polls it, or has callbacks that wait. Nobody
-/// looks at one that nobody wants; and one that has ended by the time when its report is complete,
+/// age has doubled; as long as somebody waits for it, polls it, or has callbacks that wait. No thread
+/// looks at one that no thread wants; and one that has ended by the time when its report is complete,
 /// with stacks and names, is counted ([`Statistics::stalls`](crate::Statistics::stalls)), not
 /// reported. A limit that is changed meanwhile counts from the next look on.
 ///
@@ -60,7 +60,7 @@ pub fn set_stall_hook(hook: impl Fn(&StallReport) + Send + Sync + 'static) {
 }
 
 /// Takes the hook away, and returns it: from now on reports are printed to standard error. `None`
-/// if that was so before. A call of the hook that is under way goes on.
+/// if that was so before. A call of the hook that is under way continues.
 pub fn take_stall_hook() -> Option<StallHook> {
     sync::lock(&HOOK).take()
 }
@@ -72,7 +72,7 @@ pub(super) fn call(report: &StallReport) {
         Some(hook) => hook(report),
         None => {
             // In one piece, so that no other output comes between. Where it cannot be written there
-            // is nobody to tell.
+            // is no thread to tell.
             let text = format!("{report}\n");
             let _ = std::io::stderr().lock().write_all(text.as_bytes());
         }

@@ -1,4 +1,4 @@
-//! What is told of a stall: [`StallReport`] and its parts, and how they are printed.
+//! What is notified of a stall: [`StallReport`] and its parts, and how they are printed.
 
 use std::fmt;
 use std::panic::Location;

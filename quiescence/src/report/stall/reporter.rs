@@ -1,13 +1,13 @@
 //! The reporter: one thread per process, started by the first stall, that makes the reports and calls the
 //! hook.
 //!
-//! Whoever notices a stall (a driver, a thread that waits for one, the worker) leaves a [`Note`] and goes
-//! on. So a hook that panics, blocks or itself waits for grace periods holds nobody up but the reporter.
+//! The thread that notices a stall (a driver, a thread that waits for one, the worker) leaves a [`Note`] and goes
+//! on. So a hook that panics, blocks or itself waits for grace periods holds no thread up but the reporter.
 //! At most [`NOTES_MAX`] notes wait; those that find no room, or no thread, are counted and said in the
 //! next report.
 //!
 //! The reporter locks a registry for a look only. What it asks the system and the holdouts takes time,
-//! so it looks again afterwards whether the section it reports is still the same.
+//! so it polls again afterwards whether the section it reports is still the same.
 
 use std::collections::VecDeque;
 use std::panic::Location;
@@ -212,12 +212,12 @@ struct Holding {
     leaving: bool,
 }
 
-/// Who holds the grace period up, as far as they are named, and how many more do.
+/// The holdouts, as far as they are named, and how many more there are.
 fn find(registry: &Registry, core: &DomainState) -> (Vec<Holding>, usize) {
     let mut found = Vec::new();
     let mut unnamed = 0;
     for slot in registry.holding_up(core.announced()) {
-        // Relaxed: it is told, and decides nothing.
+        // Relaxed: it is reported, and decides nothing.
         let word = slot.word().load(Relaxed);
         if word::nesting(word) == 0 {
             continue; // it has just left
@@ -325,7 +325,7 @@ mod tests {
         assert!(report_of(&none).is_none());
     }
 
-    /// What is told of a section is told only if it is the same one when the stack has been taken.
+    /// A section is reported only if it is the same one when the stack has been taken.
     #[test]
     fn a_section_that_has_ended_is_not_taken_for_the_next_one() {
         let core = DomainState::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));

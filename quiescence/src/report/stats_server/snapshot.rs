@@ -1,4 +1,4 @@
-//! What a process says of itself: the answers of [`super`]. Described in `docs/JSON.md`.
+//! What a process says of itself: the replies of [`super`]. Described in `docs/JSON.md`.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::report::inspect::{LongestReader, Look};
 
-/// What the answers are; the number grows when a reader of the old ones would go wrong.
+/// The schema of the replies; the number grows when a reader of the old ones would go wrong.
 const SCHEMA: &str = "quiescence-stats/2";
 /// Domains that are told of. A process may have any number of them, an answer may not.
 const DOMAINS_MAX: usize = 256;
