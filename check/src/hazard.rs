@@ -1,9 +1,10 @@
-//! Hazard pointers of `compat`: what is protected is not reclaimed, and what is retired is looked at.
+//! Hazard pointers of `compat`: what is protected is not reclaimed, and what is retired is looked
+//! at.
 //!
 //! Transcribed from `compat/include/hazard_pointer` (the reader), `compat/src/hazard.rs` and
 //! `hazard/runner.rs`. One updater retires what it replaces, and the runner reclaims. A place is a
-//! `word` here, the stack of what is retired a set of bits: it is taken as a whole, and who finds it
-//! empty is what matters.
+//! `word` here, the stack of what is retired a set of bits: it is taken as a whole, and who finds
+//! it empty is what matters.
 //!
 //! ```text
 //! reader:   p = src (Relaxed)
@@ -167,7 +168,8 @@ struct World<M> {
     objects: u8,
     runner: Runner,
     woken: bool,
-    /// Sets of objects: in the runner's hands; of these, protected; kept since the last look; freed.
+    /// Sets of objects: in the runner's hands; of these, protected; kept since the last look;
+    /// freed.
     mine: u8,
     protected: u8,
     kept: u8,
@@ -360,7 +362,8 @@ impl<M: Memory> System<M> {
                     Runner::Begin
                 }
             }
-            // The futex compares once, and then waits for the wake-up of the thread that found it asleep.
+            // The futex compares once, and then waits for the wake-up of the thread that found it
+            // asleep.
             Runner::Sleep if world.woken => {
                 world.woken = false;
                 Runner::Begin

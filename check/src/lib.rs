@@ -9,8 +9,9 @@
 //!
 //! It finds an object that is read after it was freed, freed while its read may still be under way,
 //! or read before it is initialised; an event that the machine refuses; and a state from which no
-//! end can be reached, such as a sleeper that no thread will wake. Each [`Mutant`], the protocol with
-//! one step removed or weakened, must be found: an explorer that finds nothing has shown nothing.
+//! end can be reached, such as a sleeper that no thread will wake. Each [`Mutant`], the protocol
+//! with one step removed or weakened, must be found: an explorer that finds nothing has shown
+//! nothing.
 //!
 //! # What it confirms
 //!
@@ -48,18 +49,19 @@
 //! that Linux grants them, and are stuck without it: `token`, version 2, and `adaptive` run the
 //! callbacks of a CPU that is awake on its ticks.
 //!
-//! **Bounded memory** ([`limit`]): threads with stocks and two words that are touched one after the other
-//! keep within the limit and one object a thread, free nothing under a section, wait for nothing
-//! but sections, and lose no room: nine scenarios of up to some 110,000 states. Of 26 rules that are left
-//! out three do no harm.
+//! **Bounded memory** ([`limit`]): threads with stocks and two words that are touched one after the
+//! other keep within the limit and one object a thread, free nothing under a section, wait for
+//! nothing but sections, and lose no room: nine scenarios of up to some 110,000 states. Of 26 rules
+//! that are left out three do no harm.
 //!
-//! **Restartable sequences** ([`rseq_read`]), with an abort as an event: no read touches what is freed after one
-//! barrier, its fallback included; counts are exact; sums find everybody; no thread enters a lock
-//! beside its writer or sleeps for ever; a reference is released once: 54 scenarios, each of up to some
-//! 440,000 states under TSO. Of 146 faults (a mutant in a scenario; 63 mutants) all but 16 are found.
+//! **Restartable sequences** ([`rseq_read`]), with an abort as an event: no read touches what is
+//! freed after one barrier, its fallback included; counts are exact; sums find everybody; no thread
+//! enters a lock beside its writer or sleeps for ever; a reference is released once: 54 scenarios,
+//! each of up to some 440,000 states under TSO. Of 146 faults (a mutant in a scenario; 63 mutants)
+//! all but 16 are found.
 //!
-//! **Hazard pointers** of the C++ headers ([`hazard`]): what is protected is not reclaimed, and what is
-//! retired is looked at, with membarrier and without. Of twelve mutants one does no harm.
+//! **Hazard pointers** of the C++ headers ([`hazard`]): what is protected is not reclaimed, and
+//! what is retired is looked at, with membarrier and without. Of twelve mutants one does no harm.
 //!
 //! # What it does not do
 //!
@@ -71,9 +73,9 @@
 //!
 //! # Running it
 //!
-//! `cargo test -p quiescence-verify` explores the scenarios of [`scenarios::quick`], the engines on few
-//! CPUs, and all mutants. `cargo run --release -p quiescence-verify --example exhaustive` also explores
-//! those of [`scenarios::exhaustive`], and more CPUs; with the names of a scenario and a
+//! `cargo test -p quiescence-verify` explores the scenarios of [`scenarios::quick`], the engines on
+//! few CPUs, and all mutants. `cargo run --release -p quiescence-verify --example exhaustive` also
+//! explores those of [`scenarios::exhaustive`], and more CPUs; with the names of a scenario and a
 //! mutant, or of an engine and a step of its, it prints the trace.
 //!
 //! ```
@@ -87,8 +89,8 @@
 //! ```
 //!
 //! Reading order: `memory` (what a step may see), `scenario` (who does what), `world` (the
-//! transcriptions), `system` and `explore`, `mutant`, [`scenarios`], [`litmus`]; then [`engines`], [`limit`],
-//! [`srcu`], [`rseq_read`], [`hazard`].
+//! transcriptions), `system` and `explore`, `mutant`, [`scenarios`], [`litmus`]; then [`engines`],
+//! [`limit`], [`srcu`], [`rseq_read`], [`hazard`].
 #![forbid(unsafe_code)]
 
 mod choice;

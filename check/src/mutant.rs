@@ -72,7 +72,8 @@ pub enum Models {
 }
 
 impl Models {
-    /// Whether an exploration under `model` has found of a fault of this kind just what is recorded.
+    /// Whether an exploration under `model` has found of a fault of this kind just what is
+    /// recorded.
     pub fn agree(self, kind: Kind, model: Model, verdict: &Verdict) -> bool {
         let expected = match (self, model) {
             (Self::Both, _) | (Self::WeakOnly, Model::Weak) => Some(kind),

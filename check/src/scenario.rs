@@ -20,7 +20,8 @@ pub struct Scenario {
     pub start: Start,
     /// When grace periods start, and how often the driver looks before it sleeps.
     pub policy: AnyPolicy,
-    /// This thread may vanish at any step at which it drives and holds no lock, and this is reported to the machine ([`grace::Event::Abandoned`]).
+    /// This thread may vanish at any step at which it drives and holds no lock, and this is
+    /// reported to the machine ([`grace::Event::Abandoned`]).
     pub may_vanish: Option<usize>,
     /// For litmus tests: the outcome that is looked for, if it is not the freeing of an object.
     pub outcome: Vec<Outcome>,

@@ -122,7 +122,8 @@ fn every_edge_names_its_mutants() {
     }
 }
 
-/// Mutants that are named by the module of `check` that has them, or as those of the library's torture hooks.
+/// Mutants that are named by the module of `check` that has them, or as those of the library's
+/// torture hooks.
 #[test]
 fn the_mutants_that_are_named_by_their_tables_exist() {
     let hooks =

@@ -1,10 +1,11 @@
-//! Restartable reads, their fallback, counts, locks and references are safe and cannot get stuck; each
-//! fault is found where the table says.
+//! Restartable reads, their fallback, counts, locks and references are safe and cannot get stuck;
+//! each fault is found where the table says.
 //!
 //! The normal run explores every scenario under TSO, and those that are not big under the weak
 //! model, too. Every row of the table is looked for: in a big scenario, what both models find is
 //! looked for under TSO alone, and what the weak one alone finds under both; so each row that does
-//! harm is found at least once. `cargo test -p quiescence-verify --test rseq_read -- --ignored` does the rest.
+//! harm is found at least once. `cargo test -p quiescence-verify --test rseq_read -- --ignored`
+//! does the rest.
 
 use check::rseq_read::{FAULTS, Fault, Mutant, Scenario, explore, named, scenarios};
 use check::{Kind, Model, Models, Verdict};

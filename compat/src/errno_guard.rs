@@ -1,8 +1,9 @@
-//! What a caller in C does not expect of a function that waits: that it changes `errno`, or that the thread is
-//! cancelled inside it.
+//! What a caller in C does not expect of a function that waits: that it changes `errno`, or that
+//! the thread is cancelled inside it.
 //!
-//! liburcu's functions without a result leave `errno` to their callers, some of which are signal handlers. And a thread
-//! that drives a grace period for everybody must not end in the midst of that: `pthread_cancel` takes effect after it.
+//! liburcu's functions without a result leave `errno` to their callers, some of which are signal
+//! handlers. And a thread that drives a grace period for everybody must not end in the midst of
+//! that: `pthread_cancel` takes effect after it.
 
 use std::ffi::c_int;
 

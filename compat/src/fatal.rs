@@ -60,7 +60,8 @@ pub(crate) fn tolerated(mistake: Mistake, what: fmt::Arguments<'_>) {
     }
 }
 
-/// Says on standard error that a variable of the environment is not what is `wanted`. To be called once for each.
+/// Says on standard error that a variable of the environment is not what is `wanted`. To be called
+/// once for each.
 #[cold]
 pub(crate) fn complain(name: &str, found: &str, wanted: &str) {
     say(format_args!("quiescence: {name}={found} is not {wanted}: it is as if nothing were set\n"));
@@ -82,7 +83,8 @@ impl fmt::Write for Line {
     }
 }
 
-/// In one piece, past any lock: another thread may be writing, or this one may have been interrupted in it.
+/// In one piece, past any lock: another thread may be writing, or this one may have been
+/// interrupted in it.
 fn say(line: fmt::Arguments<'_>) {
     let mut text = Line { bytes: [0; 1024], length: 0 };
     // It never fails: what is too long is cut.

@@ -38,7 +38,8 @@ pub(crate) struct Object {
     reclaim: unsafe extern "C" fn(*mut Object),
 }
 
-/// So many may wait besides as many again as may be protected; a thread that retires more waits for room.
+/// So many may wait besides as many again as may be protected; a thread that retires more waits for
+/// room.
 const WAITING_MAX: usize = 1024;
 
 /// What was retired since the last look.

@@ -1,6 +1,8 @@
-//! Steps that a test takes out, to see that another one notices. Without the feature `chaos` there is nothing of it.
+//! Steps that a test takes out, to see that another one notices. Without the feature `chaos` there
+//! is nothing of it.
 
-/// Whether `QUIESCENCE_REMOVED` names this step. Asked once: what a signal handler executes allocates nothing.
+/// Whether `QUIESCENCE_REMOVED` names this step. Asked once: what a signal handler executes
+/// allocates nothing.
 #[cfg(feature = "chaos")]
 pub(crate) fn is(step: &str) -> bool {
     static REMOVED: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();

@@ -1,12 +1,13 @@
-//! The work queue: a worker thread that runs what it is given, in order. liburcu's hash table resizes on one; its functions
-//! are exported, though no public header declares them.
+//! The work queue: a worker thread that runs what it is given, in order. liburcu's hash table
+//! resizes on one; its functions are exported, though no public header declares them.
 //!
-//! A thread that queues work exchanges the tail of a [`WaitFreeQueue`] and looks whether the worker sleeps. The worker takes all
-//! there is, and sleeps on [`State`] when there is nothing; no thread naps or polls in vain. The flag `RT` asks liburcu
-//! not to wake the worker, which polls instead: here it is woken all the same, by one system call that does not block.
+//! A thread that queues work exchanges the tail of a [`WaitFreeQueue`] and looks whether the worker
+//! sleeps. The worker takes all there is, and sleeps on [`State`] when there is nothing; no thread
+//! naps or polls in vain. The flag `RT` asks liburcu not to wake the worker, which polls instead:
+//! here it is woken all the same, by one system call that does not block.
 //!
-//! Paused, before a fork, it stands between two batches, with no work in hand: the child makes a worker of its own, and
-//! misses nothing.
+//! Paused, before a fork, it stands between two batches, with no work in hand: the child makes a
+//! worker of its own, and misses nothing.
 
 mod completion;
 mod state;
@@ -34,15 +35,16 @@ struct Work {
 /// What the worker calls at one of its steps.
 type Hook = Option<unsafe extern "C" fn(*mut Workqueue, *mut c_void)>;
 
-/// The steps of a worker at which its maker wants to be called, in the order of `urcu_workqueue_create`.
+/// The steps of a worker at which its maker wants to be called, in the order of
+/// `urcu_workqueue_create`.
 struct Hooks {
     private: *mut c_void,
     /// Before each batch: what makes sure that a grace period has passed, if the work wants that.
     grace_period: Hook,
     begin: Hook,
     end: Hook,
-    /// Before and after it waits for work, also where there is some already: a reader by quiescent states is offline
-    /// meanwhile, or passes through one.
+    /// Before and after it waits for work, also where there is some already: a reader by quiescent
+    /// states is offline meanwhile, or passes through one.
     before_wait: Hook,
     after_wait: Hook,
     before_pause: Hook,
@@ -75,8 +77,8 @@ impl Worker {
         }
     }
 
-    /// Leaves the handle alone. That of another process's thread is no handle any more: the system may have given its
-    /// address to a new thread, which dropping it would detach.
+    /// Leaves the handle alone. That of another process's thread is no handle any more: the system
+    /// may have given its address to a new thread, which dropping it would detach.
     fn forget(self) {
         std::mem::forget(self.thread);
     }
@@ -101,7 +103,8 @@ impl Workqueue {
             thread::Builder::new().name("urcu-workqueue".into()).spawn(move || {
                 let Handed(workqueue) = { handed };
                 OWN.set(workqueue);
-                // SAFETY: freed when this thread has been joined, or in a process that does not have it.
+                // SAFETY: freed when this thread has been joined, or in a process that does not
+                // have it.
                 unsafe { &*workqueue }.work();
             })
         });
@@ -171,8 +174,9 @@ impl Workqueue {
         true
     }
 
-    /// Puts the worker where its maker wants it, if it is not there. It may have been moved away as its CPU was
-    /// taken out of the system, and not all CPUs are there, nor allowed: then it runs where it may.
+    /// Puts the worker where its maker wants it, if it is not there. It may have been moved away as
+    /// its CPU was taken out of the system, and not all CPUs are there, nor allowed: then it runs
+    /// where it may.
     fn stay_on_cpu(&self) {
         let Ok(cpu) = usize::try_from(self.cpu) else { return };
         // SAFETY: nothing is asked of the caller.
@@ -190,7 +194,8 @@ impl Workqueue {
     /// Queues a work.
     ///
     /// # Safety
-    /// `work` may be written and is the caller's alone until `function` is called with it, on the worker.
+    /// `work` may be written and is the caller's alone until `function` is called with it, on the
+    /// worker.
     unsafe fn add(&self, work: *mut Work, function: unsafe extern "C" fn(*mut Work)) {
         // SAFETY: by this function's contract.
         unsafe { work.write(Work { node: QueueNode::new(), function }) };

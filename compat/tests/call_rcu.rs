@@ -1,5 +1,6 @@
-//! `call_rcu` and its workers, driven as the thin libraries drive them: threads that end and start again, workers that are
-//! freed, CPUs, forks without hooks, misuse. (What programs see with Debian's library too is in `programs/call_rcu.c`.)
+//! `call_rcu` and its workers, driven as the thin libraries drive them: threads that end and start
+//! again, workers that are freed, CPUs, forks without hooks, misuse. (What programs see with
+//! Debian's library too is in `programs/call_rcu.c`.)
 
 #[allow(dead_code)]
 #[path = "flavors/c.rs"]
@@ -162,8 +163,8 @@ fn an_idle_default_worker_ends() {
     assert_eq!(has_run.iter().count(), 1);
 }
 
-/// A caller that has asked for a worker's thread joins it after the worker was freed; what was left is run by the default one. The
-/// thread of one that was not asked for ends by itself.
+/// A caller that has asked for a worker's thread joins it after the worker was freed; what was left
+/// is run by the default one. The thread of one that was not asked for ends by itself.
 #[test]
 fn freed_workers_leave_nothing() {
     const TEST: &str = "freed_workers_leave_nothing";

@@ -1,6 +1,7 @@
-//! Our headers beside Debian's: that each compiles alone, in every C and C++; that every name which programs find in
-//! liburcu's is in ours, with the same parameters and the same layout; what the macros answer; and what the compiler
-//! makes of the inlined readers. None of it needs a library, ours or theirs.
+//! Our headers beside Debian's: that each compiles alone, in every C and C++; that every name which
+//! programs find in liburcu's is in ours, with the same parameters and the same layout; what the
+//! macros answer; and what the compiler makes of the inlined readers. None of it needs a library,
+//! ours or theirs.
 //!
 //! Each comparison is also made with a header of ours that has a fault put in, and must find it.
 
@@ -115,8 +116,8 @@ fn every_header_of_debians_is_there() {
     }
 }
 
-/// What Debian's headers offer and those of `tree` do not, with the header that it was missed in first. Of those headers
-/// that begin like `which`.
+/// What Debian's headers offer and those of `tree` do not, with the header that it was missed in
+/// first. Of those headers that begin like `which`.
 fn missing(tree: &Tree, which: &str) -> BTreeMap<String, String> {
     let debians = Tree::debians();
     let mut missing = BTreeMap::new();
@@ -138,7 +139,8 @@ fn missing(tree: &Tree, which: &str) -> BTreeMap<String, String> {
                     || ours.macros.get(name).is_some_and(|ours| {
                         ours == parameters || *parameters == -1 || *parameters == -2
                     });
-                // Guards against being included twice are each header's own; a switch is the program's.
+                // Guards against being included twice are each header's own; a switch is the
+                // program's.
                 let is_guard = name.starts_with('_') && name.ends_with("_H");
                 let is_switch = switches.contains(&format!("-D{name}").as_str());
                 if !kept && !is_guard && !is_switch {
@@ -171,7 +173,8 @@ fn every_name_of_debians_is_there() {
     assert!(needless.is_empty(), "excepted, and there: {needless:?}");
 }
 
-/// Declares every function of Debian's headers again after those of `tree`: the compiler says which are others.
+/// Declares every function of Debian's headers again after those of `tree`: the compiler says which
+/// are others.
 fn conflicts(tree: &Tree, name: &str) -> Result<usize, String> {
     let debians = Tree::debians();
     let mut count = 0;

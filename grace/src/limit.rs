@@ -1,5 +1,5 @@
-//! Bounded memory: what may wait for grace periods, and what happens where no more may. Numbers only:
-//! the words that threads share, and the waiting, are the driver's.
+//! Bounded memory: what may wait for grace periods, and what happens where no more may. Numbers
+//! only: the words that threads share, and the waiting, are the driver's.
 //!
 //! A limit counter with stocks (McKenney, *Is Parallel Programming Hard*, "Limit Counters"). A
 //! domain has been *charged* so much, never more than its limit. A thread has a [`Stock`], taken
@@ -23,8 +23,9 @@
 //! were let stand, the last to add to a word has seen the others in it. A charge that is taken back
 //! again may make another fail for no reason, and lets none through.
 //!
-//! Where there is no room, [`limit_action`] says what to do. Inside a section a thread may not wait, nor free; so
-//! one object is admitted over the limit. The thread admits no second one until it is within the limit again: [`Stock::borrow`].
+//! Where there is no room, [`limit_action`] says what to do. Inside a section a thread may not
+//! wait, nor free; so one object is admitted over the limit. The thread admits no second one until
+//! it is within the limit again: [`Stock::borrow`].
 
 /// So many objects, and so many bytes. Arithmetic stops at the ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -122,13 +123,13 @@ pub const fn presses(waiting: u64, limit: u64) -> bool {
 /// A thread takes one part in so many of the limit at once, or less.
 const PARTS: u64 = 256;
 
-/// How much a thread takes from the domain at once, if it has room, and keeps twice of at most, where
-/// `threads` have stocks, this one included. Nothing if the limit is small: then each object is
-/// charged by itself.
+/// How much a thread takes from the domain at once, if it has room, and keeps twice of at most,
+/// where `threads` have stocks, this one included. Nothing if the limit is small: then each object
+/// is charged by itself.
 ///
-/// One part in 256, and less from 32 threads on: then as the inverse square of their number, so that
-/// what idle threads keep, each by the number of threads in its own time, is never more than half
-/// the limit. (Were it the inverse, the threads that came first would in time keep all of it.)
+/// One part in 256, and less from 32 threads on: then as the inverse square of their number, so
+/// that what idle threads keep, each by the number of threads in its own time, is never more than
+/// half the limit. (Were it the inverse, the threads that came first would in time keep all of it.)
 ///
 /// ```
 /// use grace::limit::{Amount, chunk};
@@ -151,7 +152,8 @@ pub const fn admit(charged: Amount, limit: Amount, wanted: Amount) -> Option<Amo
     if with.fits(limit) || charged.is_none() || wanted.is_none() { Some(with) } else { None }
 }
 
-/// What a thread may admit without asking, and what it is over the limit. All of it is charged to the domain.
+/// What a thread may admit without asking, and what it is over the limit. All of it is charged to
+/// the domain.
 ///
 /// ```
 /// use grace::limit::{Stock, Amount, admit, chunk};
@@ -221,14 +223,17 @@ impl Stock {
         self.left = self.left.plus(charged);
     }
 
-    /// So much more, which was added to the domain's charge though it did not fit. It is over the limit.
+    /// So much more, which was added to the domain's charge though it did not fit. It is over the
+    /// limit.
     pub const fn borrow(&mut self, charged: Amount) {
         self.left = self.left.plus(charged);
         self.over_limit = self.over_limit.plus(charged);
     }
 
-    /// What this thread's objects, freed by itself, were counted as. It is used first for what is over the limit; the rest stays here, unless that makes more than two chunks: then one chunk stays. Returns what
-    /// to subtract from the domain's charge. (With nothing finished: what is left is used for it.)
+    /// What this thread's objects, freed by itself, were counted as. It is used first for what is
+    /// over the limit; the rest stays here, unless that makes more than two chunks: then one chunk
+    /// stays. Returns what to subtract from the domain's charge. (With nothing finished: what is
+    /// left is used for it.)
     #[must_use = "it has to be subtracted from the domain's charge"]
     pub const fn give_back(&mut self, finished: Amount, chunk: Amount) -> Amount {
         self.left = self.left.plus(finished);
@@ -243,7 +248,8 @@ impl Stock {
         paid.plus(surplus)
     }
 
-    /// It is not over the limit where the domain's charge is within it: others have freed enough. Returns whether it still is.
+    /// It is not over the limit where the domain's charge is within it: others have freed enough.
+    /// Returns whether it still is.
     pub const fn is_still_over_limit(&mut self, charged: Amount, limit: Amount) -> bool {
         if charged.fits(limit) {
             self.over_limit = Amount::NONE;
@@ -251,13 +257,16 @@ impl Stock {
         self.is_over_limit()
     }
 
-    /// It is not over the limit where none of this thread's objects waits: others have freed what was. (The charge may be over the limit all the same, for an object that is larger or by other threads.)
+    /// It is not over the limit where none of this thread's objects waits: others have freed what
+    /// was. (The charge may be over the limit all the same, for an object that is larger or by
+    /// other threads.)
     pub const fn clear_over_limit(&mut self) {
         self.over_limit = Amount::NONE;
     }
 
-    /// The thread ends, or has an object that is larger than the limit. Returns what to subtract from the
-    /// domain's charge. What is over the limit stays so: a thread that ends has to see to that before.
+    /// The thread ends, or has an object that is larger than the limit. Returns what to subtract
+    /// from the domain's charge. What is over the limit stays so: a thread that ends has to see to
+    /// that before.
     #[must_use = "it has to be subtracted from the domain's charge"]
     pub const fn empty(&mut self) -> Amount {
         self.give_back(Amount::NONE, Amount::NONE)
@@ -278,18 +287,20 @@ pub enum Context {
 /// What to do with an object that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LimitAction {
-    /// Wait for a grace period, and run this thread's own callbacks that are ready. Is there room now?
-    /// If there is not, free the object: its grace period is over.
+    /// Wait for a grace period, and run this thread's own callbacks that are ready. Is there room
+    /// now? If there is not, free the object: its grace period is over.
     WaitAndRun,
     /// Wait for a grace period, and free the object.
     WaitAndFree,
-    /// Admit it over the limit. As the outermost section ends: wait for a grace period, run this thread's own callbacks that are ready, and uncharge them.
+    /// Admit it over the limit. As the outermost section ends: wait for a grace period, run this
+    /// thread's own callbacks that are ready, and uncharge them.
     Borrow,
     /// The caller gets the object back.
     Refuse,
 }
 
-/// What to do with an object that does not fit. Needs no other thread's progress but that of sections.
+/// What to do with an object that does not fit. Needs no other thread's progress but that of
+/// sections.
 ///
 /// ```
 /// use grace::limit::{Amount, Context, LimitAction, Stock, limit_action};

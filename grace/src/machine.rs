@@ -13,25 +13,25 @@
 //!    └───────────────────────Completed──────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Whether a request starts a grace period at once or at the next tick, and what happens between two
-//! looks, is the policy's to say ([`Policy`]).
+//! Whether a request starts a grace period at once or at the next tick, and what happens between
+//! two looks, is the policy's to say ([`Policy`]).
 //!
 //! # Why one fence and one pass are enough
 //!
-//! Let *t* be the moment when the heavy fence takes effect on a reader's CPU. What the reader
-//! did before *t* is visible to the scan: if its section began before *t*, the scan finds its word
-//! non-zero (or already zero again: the section is over, and its unlock was a release store that the
-//! scan acquires). What the reader loads after *t* sees everything that the updater published before
-//! the fence, so a section that begins after *t* cannot find the old object and need not be waited
-//! for. The number tells the two kinds of section apart: those under the announced number began
-//! after the announcement, which is after *t*. A reader that loaded `gp.ctr` long ago and stores it
-//! only now records an *older* number and is waited for without need; never the reverse.
+//! Let *t* be the moment when the heavy fence takes effect on a reader's CPU. What the reader did
+//! before *t* is visible to the scan: if its section began before *t*, the scan finds its word
+//! non-zero (or already zero again: the section is over, and its unlock was a release store that
+//! the scan acquires). What the reader loads after *t* sees everything that the updater published
+//! before the fence, so a section that begins after *t* cannot find the old object and need not be
+//! waited for. The number tells the two kinds of section apart: those under the announced number
+//! began after the announcement, which is after *t*. A reader that loaded `gp.ctr` long ago and
+//! stores it only now records an *older* number and is waited for without need; never the reverse.
 //!
 //! **Invariant [M-1]: a request is served by a grace period whose fence comes after it.** So a
 //! request while one is in progress asks for the next one.
 //!
-//! **Invariant [M-2]: no reader that is inside a section under another number than the announced one
-//! is passed over.** The scan counts it, and the grace period ends at a count of zero only.
+//! **Invariant [M-2]: no reader that is inside a section under another number than the announced
+//! one is passed over.** The scan counts it, and the grace period ends at a count of zero only.
 //!
 //! # When the numbers come round
 //!
@@ -87,8 +87,9 @@ pub enum Event {
     Woken,
     /// [`Action::Complete`] is done.
     Completed,
-    /// The driver is gone in mid grace period (a child process after `fork`) and somebody else takes
-    /// over: whatever it had done does not count, the grace period starts again from its fence.
+    /// The driver is gone in mid grace period (a child process after `fork`) and somebody else
+    /// takes over: whatever it had done does not count, the grace period starts again from its
+    /// fence.
     Abandoned,
 }
 
@@ -226,7 +227,8 @@ impl<P: Policy> Machine<P> {
     ///
     /// # Errors
     /// [`NotGiven`] for a cookie that this machine cannot have given
-    /// ([`has_given`](Sequence::has_given)): a thread that waited for it might wait for ever. Nothing changes.
+    /// ([`has_given`](Sequence::has_given)): a thread that waited for it might wait for ever.
+    /// Nothing changes.
     pub fn require(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
         if !self.sequence.has_given(cookie) {
             return Err(NotGiven);
@@ -284,9 +286,9 @@ impl<P: Policy> Machine<P> {
         }
     }
 
-    /// What to do next. The same answer until [`observe`](Self::observe) reports it done, but for two
-    /// things that requests change: an idle machine starts or decides to start at the next tick, and
-    /// one that waits may have to wait differently.
+    /// What to do next. The same answer until [`observe`](Self::observe) reports it done, but for
+    /// two things that requests change: an idle machine starts or decides to start at the next
+    /// tick, and one that waits may have to wait differently.
     pub fn poll(&mut self) -> Action {
         let is_wanted = !self.sequence.is_done(self.needed);
         if matches!(self.step, Step::Idle | Step::Defer) && is_wanted {

@@ -1,5 +1,5 @@
-//! Bounded memory: laws of amounts, zones and chunks, and a domain with some threads, in which every
-//! object is either within the limit or noted as over it, whatever the order of things.
+//! Bounded memory: laws of amounts, zones and chunks, and a domain with some threads, in which
+//! every object is either within the limit or noted as over it, whatever the order of things.
 
 use std::collections::VecDeque;
 

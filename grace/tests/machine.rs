@@ -170,8 +170,8 @@ proptest! {
                     prop_assert_eq!(&before, &machine, "a refused event changes nothing");
                     prop_assert_eq!(refused, event);
                     prop_assert_eq!(before.clone().poll(), {
-                        // An idle machine with a request, or one that waits for the tick and has been
-                        // asked urgently, would begin at the next poll.
+                        // An idle machine with a request, or one that waits for the tick and has
+                        // been asked urgently, would begin at the next poll.
                         match pending {
                             Action::Idle | Action::Wait(_) => before.clone().poll(),
                             _ => pending,
@@ -322,8 +322,8 @@ fn an_abandoned_grace_period_begins_again_at_its_fence() {
     assert!(machine.sequence().in_progress());
 }
 
-/// What a fresh machine does after one request of this urgency: whether it begins at once, and what it
-/// does after each look that finds holdouts.
+/// What a fresh machine does after one request of this urgency: whether it begins at once, and what
+/// it does after each look that finds holdouts.
 fn course(policy: AnyPolicy, urgency: Urgency) -> (bool, [Hint; 6]) {
     let mut machine = Machine::new(policy, Start::ZERO);
     machine.request(urgency);

@@ -167,9 +167,9 @@ struct Waiter {
     begun: u64,
 }
 
-/// Follows a machine through any moves: cookies are done exactly when a grace period that began after
-/// them has ended; indexes are checked and flipped in order. Returns how many places of the ring were in
-/// use at once.
+/// Follows a machine through any moves: cookies are done exactly when a grace period that began
+/// after them has ended; indexes are checked and flipped in order. Returns how many places of the
+/// ring were in use at once.
 fn follow<D: Delay, S: Steps>(mut machine: Machine<D, S>, moves: &[Move]) -> Result<u32, String> {
     let mut waiters: Vec<Waiter> = Vec::new();
     let (mut begun, mut ended_latest) = (0u64, 0u64);
@@ -327,7 +327,8 @@ fn each_step_that_matters_to_cookies_is_missed() {
         );
         assert_eq!(follow(machine, &story).is_err(), matters, "{step}");
     }
-    // Three at once, since one more grace period may begin while callbacks are handed out; else two.
+    // Three at once, since one more grace period may begin while callbacks are handed out; else
+    // two.
     assert_eq!(follow(Machine::new(Published::V5_19_RC1, start), &story), Ok(3));
     let late = Without("begin-while-handing-out");
     let late = Machine::with_steps(Published::V5_19_RC1, start, late);

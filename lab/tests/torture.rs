@@ -53,7 +53,8 @@ fn clean(fences: &str) {
     }
 }
 
-/// A clean run about these themes, in which every one of these operations was done. Returns its report.
+/// A clean run about these themes, in which every one of these operations was done. Returns its
+/// report.
 fn defers(themes: &str, seconds: u64, operations: &[&str]) -> Value {
     does("best", themes, seconds, operations)
 }

@@ -1,4 +1,5 @@
-//! `Tuning`, `try_retire` and `Refused`: what waits is bounded, and a thread that may not wait gets an error.
+//! `Tuning`, `try_retire` and `Refused`: what waits is bounded, and a thread that may not wait gets
+//! an error.
 
 use std::sync::Barrier;
 use std::thread;
@@ -39,8 +40,8 @@ fn main() {
     }
     domain.barrier();
 
-    // In a section no thread waits: the first object that finds no room goes over the limit, and the
-    // wait comes when the section ends. The next one is refused.
+    // In a section no thread waits: the first object that finds no room goes over the limit, and
+    // the wait comes when the section ends. The next one is refused.
     let section = domain.read();
     let kept: Vec<_> =
         (0..200_u64).filter_map(|entry| domain.retire(Box::new(entry)).err()).collect();

@@ -1,4 +1,5 @@
-//! `Counter`, `ExactCounter`, `LimitCounter` and `PerCpu`: counting where many threads count all the time.
+//! `Counter`, `ExactCounter`, `LimitCounter` and `PerCpu`: counting where many threads count all
+//! the time.
 
 use std::sync::Mutex;
 use std::thread;

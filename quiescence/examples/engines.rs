@@ -1,10 +1,11 @@
-//! A domain with an engine of its own: everything on the tick, for a cache that no caller waits for.
+//! A domain with an engine of its own: everything on the tick, for a cache that no caller waits
+//! for.
 
 use quiescence::{Domain, Engine, Rcu};
 
 fn main() {
-    // Old entries may live a few ticks longer; in exchange no thread ever spins for them, and many of them
-    // share one grace period.
+    // Old entries may live a few ticks longer; in exchange no thread ever spins for them, and many
+    // of them share one grace period.
     let background = Domain::builder().engine(Engine::Tick).build();
     let cache = Rcu::new_in(vec![1, 2, 3], background.clone());
     for generation in 0..10 {

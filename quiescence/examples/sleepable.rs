@@ -30,8 +30,9 @@ fn main() {
         plugin.store(String::from("second")); // the first one is dropped after a grace period
     });
 
-    // An updater that is a task. It needs no runtime: any executor does, such as this loop. It awaits, and calls
-    // nothing that blocks: the sections that it waits for may be those of other tasks of the same thread.
+    // An updater that is a task. It needs no runtime: any executor does, such as this loop. It
+    // awaits, and calls nothing that blocks: the sections that it waits for may be those of other
+    // tasks of the same thread.
     let mut update = pin!(async {
         let old = plugin.swap(String::from("third"));
         let old = old.into_inner_async().await; // no thread uses the second one any more

@@ -47,11 +47,14 @@ pub enum Point {
     Gathered,
     /// A thread is about to unregister.
     BeforeUnregister,
-    /// A thread has unregistered, so that its slot is free, and not yet looked whether somebody waits.
+    /// A thread has unregistered, so that its slot is free, and not yet looked whether somebody
+    /// waits.
     Unregistered,
-    /// The thread that ends a table holds its worker off, and has not yet looked whether there are nodes.
+    /// The thread that ends a table holds its worker off, and has not yet looked whether there are
+    /// nodes.
     TableHeld,
-    /// A table's worker finds that it is held off; or who holds it off, that it is at the table's list.
+    /// A table's worker finds that it is held off; or who holds it off, that it is at the table's
+    /// list.
     TableAwaited,
     /// A table's worker looks at the table's list, or is about to free buckets.
     TableUsed,
@@ -134,7 +137,8 @@ pub enum Mutant {
     NoSettle,
     /// The room that callbacks make is given back twice.
     UnchargedTwice,
-    /// The room that callbacks make is not given back where another thread than their own runs them.
+    /// The room that callbacks make is not given back where another thread than their own runs
+    /// them.
     LostRoom,
     /// A thread that ends keeps what it might still have added.
     LostLocalStock,
@@ -150,13 +154,15 @@ pub enum Mutant {
     LazyForever,
     /// The worker is not told of callbacks.
     NoAnnouncement,
-    /// A child process believes that callbacks are still being run by a thread that it does not have.
+    /// A child process believes that callbacks are still being run by a thread that it does not
+    /// have.
     RunnerAfterFork,
     /// A grace period of restartable reads has no barrier.
     NoRestartBarrier,
     /// A grace period of restartable reads does not look for readers in fallback sections.
     NoFallbackLook,
-    /// A child process forgets the fallback section that its fork has interrupted with those of other threads.
+    /// A child process forgets the fallback section that its fork has interrupted with those of
+    /// other threads.
     NoStandIn,
     /// Sequences that are interrupted go on.
     NoRestart,
@@ -212,19 +218,23 @@ pub enum Mutant {
     LostCallbackQueue,
     /// A task that waits for callbacks does not fence before its last look.
     NoSleeperFence,
-    /// The thread that has run callbacks does not fence before the look whether tasks wait for that.
+    /// The thread that has run callbacks does not fence before the look whether tasks wait for
+    /// that.
     NoRunnerFence,
     /// The thread that takes a cookie without a lock is not shown that a grace period has begun.
     UnseenBegin,
-    /// The begin of a grace period is shown without release, so that it hides the end of the one before.
+    /// The begin of a grace period is shown without release, so that it hides the end of the one
+    /// before.
     RelaxedBegin,
-    /// The thread that takes a cookie without a lock does not fence after the exchange that unlinked.
+    /// The thread that takes a cookie without a lock does not fence after the exchange that
+    /// unlinked.
     NoUnlinkFence,
     /// A driver that finds no other reader does not fence.
     NoFenceAlone,
     /// Intrusive: a node is linked before its content can be seen.
     UnseenNode,
-    /// Intrusive: who takes the last node of a queue empties its head after it has moved the tail back.
+    /// Intrusive: who takes the last node of a queue empties its head after it has moved the tail
+    /// back.
     LateHead,
     /// Intrusive: who takes the last node of a queue does not look whether the tail is still there.
     TailUnchecked,
@@ -372,11 +382,11 @@ mod imp {
     static HOOK: OnceLock<fn(Point)> = OnceLock::new();
     static MUTANT: OnceLock<Mutant> = OnceLock::new();
 
-    /// Runs `child` in a child process made by `fork`, which ends with the code that it returns. Gives the
-    /// child's number.
+    /// Runs `child` in a child process made by `fork`, which ends with the code that it returns.
+    /// Gives the child's number.
     ///
-    /// The child has the calling thread only. `child` must need no lock but the library's and the allocator's:
-    /// another one may be held there by a thread that it does not have, for ever.
+    /// The child has the calling thread only. `child` must need no lock but the library's and the
+    /// allocator's: another one may be held there by a thread that it does not have, for ever.
     ///
     /// # Errors
     /// What the system says.

@@ -1,9 +1,9 @@
 //! Read-copy-update (RCU) for user space. Readers look at shared data at the price of a few plain
-//! loads and stores; updaters replace it without waiting for them; what was replaced is freed later,
-//! and the memory that waits is bounded.
+//! loads and stores; updaters replace it without waiting for them; what was replaced is freed
+//! later, and the memory that waits is bounded.
 //!
-//! A reader loads data in a *read-side critical section*, a section for short. An updater puts a new
-//! version in the place of the old one. The old one is freed after a *grace period*: when every
+//! A reader loads data in a *read-side critical section*, a section for short. An updater puts a
+//! new version in the place of the old one. The old one is freed after a *grace period*: when every
 //! section has ended that had begun before.
 //!
 //! ```
@@ -50,23 +50,25 @@
 //!
 //! # When not to use it
 //! Where updates are about as frequent as reads a lock is faster, best one for each bucket. Where
-//! readers must not see a value that has been replaced, RCU is the wrong tool. Sections that may last
-//! for ever get an [`Srcu`] of their own: they hold up the updaters that have come to its limit.
+//! readers must not see a value that has been replaced, RCU is the wrong tool. Sections that may
+//! last for ever get an [`Srcu`] of their own: they hold up the updaters that have come to its
+//! limit.
 //!
 //! # Mistakes
-//! To wait for a grace period in a section that it waits for is a panic, and so is a guard or cookie
-//! of another domain, where it is not a compile error. A build with debug assertions also panics where
-//! an object is retired twice, or loaded while it waits, and fills what it frees with 0x6b. A grace
-//! period that does not end is reported with the threads that hold it up ([`set_stall_hook`]).
+//! To wait for a grace period in a section that it waits for is a panic, and so is a guard or
+//! cookie of another domain, where it is not a compile error. A build with debug assertions also
+//! panics where an object is retired twice, or loaded while it waits, and fills what it frees with
+//! 0x6b. A grace period that does not end is reported with the threads that hold it up
+//! ([`set_stall_hook`]).
 //!
 //! # Systems
 //! Linux on x86-64 comes first. Without `membarrier(2)` portable fences are used ([`Fences`]), and
-//! without restartable sequences atomic instructions ([`PerCpuPath`]): on aarch64, on older kernels,
-//! in sandboxes, and on macOS and Windows, where the library compiles and is not tested.
+//! without restartable sequences atomic instructions ([`PerCpuPath`]): on aarch64, on older
+//! kernels, in sandboxes, and on macOS and Windows, where the library compiles and is not tested.
 //!
 //! # Features and environment
-//! Features: `probes` (USDT probes, `docs/PROBES.md`) and `stacks` (stacks in stall reports), both by
-//! default; `tracing` (events of that crate).
+//! Features: `probes` (USDT probes, `docs/PROBES.md`) and `stacks` (stacks in stall reports), both
+//! by default; `tracing` (events of that crate).
 //!
 //! | variable | effect |
 //! |---|---|

@@ -14,7 +14,8 @@ use quiescence::Domain;
 use quiescence::callback_queue::{self, CallbackQueue, Left, Wakes};
 use quiescence::raw::Head;
 
-/// What is pushed in these tests: calls a closure, with its own address in case it wants to be pushed again.
+/// What is pushed in these tests: calls a closure, with its own address in case it wants to be
+/// pushed again.
 #[repr(C)]
 struct Work {
     head: Head,
@@ -123,7 +124,8 @@ fn heads_wait_for_sections() {
     nothing_runs_while_a_section_lasts();
 }
 
-/// With no barrier, and no further push. It waits for no company, so that each push finds it asleep.
+/// With no barrier, and no further push. It waits for no company, so that each push finds it
+/// asleep.
 #[test]
 fn a_runner_that_sleeps_is_woken() {
     let domain = Domain::new();
@@ -308,7 +310,8 @@ fn a_barrier_in_the_midst_of_an_end() {
     }
 }
 
-/// A barrier that attends itself ends, whatever is pushed meanwhile; and who pushes is notified that no thread attends.
+/// A barrier that attends itself ends, whatever is pushed meanwhile; and who pushes is notified
+/// that no thread attends.
 #[test]
 fn a_barrier_that_attends_ends() {
     const MOST: u64 = common::rounds(100, 10);
@@ -334,7 +337,8 @@ fn a_barrier_that_attends_ends() {
     waits_nothing(&domain);
 }
 
-/// A head that its function pushes again, to its own callback queue: it waits for one grace period each time.
+/// A head that its function pushes again, to its own callback queue: it waits for one grace period
+/// each time.
 #[test]
 fn a_head_is_pushed_again_by_its_function() {
     let domain = Domain::new();
@@ -557,7 +561,8 @@ fn mutants() {
     }
 }
 
-/// Without its step a runner has nothing to wait for, and leaves; as it is, it would wait for the section.
+/// Without its step a runner has nothing to wait for, and leaves; as it is, it would wait for the
+/// section.
 #[cfg(feature = "chaos")]
 fn early() {
     let domain = Domain::new();

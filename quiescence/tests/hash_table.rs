@@ -504,7 +504,8 @@ fn a_table_that_is_not_empty_is_not_destroyed_and_goes_on() {
     unsafe { table.destroy() }.unwrap();
 }
 
-/// A table of many buckets and no node, which has begun to shrink: its worker waits until `may_shrink`.
+/// A table of many buckets and no node, which has begun to shrink: its worker waits until
+/// `may_shrink`.
 #[cfg(feature = "chaos")]
 fn shrinking(may_shrink: &'static AtomicBool) -> Table {
     let domain: Domain<Private> = Domain::new();
@@ -592,7 +593,8 @@ fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
     assert!(!output.status.success() && said.contains("while it was looked at"), "{said}");
 }
 
-/// A table is given up while its worker is at the list: its nodes may be freed afterwards, so the worker has left it.
+/// A table is given up while its worker is at the list: its nodes may be freed afterwards, so the
+/// worker has left it.
 #[cfg(feature = "chaos")]
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
@@ -710,8 +712,8 @@ impl Stress {
     }
 }
 
-/// While keys are added, deleted and replaced, and the table is resized all the time, every key that is there is
-/// found, no key is met twice, and nothing that was freed.
+/// While keys are added, deleted and replaced, and the table is resized all the time, every key
+/// that is there is found, no key is met twice, and nothing that was freed.
 #[test]
 fn readers_find_what_is_there_while_everything_changes() {
     for (seed, hash) in HASHES.into_iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The queues and stacks of nodes that callers bring along, with real threads: everything comes out once, whole, and in
-//! order; what an insertion that is half done does to consumers.
+//! The queues and stacks of nodes that callers bring along, with real threads: everything comes out
+//! once, whole, and in order; what an insertion that is half done does to consumers.
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -405,8 +405,9 @@ fn a_wait_free_stack_gives_everything_once() {
     assert!(stack.is_empty());
 }
 
-/// Nodes go round: the thread that pops one, in a section, puts it on again a grace period later. Without the grace period, a pop
-/// that was interrupted would take the node's second stay for its first, and lose what lies below.
+/// Nodes go round: the thread that pops one, in a section, puts it on again a grace period later.
+/// Without the grace period, a pop that was interrupted would take the node's second stay for its
+/// first, and lose what lies below.
 #[test]
 fn nodes_of_a_lock_free_stack_go_round_a_grace_period_later() {
     const NODES: usize = 40;
@@ -466,7 +467,8 @@ fn nodes_of_a_lock_free_stack_go_round_a_grace_period_later() {
     assert!(numbers.into_iter().eq(0..NODES), "each is there once");
 }
 
-/// Two that take, in sections, and free a grace period later; the queue becomes empty again and again.
+/// Two that take, in sections, and free a grace period later; the queue becomes empty again and
+/// again.
 #[test]
 fn a_lock_free_queue_keeps_the_order_of_each_producer() {
     let queue = LockFreeQueue::new();
@@ -518,7 +520,9 @@ fn a_lock_free_queue_keeps_the_order_of_each_producer() {
     std::mem::forget(queue);
 }
 
-/// A producer that was stopped after it has linked its node, and has not moved the tail: a consumer takes the node before it does. A section that begins afterwards would find that node there, which is freed without waiting for the section.
+/// A producer that was stopped after it has linked its node, and has not moved the tail: a consumer
+/// takes the node before it does. A section that begins afterwards would find that node there,
+/// which is freed without waiting for the section.
 #[test]
 fn what_a_lock_free_queue_gives_out_is_not_found_at_its_tail() {
     let queue = LockFreeQueue::new();

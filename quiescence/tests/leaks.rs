@@ -1,7 +1,8 @@
-//! An orderly end of the process leaves nothing behind: what waits for a grace period is dropped, once.
+//! An orderly end of the process leaves nothing behind: what waits for a grace period is dropped,
+//! once.
 //!
-//! Each test runs itself in a process of its own, which ends with objects waiting; each drop there writes
-//! one byte to standard output, past all buffers.
+//! Each test runs itself in a process of its own, which ends with objects waiting; each drop there
+//! writes one byte to standard output, past all buffers.
 #![cfg(target_os = "linux")]
 
 use std::cell::RefCell;
@@ -38,8 +39,8 @@ fn say() {
     assert_eq!(written, 1, "{}", std::io::Error::last_os_error());
 }
 
-/// In the parent, runs `test` again in a child, for which `f` is called; the child must end with `code`,
-/// and have said so many drops.
+/// In the parent, runs `test` again in a child, for which `f` is called; the child must end with
+/// `code`, and have said so many drops.
 fn in_process(test: &str, code: i32, drops: usize, f: impl FnOnce()) {
     if std::env::var_os("ROLE").is_some() {
         return f();
@@ -208,8 +209,8 @@ fn any_thread_may_end_the_process() {
     });
 }
 
-/// No thread may wait for a section of the very thread that ends the process: it ends, and what was retired
-/// before stays.
+/// No thread may wait for a section of the very thread that ends the process: it ends, and what was
+/// retired before stays.
 #[test]
 fn a_process_that_ends_in_a_section_ends() {
     in_process("a_process_that_ends_in_a_section_ends", 18, 0, || {

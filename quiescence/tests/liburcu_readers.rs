@@ -1,6 +1,8 @@
-//! `quiescence::liburcu_readers`: readers that follow liburcu's protocol by themselves, as programs compiled against it do.
+//! `quiescence::liburcu_readers`: readers that follow liburcu's protocol by themselves, as programs
+//! compiled against it do.
 //!
-//! With the feature `chaos` the stress is run again in processes where a step is missing, and must fail there.
+//! With the feature `chaos` the stress is run again in processes where a step is missing, and must
+//! fail there.
 #![cfg(target_os = "linux")]
 
 use std::ptr;
@@ -73,7 +75,8 @@ impl Flavor {
 /// liburcu's `waiting`, behind the part that is ours.
 const WAITING_AT: usize = 144;
 
-/// A thread that reads as if it had been compiled against liburcu. Its record is given back to the system with it.
+/// A thread that reads as if it had been compiled against liburcu. Its record is given back to the
+/// system with it.
 struct Reader {
     flavor: &'static Flavor,
     record: *mut Record,
@@ -244,8 +247,8 @@ fn a_sleeping_updater_notices_that_the_section_has_ended() {
     }
 }
 
-/// What a driver waits for, it waits for by system calls that are no cancellation points: were it to vanish in one,
-/// no thread could drive the domain any more.
+/// What a driver waits for, it waits for by system calls that are no cancellation points: were it
+/// to vanish in one, no thread could drive the domain any more.
 #[test]
 #[cfg_attr(miri, ignore = "pthread_cancel")]
 fn a_cancelled_driver_ends_its_grace_period_first() {
@@ -284,7 +287,8 @@ fn a_cancelled_driver_ends_its_grace_period_first() {
     let driver = Driver { domain, thread: AtomicU32::new(0), done: AtomicBool::new(false) };
     let mut id = 0;
     beside_a_section(flavor, false, |leave| {
-        // SAFETY: the same function, but for what it may do that this one does not: unwind, if it is cancelled.
+        // SAFETY: the same function, but for what it may do that this one does not: unwind, if it
+        // is cancelled.
         let start = unsafe {
             std::mem::transmute::<Start, extern "C" fn(*mut libc::c_void) -> *mut libc::c_void>(
                 drive,
@@ -306,7 +310,8 @@ fn a_cancelled_driver_ends_its_grace_period_first() {
     domain.domain().synchronize();
 }
 
-/// Those who leave meanwhile wake the driver for nothing; it continues waiting for the one that matters.
+/// Those who leave meanwhile wake the driver for nothing; it continues waiting for the one that
+/// matters.
 #[test]
 fn others_that_leave_end_no_grace_period() {
     let flavor = Flavor::new(Readers::Light);
@@ -514,7 +519,8 @@ fn a_child_has_its_own_reader_only() {
     }
 }
 
-/// What C has queued may look at what an ending process has destroyed already: it is lost, as with liburcu.
+/// What C has queued may look at what an ending process has destroyed already: it is lost, as with
+/// liburcu.
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn what_is_queued_at_the_end_of_the_process_is_not_run() {

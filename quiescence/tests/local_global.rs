@@ -1,8 +1,9 @@
-//! `quiescence::sync::LocalGlobalLock`: writers are alone, turns are fair, guards end on any thread.
+//! `quiescence::sync::LocalGlobalLock`: writers are alone, turns are fair, guards end on any
+//! thread.
 //!
-//! Threads are moved from CPU to CPU all the time. The whole file is run again in processes that count
-//! portably; and with the feature `chaos`, in processes where a step is missing, in each of which the named test
-//! must fail.
+//! Threads are moved from CPU to CPU all the time. The whole file is run again in processes that
+//! count portably; and with the feature `chaos`, in processes where a step is missing, in each of
+//! which the named test must fail.
 #![cfg(target_os = "linux")]
 
 use std::sync::atomic::Ordering::Relaxed;

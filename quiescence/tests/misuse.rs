@@ -157,8 +157,8 @@ impl Drop for Fragile {
     }
 }
 
-/// Neither the updater that drops earlier objects while it retires, nor who waits in `barrier`, hears of a
-/// drop that panics.
+/// Neither the updater that drops earlier objects while it retires, nor who waits in `barrier`,
+/// hears of a drop that panics.
 #[test]
 fn an_object_whose_drop_panics_is_counted_and_the_rest_are_dropped() {
     const MANY: u32 = if cfg!(miri) { 40 } else { 2_000 };
@@ -185,8 +185,8 @@ fn a_value_whose_drop_panics_is_counted_and_the_rest_are_dropped() {
     assert_eq!((dropped.load(SeqCst), domain.statistics().callbacks_panicked), (9, 1));
 }
 
-/// What a closure has captured is dropped once, whether it panics before it has used it, or while that is
-/// dropped.
+/// What a closure has captured is dropped once, whether it panics before it has used it, or while
+/// that is dropped.
 #[test]
 fn a_closure_that_panics_drops_what_it_captured() {
     let domain = Domain::new();
@@ -262,8 +262,8 @@ fn the_end_of_a_domain_survives_callbacks_that_panic() {
     }
 }
 
-/// Runs one test of this file in a new process, in which it finds `ROLE` set, and returns what that one
-/// said to standard error.
+/// Runs one test of this file in a new process, in which it finds `ROLE` set, and returns what that
+/// one said to standard error.
 fn errors_of(test: &str) -> String {
     let mut again = Command::new(std::env::current_exe().unwrap());
     again.args([test, "--exact", "--nocapture", "--test-threads=1"]).env("ROLE", "child");
@@ -326,8 +326,8 @@ fn a_barrier_inside_a_callback_is_refused() {
     assert!(said.lock().unwrap().contains("call()"), "{said:?}");
 }
 
-/// A callback that `barrier` runs leaks a section on the very thread that continues to wait: that section
-/// must not be taken for a quiescent reader of the waiter's own.
+/// A callback that `barrier` runs leaks a section on the very thread that continues to wait: that
+/// section must not be taken for a quiescent reader of the waiter's own.
 #[test]
 fn a_section_that_a_callback_leaks_into_a_barrier_is_found() {
     // The worker may be quicker and run the callback, which then does nothing; so try again.
@@ -400,7 +400,8 @@ fn leaked_guards_are_sections_that_never_end() {
     }
 }
 
-// ---- what only unsafe code can do wrong -------------------------------------------------------------
+// ---- what only unsafe code can do
+// wrong -------------------------------------------------------------
 
 #[test]
 fn sections_without_guards_are_sections() {
@@ -601,7 +602,8 @@ fn an_object_that_is_retired_twice_is_refused_and_both_places_named() {
     assert_eq!(dropped.load(SeqCst), 1);
 }
 
-/// The mistake that grace periods do not forgive: a reader can still find what is about to be freed.
+/// The mistake that grace periods do not forgive: a reader can still find what is about to be
+/// freed.
 #[cfg(debug_assertions)]
 #[test]
 #[cfg_attr(miri, ignore = "undefined on purpose")]

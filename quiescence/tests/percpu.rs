@@ -1,5 +1,5 @@
-//! Counts by CPU, in all environments: each test that needs one of its own runs in a process of its own, where
-//! everything is counted exactly and grace periods end.
+//! Counts by CPU, in all environments: each test that needs one of its own runs in a process of its
+//! own, where everything is counted exactly and grace periods end.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -67,7 +67,8 @@ impl Shared {
     }
 }
 
-/// More threads than CPUs count, while one replaces what they read. `begin` is called by each of them first.
+/// More threads than CPUs count, while one replaces what they read. `begin` is called by each of
+/// them first.
 fn exercise_after(begin: impl Fn(usize) + Sync) {
     let shared = Shared::default();
     let running = AtomicU32::new(4);
@@ -120,8 +121,8 @@ fn the_environment_chooses_the_portable_path() {
     );
 }
 
-/// From now on this system call fails with EPERM in this process; if `first` is given, only with such a first
-/// argument.
+/// From now on this system call fails with EPERM in this process; if `first` is given, only with
+/// such a first argument.
 fn forbid(call: libc::c_long, first: Option<u32>) {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let unless = |k, skip| libc::sock_filter { code: 0x15, jt: 0, jf: skip, k };
@@ -248,8 +249,8 @@ fn threads_on_one_cpu_count_exactly() {
     exercise_after(|_| move_to(last));
 }
 
-/// Takes a CPU away while threads count on it, and gives it back. Only if it is asked for, since that is
-/// everybody's: `QUIESCENCE_TEST_HOTPLUG=1`, as root.
+/// Takes a CPU away while threads count on it, and gives it back. Only if it is asked for, since
+/// that is everybody's: `QUIESCENCE_TEST_HOTPLUG=1`, as root.
 #[test]
 fn cpus_may_come_and_go() {
     let file = "/sys/devices/system/cpu/cpu1/online";
@@ -282,7 +283,8 @@ unsafe extern "C" {
     static __rseq_offset: isize;
 }
 
-/// Takes the calling thread's area from the kernel, as in a thread that was made without the C library.
+/// Takes the calling thread's area from the kernel, as in a thread that was made without the C
+/// library.
 #[cfg(all(target_env = "gnu", target_arch = "x86_64"))]
 fn unregister() {
     const FLAG_UNREGISTER: i32 = 1;

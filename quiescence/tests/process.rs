@@ -95,8 +95,8 @@ impl Drop for Meets {
     }
 }
 
-/// What another thread was just running is lost in the child, and its size, which only the object could tell, is
-/// not held against the limit for ever.
+/// What another thread was just running is lost in the child, and its size, which only the object
+/// could tell, is not held against the limit for ever.
 #[test]
 fn what_is_lost_in_a_child_takes_up_no_room() {
     let domain = Domain::new();

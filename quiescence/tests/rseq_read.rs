@@ -183,7 +183,8 @@ fn big_values_are_whole_too() {
                 }
             });
         }
-        // As long as it takes for loads to come in between: an updater by itself is done before readers have begun.
+        // As long as it takes for loads to come in between: an updater by itself is done before
+        // readers have begun.
         let (updates, enough) = (common::rounds(30_000, 8), common::rounds(300_000, 24));
         let mut update = 0;
         while update < updates || loads.load(Relaxed) < enough {

@@ -25,8 +25,9 @@ fn a_grace_period_waits_for_sections_that_had_begun() {
     assert!(domain.statistics().grace_periods >= 1);
 }
 
-/// The counts of one index are summed in two parts with a heavy fence between, twice a grace period: a fence of the
-/// updater's alone leaves the readers' increments unordered, which a CPU shows seldom.
+/// The counts of one index are summed in two parts with a heavy fence between, twice a grace
+/// period: a fence of the updater's alone leaves the readers' increments unordered, which a CPU
+/// shows seldom.
 #[test]
 fn each_look_at_the_counts_has_a_heavy_fence() {
     let domain = Srcu::new();
@@ -131,8 +132,8 @@ fn what_is_retired_or_called_is_done_after_a_grace_period() {
     assert_eq!(done.load(Relaxed), 2);
 }
 
-/// What a thread is over the limit of a sleepable domain it does not wait for where its section of another one ends: it may be in a
-/// section of the first, of which no thread knows.
+/// What a thread is over the limit of a sleepable domain it does not wait for where its section of
+/// another one ends: it may be in a section of the first, of which no thread knows.
 #[test]
 fn the_end_of_a_section_does_not_wait_for_a_sleepable_domain() {
     let domain = Srcu::new();
@@ -273,7 +274,8 @@ fn code_that_is_generic_over_domains_takes_it() {
     assert_eq!(length(&text, &domain.domain().read()), 3);
 }
 
-// ---- futures --------------------------------------------------------------------------------------
+// ----
+// futures --------------------------------------------------------------------------------------
 
 /// An executor of one task: polls, and parks until it is woken.
 struct Unpark(Thread, AtomicUsize);

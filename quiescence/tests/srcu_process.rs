@@ -1,5 +1,5 @@
-//! Sleepable domains and what is around them: reports of stalls, forks, the end of the process. A test that sets the
-//! process's hook, or forks it, has a file of its own.
+//! Sleepable domains and what is around them: reports of stalls, forks, the end of the process. A
+//! test that sets the process's hook, or forks it, has a file of its own.
 #![cfg(target_os = "linux")]
 
 mod common;

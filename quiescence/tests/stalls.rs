@@ -16,7 +16,8 @@ use quiescence::{Domain, Engine, Holdout, Qsbr, StackMissing, StallReport, Threa
 
 const LIMIT: Duration = Duration::from_millis(2);
 
-/// The tests of one process share its hook, which hands each report to the test that named the domain.
+/// The tests of one process share its hook, which hands each report to the test that named the
+/// domain.
 static LISTENERS: Mutex<Vec<(String, Sender<StallReport>)>> = Mutex::new(Vec::new());
 
 /// A domain of this name, which is new, and the reports of its stalls.
@@ -45,8 +46,8 @@ fn tune(domain: &Domain, limit: Option<Duration>, limit_expedited: Option<Durati
     domain.tune(tuning);
 }
 
-/// Calls `f` while a thread named `name` is in `section`, which is to return when it is asked to or when
-/// it finds that no thread will tell.
+/// Calls `f` while a thread named `name` is in `section`, which is to return when it is asked to or
+/// when it finds that no thread will tell.
 fn beside<R>(
     name: &str,
     section: impl FnOnce(&Sender<u32>, Receiver<()>) + Send,
@@ -71,7 +72,8 @@ fn thread_id() -> u32 {
 #[inline(never)]
 fn blocks_in_a_section(until: &Receiver<()>) {
     let left = until.recv();
-    // Something to come back for: else the compiler makes a jump of the call, and there is no frame.
+    // Something to come back for: else the compiler makes a jump of the call, and there is no
+    // frame.
     std::hint::black_box(&left).unwrap_err();
 }
 
@@ -82,8 +84,8 @@ fn spins_in_a_section(until: &Receiver<()>) {
     }
 }
 
-/// The first report whose only holdout is as wanted: a thread that has entered its section may not have
-/// come to rest there when the first one is made. Ends when the report has been made.
+/// The first report whose only holdout is as wanted: a thread that has entered its section may not
+/// have come to rest there when the first one is made. Ends when the report has been made.
 fn report_of(told: &Receiver<StallReport>, wanted: impl Fn(&Holdout) -> bool) -> StallReport {
     told.iter().find(|report| report.holdouts().first().is_some_and(&wanted)).unwrap()
 }
@@ -280,8 +282,8 @@ fn a_grace_period_that_only_callbacks_want_is_reported() {
     }
 }
 
-/// The worker leaves the grace period alone, for minutes after its first look: it tells how old it is all
-/// the same.
+/// The worker leaves the grace period alone, for minutes after its first look: it tells how old it
+/// is all the same.
 #[test]
 fn a_grace_period_that_the_workers_budget_delays_is_reported() {
     let (tell, told) = mpsc::channel();
@@ -389,7 +391,8 @@ fn a_thread_that_blocks_the_signal_is_reported_without_a_stack() {
     assert!(report.to_string().contains("blocks signal"), "{report}");
 }
 
-// ---- in processes of their own ----------------------------------------------------------------------
+// ---- in processes of their
+// own ----------------------------------------------------------------------
 
 /// One test of this file in a new process, in which it finds `ROLE` set.
 fn again(test: &str) -> Command {
@@ -398,7 +401,8 @@ fn again(test: &str) -> Command {
     command
 }
 
-/// Whether this is the new process. Else runs it, with this in its environment, and expects it to end well.
+/// Whether this is the new process. Else runs it, with this in its environment, and expects it to
+/// end well.
 fn is_again(test: &str, environment: &[(&str, &str)]) -> bool {
     if std::env::var_os("ROLE").is_some() {
         return true;
@@ -408,7 +412,8 @@ fn is_again(test: &str, environment: &[(&str, &str)]) -> bool {
     false
 }
 
-/// A stall of a domain that is made for it, noticed by the calling thread, which holds it up itself.
+/// A stall of a domain that is made for it, noticed by the calling thread, which holds it up
+/// itself.
 fn stall() -> Domain {
     let domain = Domain::new();
     tune(&domain, Some(Duration::ZERO), None);
@@ -575,7 +580,8 @@ fn a_signal_that_the_program_handles_is_left_alone() {
     }
 }
 
-/// The forking thread continues in its section, under another id, and the child has a reporter of its own.
+/// The forking thread continues in its section, under another id, and the child has a reporter of
+/// its own.
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_child_reports_its_own_stalls() {

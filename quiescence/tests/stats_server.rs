@@ -25,7 +25,8 @@ struct Served {
 }
 
 impl Served {
-    /// Starts the test in a process that finds `ROLE` set, and waits until it says that it is ready.
+    /// Starts the test in a process that finds `ROLE` set, and waits until it says that it is
+    /// ready.
     fn start(test: &str, environment: &[(&str, &Path)]) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args([test, "--exact", "--nocapture", "--test-threads=1"]);

@@ -1,9 +1,9 @@
-//! `quiescence::sync`: counters and references that keep a word for each CPU, and all of the tools together; the lock
-//! alone is in `local_global.rs`.
+//! `quiescence::sync`: counters and references that keep a word for each CPU, and all of the tools
+//! together; the lock alone is in `local_global.rs`.
 //!
-//! Threads are moved from CPU to CPU all the time. The whole file is run again in processes that count
-//! portably; and with the feature `chaos`, in processes where a step is missing, in each of which the named test
-//! must fail.
+//! Threads are moved from CPU to CPU all the time. The whole file is run again in processes that
+//! count portably; and with the feature `chaos`, in processes where a step is missing, in each of
+//! which the named test must fail.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;
@@ -68,7 +68,8 @@ fn unregister_rseq() {
     const SIGNATURE: u32 = if cfg!(target_arch = "x86_64") { 0x5305_3053 } else { 0xd428_bc00 };
     // SAFETY: glibc's constant.
     let area = area.wrapping_add_signed(unsafe { __rseq_offset });
-    // SAFETY: unregisters what glibc registered; no other thread looks at it. If it was not registered, nothing is done.
+    // SAFETY: unregisters what glibc registered; no other thread looks at it. If it was not
+    // registered, nothing is done.
     unsafe { libc::syscall(libc::SYS_rseq, area, 32, 1, SIGNATURE) };
 }
 
@@ -108,8 +109,8 @@ fn a_counter_that_goes_up_and_down_is_exact_in_the_end() {
     assert_eq!(counter.sum(), -7 * (0..THREADS as i64).sum::<i64>());
 }
 
-/// What is incremented before it is decremented is never below zero, nor above what can be in between: at no
-/// moment, and so in no sum.
+/// What is incremented before it is decremented is never below zero, nor above what can be in
+/// between: at no moment, and so in no sum.
 fn exact_sums() {
     let counter = ExactCounter::new();
     let look = || {
@@ -241,7 +242,8 @@ fn counting_in_a_signal_handler_that_interrupts_counting_is_exact() {
     assert!(LOCK.try_write().is_some(), "all readers have ended");
 }
 
-/// Threads that together hold the limit at most are never refused, and those that want more never get it.
+/// Threads that together hold the limit at most are never refused, and those that want more never
+/// get it.
 fn limits(limit: u64, amount_max: u64) {
     let counter = LimitCounter::new(limit);
     let held = AtomicU64::new(0); // never more than the value
@@ -319,7 +321,8 @@ fn room_that_one_thread_gives_back_is_for_all() {
     assert_eq!(counter.value(), 0);
 }
 
-/// Threads get and put while it is killed: no thread is left with what has been released, and it is released once.
+/// Threads get and put while it is killed: no thread is left with what has been released, and it is
+/// released once.
 fn references(rounds: usize) {
     struct Value<'t> {
         is_released: AtomicBool,

@@ -88,7 +88,8 @@ fn grace_periods_and_callbacks_are_told_in_order() {
     assert_eq!((told[2]["callbacks"].as_str(), told[5]["callbacks"].as_str()), ("1", "1"));
 }
 
-/// What a subscriber does with the library is not told: it would have no end. And no lock is in its way.
+/// What a subscriber does with the library is not told: it would have no end. And no lock is in its
+/// way.
 #[test]
 fn a_subscriber_may_use_the_library() {
     let domain = Domain::new();

@@ -305,8 +305,8 @@ fn without_any_further_call_everything_is_freed() {
 fn what_is_retired_waits_for_sections_that_had_begun() {
     const OBJECTS: usize = rounds(1_000, 140);
     let domain = Domain::new();
-    // A batch is an eighth of what may wait: so some are closed while the section lasts, which is when the thread
-    // would run what does not wait. One of the usual size is not.
+    // A batch is an eighth of what may wait: so some are closed while the section lasts, which is
+    // when the thread would run what does not wait. One of the usual size is not.
     let mut tuning = domain.tuning();
     tuning.objects_max = 2 * OBJECTS as u64;
     domain.tune(tuning);
@@ -341,7 +341,8 @@ fn a_section_never_frees_and_retiring_inside_one_never_waits() {
     assert_eq!(live.load(SeqCst), 0);
 }
 
-/// Lets `retire` retire 200,000 objects while a section lasts: it waits when 65,536 do, or near that.
+/// Lets `retire` retire 200,000 objects while a section lasts: it waits when 65,536 do, or near
+/// that.
 fn bounded(retire: impl Fn(&Domain, &Arc<AtomicUsize>) + Send + Sync) {
     let domain = Domain::new();
     let mut tuning = domain.tuning();

@@ -1,7 +1,7 @@
 //! What things cost on the machine that is simulated.
 //!
-//! In picoseconds, since an instruction of 0.7 ns matters when there are billions. A preset names its
-//! source; what no source gives is said to be an estimate, and can be changed like the rest.
+//! In picoseconds, since an instruction of 0.7 ns matters when there are billions. A preset names
+//! its source; what no source gives is said to be an estimate, and can be changed like the rest.
 
 /// Picoseconds.
 pub type Picos = u64;
@@ -68,11 +68,11 @@ impl Costs {
     /// A 4- or 8-CPU 700 MHz Pentium III Xeon.
     ///
     /// Memory and locks after McKenney (Linux Kernel Scalability: Using the Right Tool for the Job,
-    /// linux.conf.au 2005): a modified line comes over the memory's bus, so a load of one costs what
-    /// main memory costs (162.4 ns); a blind store saves the difference of the two blind
+    /// linux.conf.au 2005): a modified line comes over the memory's bus, so a load of one costs
+    /// what main memory costs (162.4 ns); a blind store saves the difference of the two blind
     /// compare-and-swaps (170.4 - 107.3). Interrupts, switches and callbacks are our estimates, in
-    /// cycles: interrupt 700, tick 2,800, IPI 400 to send and 700 to arrive, `schedule()` 700, context
-    /// switch 2,800, softirq 210, callback 350.
+    /// cycles: interrupt 700, tick 2,800, IPI 400 to send and 700 to arrive, `schedule()` 700,
+    /// context switch 2,800, softirq 210, callback 350.
     pub const fn p3_xeon_700mhz() -> Self {
         const CYCLE: Picos = 1_400;
         Self {
@@ -100,10 +100,10 @@ impl Costs {
 
     /// A server of today.
     ///
-    /// Memory and locks after perfbook's Xeon 8176 (same CPU: compare-and-swap 7.0 ns, lock 15.4 ns;
-    /// off core: blind 47.5 ns, 101.9 ns). The rest are our estimates for such a machine: interrupt
-    /// 0.5 us, tick 1 us, IPI 0.2 us to send and 1 us to arrive, `schedule()` 0.3 us, context switch
-    /// 1.2 us, wake-up 0.8 us, softirq 0.1 us, callback 0.1 us.
+    /// Memory and locks after perfbook's Xeon 8176 (same CPU: compare-and-swap 7.0 ns, lock 15.4
+    /// ns; off core: blind 47.5 ns, 101.9 ns). The rest are our estimates for such a machine:
+    /// interrupt 0.5 us, tick 1 us, IPI 0.2 us to send and 1 us to arrive, `schedule()` 0.3 us,
+    /// context switch 1.2 us, wake-up 0.8 us, softirq 0.1 us, callback 0.1 us.
     pub const fn modern() -> Self {
         Self {
             instruction: 200,

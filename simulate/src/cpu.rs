@@ -1,7 +1,7 @@
 //! One virtual CPU: what it is doing, up to when, and where its time went.
 //!
-//! A task is not simulated operation by operation, but in *stretches*: a span of time of one kind, at
-//! whose end something may happen. What the CPU was doing at a moment within is drawn when
+//! A task is not simulated operation by operation, but in *stretches*: a span of time of one kind,
+//! at whose end something may happen. What the CPU was doing at a moment within is drawn when
 //! somebody looks: an interrupt, or the scheduler.
 
 use grace::Urgency;
@@ -125,8 +125,8 @@ pub(crate) struct Daemon {
 /// One virtual CPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Cpu {
-    /// Up to when its time has been accounted for. Ahead of the clock while it works on an interrupt:
-    /// whatever else comes has to wait until then.
+    /// Up to when its time has been accounted for. Ahead of the clock while it works on an
+    /// interrupt: whatever else comes has to wait until then.
     pub(crate) at: Time,
     /// Picoseconds beyond.
     fraction: u64,

@@ -1,7 +1,8 @@
 //! The loop: takes what happens next, does it to a CPU, and tells the engine.
 //!
 //! Here is what a CPU does of itself: ticks, stretches of tasks, passing through the scheduler,
-//! going idle. What it does for the engine (softirqs, ksoftirqd, the engine's thread) is in `softirq`.
+//! going idle. What it does for the engine (softirqs, ksoftirqd, the engine's thread) is in
+//! `softirq`.
 
 use std::ops::ControlFlow;
 
@@ -164,8 +165,8 @@ impl Driver {
         self.settle(cpu);
     }
 
-    /// Calls the engine on `cpu`, which costs `cost` and what the engine does. In its softirq and its
-    /// thread it may find others quiescent than `cpu`.
+    /// Calls the engine on `cpu`, which costs `cost` and what the engine does. In its softirq and
+    /// its thread it may find others quiescent than `cpu`.
     pub(crate) fn call(
         &mut self,
         cpu: usize,
@@ -182,7 +183,8 @@ impl Driver {
         }
     }
 
-    /// Something comes to `cpu` now: time has passed there, and it is in no extended quiescent state.
+    /// Something comes to `cpu` now: time has passed there, and it is in no extended quiescent
+    /// state.
     pub(crate) fn arrive(&mut self, cpu: usize) {
         let window = self.world.window;
         let this_cpu = &mut self.world.cpus[cpu];
@@ -208,7 +210,8 @@ impl Driver {
         }
     }
 
-    /// What came to `cpu` has been dealt with: softirqs, the scheduler, an extended quiescent state.
+    /// What came to `cpu` has been dealt with: softirqs, the scheduler, an extended quiescent
+    /// state.
     pub(crate) fn settle(&mut self, cpu: usize) {
         self.start_softirq(cpu);
         let preemptible = self.world.setup.preemptible;
@@ -435,7 +438,8 @@ impl Driver {
         });
     }
 
-    /// The task of `cpu` comes to the barrier. Returns whether all others are there, and wakes them.
+    /// The task of `cpu` comes to the barrier. Returns whether all others are there, and wakes
+    /// them.
     fn comes_last(&mut self, cpu: usize, ends_round: bool) -> bool {
         self.arrived += 1;
         if self.arrived < self.world.cpus.len() {

@@ -1,9 +1,9 @@
 //! Where the cache lines of an engine are, and so what each access to one costs.
 //!
-//! A line has the CPU that wrote it last, and those that have read it since: a CPU that finds it in its
-//! own cache pays little, everybody else has it sent over. Above 64 CPUs the readers of a
-//! CPU's own lines are kept by their numbers modulo 64, so that a few transfers there are taken
-//! for hits; lines that all share are kept exactly. Caches do not run full.
+//! A line has the CPU that wrote it last, and those that have read it since: a CPU that finds it in
+//! its own cache pays little, everybody else has it sent over. Above 64 CPUs the readers of a CPU's
+//! own lines are kept by their numbers modulo 64, so that a few transfers there are taken for hits;
+//! lines that all share are kept exactly. Caches do not run full.
 
 use grace::engine::mask::Mask;
 use grace::engine::{Access, Line};

@@ -1,8 +1,8 @@
 //! The memory that callbacks give back: which objects wait, and what the slab allocator costs.
 //!
 //! [`slab`](crate::slab) says what an allocation or a free does; here it is charged for: the atomic
-//! instruction on a page that is not the active one, the node's lock with all CPUs that want it, and under
-//! the lock the pages that change hands.
+//! instruction on a page that is not the active one, the node's lock with all CPUs that want it,
+//! and under the lock the pages that change hands.
 
 use std::collections::VecDeque;
 

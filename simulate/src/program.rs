@@ -267,8 +267,8 @@ impl Rounds {
         }
     }
 
-    /// What this task has to do until the next barrier: the longest goes round, the others have a share
-    /// that is drawn about its mean.
+    /// What this task has to do until the next barrier: the longest goes round, the others have a
+    /// share that is drawn about its mean.
     fn begin(&mut self, random: &mut Random) {
         let is_longest = self.phase % self.cpus as u64 == self.cpu as u64;
         self.phase += 1;

@@ -1,15 +1,15 @@
 //! A global spin lock on a shared bus: why eight CPUs can lose more than eightfold.
 //!
-//! Some CPUs loop: work of their own, then the lock, then work under it. If that were all, a
-//! lock would at worst let them run one after the other. But a spin lock's line has to be handed over,
+//! Some CPUs loop: work of their own, then the lock, then work under it. If that were all, a lock
+//! would at worst let them run one after the other. But a spin lock's line has to be handed over,
 //! and on a bus that costs more the more CPUs wait: the release takes the line from all of them,
 //! each reads it again, each finds the lock free and tries an atomic instruction, and all but one
-//! fail, taking the line from one another; the next release stands in line behind that (Anderson: The
-//! Performance of Spin Lock Alternatives, 1990). This is a closed queueing network of two servers,
-//! lock and bus, whose service times depend on each other; it is run as events.
+//! fail, taking the line from one another; the next release stands in line behind that (Anderson:
+//! The Performance of Spin Lock Alternatives, 1990). This is a closed queueing network of two
+//! servers, lock and bus, whose service times depend on each other; it is run as events.
 //!
-//! Everything is integers in nanoseconds, from a seed. The bus serves in the order of arrival, which is
-//! what round-robin arbitration between CPUs with one request each comes to.
+//! Everything is integers in nanoseconds, from a seed. The bus serves in the order of arrival,
+//! which is what round-robin arbitration between CPUs with one request each comes to.
 
 use std::collections::VecDeque;
 
@@ -51,8 +51,8 @@ pub struct Outcome {
     pub elapsed_ns: Time,
     /// CPU time between wanting the lock and having it, of all CPUs.
     pub spinning_ns: Time,
-    /// Of that, the time between a try that failed and the next: what a profile shows as the loop that
-    /// looks at the lock, which the kernel keeps away from the function that takes it.
+    /// Of that, the time between a try that failed and the next: what a profile shows as the loop
+    /// that looks at the lock, which the kernel keeps away from the function that takes it.
     pub looking_ns: Time,
     /// How long the bus was in use.
     pub bus_ns: Time,
@@ -354,7 +354,8 @@ mod tests {
         for cpus in [1, 2, 8] {
             let outcome = run(looping(cpus, 400, true), BUS, 20_000, 3);
             assert_eq!(outcome.sections, 20_000);
-            // 20,000 draws around 4,000 ns, one after the other; 3 % is many times what chance does.
+            // 20,000 draws around 4,000 ns, one after the other; 3 % is many times what chance
+            // does.
             assert!(outcome.elapsed_ns > 20_000 * 3_880, "{outcome:?}");
             let worked = outcome.elapsed_ns * cpus as u64 - outcome.spinning_ns;
             let per_section = worked / outcome.sections;

@@ -37,14 +37,15 @@ pub struct Setup {
     /// (`MAX_SOFTIRQ_RESTART`), 1 in kernels of 2003.
     pub softirq_runs: u32,
     /// What ksoftirqd gets of a CPU that has a task too, in per cent of what the task gets: 100
-    /// where it is as important as the task, as today; less where it is nice, and waits for the end of
-    /// the task's slice too.
+    /// where it is as important as the task, as today; less where it is nice, and waits for the end
+    /// of the task's slice too.
     pub ksoftirqd_percent: u32,
     /// After how long an idle CPU passes through its scheduler if callbacks are waiting anywhere,
     /// and so on, in nanoseconds; 0 if it does not. The idle loop of rcu_sched did.
     pub idle_look_every: Time,
     /// Mean time from one short run of a kernel thread to the next on a CPU that is busy, in
-    /// nanoseconds; 0 if there are none. What lets a task that never sleeps pass through the scheduler.
+    /// nanoseconds; 0 if there are none. What lets a task that never sleeps pass through the
+    /// scheduler.
     pub background_every: Time,
     /// How many grace periods the timeline shows, from the end of the warm-up on.
     pub timeline: usize,

@@ -1,11 +1,11 @@
 //! A slab allocator: objects in pages, and the lock of the list that CPUs share.
 //!
-//! After SLUB as of 2014 (C. Lameter, `mm/slub.c`). Each CPU has an *active* page that it
-//! allocates from, and a list of *partial* pages, both without a lock. A full page is on no list.
-//! The first object freed into it makes it a partial page of the CPU that freed it; when
-//! these are too many, all go to the *node's* list at once, under its lock, but for the empty ones,
-//! which are given back if the node has enough. A CPU without a partial page takes some from the node's
-//! list, under the lock again, or else a fresh page.
+//! After SLUB as of 2014 (C. Lameter, `mm/slub.c`). Each CPU has an *active* page that it allocates
+//! from, and a list of *partial* pages, both without a lock. A full page is on no list. The first
+//! object freed into it makes it a partial page of the CPU that freed it; when these are too many,
+//! all go to the *node's* list at once, under its lock, but for the empty ones, which are given
+//! back if the node has enough. A CPU without a partial page takes some from the node's list, under
+//! the lock again, or else a fresh page.
 //!
 //! So what a free costs depends on what was freed just before: a large batch of objects that were
 //! allocated together empties page after page, a small one leaves pages that are partly free, which
@@ -25,7 +25,8 @@ pub struct Shape {
     /// (one, if it had been full). If there are more, the next page sends all to the node
     /// (`cpu_partial`).
     pub partial_objects: u32,
-    /// A CPU that takes pages from the node's list takes more of them until it has more free objects.
+    /// A CPU that takes pages from the node's list takes more of them until it has more free
+    /// objects.
     pub refill_objects: u32,
     /// Pages that the node keeps even if they are empty (`min_partial`).
     pub node_min: u32,

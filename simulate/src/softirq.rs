@@ -69,7 +69,8 @@ impl Driver {
         self.run_softirq(cpu);
         let this_cpu = &mut self.world.cpus[cpu];
         if !this_cpu.softirq {
-            // Nothing is left for ksoftirqd: it will find that when it comes to run, at no cost to speak of.
+            // Nothing is left for ksoftirqd: it will find that when it comes to run, at no cost to
+            // speak of.
             this_cpu.daemon.awake = false;
             this_cpu.softirq_event = false;
             this_cpu.softirq_ticket = this_cpu.softirq_ticket.wrapping_add(1);

@@ -10,15 +10,16 @@
 //! | CPU time, where no task waits | `tick` | at most 1.1 times |
 //! | CPU time while no task waits, unless memory is near its limit | the budget | all of it |
 //!
-//! Two figures need care. Operations: an engine that lets callbacks pile up has not paid for them yet, so
-//! the operations that it would do less if it had are taken off ([`OPERATIONS_MIN`] is the fewest that
-//! say anything). The budget fills as time passes, and what was saved before may be spent in the run.
+//! Two figures need care. Operations: an engine that lets callbacks pile up has not paid for them
+//! yet, so the operations that it would do less if it had are taken off ([`OPERATIONS_MIN`] is the
+//! fewest that say anything). The budget fills as time passes, and what was saved before may be
+//! spent in the run.
 //!
-//! A task that waits pays for the grace period: in the library the thread that waits does the work. So the
-//! budget is for engine time while no task waits.
+//! A task that waits pays for the grace period: in the library the thread that waits does the work.
+//! So the budget is for engine time while no task waits.
 //!
-//! The best fixed engine is another one on each workload; a default that is near all of them is what a
-//! user need not choose. Nothing here runs anything: callers can do so in any order.
+//! The best fixed engine is another one on each workload; a default that is near all of them is
+//! what a user need not choose. Nothing here runs anything: callers can do so in any order.
 
 use crate::cost::PICOS;
 use crate::engines::EngineKind;
@@ -122,7 +123,8 @@ impl Aim {
 /// The cases; `quick` has smaller machines and shorter runs.
 pub fn cases(quick: bool) -> Vec<Case> {
     use Waits::{Expedited, Nobody, Normal};
-    // Workload, CPUs, milliseconds, which tasks wait. Large machines need less time for as many events.
+    // Workload, CPUs, milliseconds, which tasks wait. Large machines need less time for as many
+    // events.
     let table: [(&str, usize, u64, Waits); 19] = [
         ("idle", 4, 2_000, Nobody),
         ("idle", 4_096, 500, Nobody),
@@ -166,7 +168,8 @@ fn case(name: &str, cpus: usize, length_ms: u64, waits: Waits) -> Option<Case> {
         }
         Waits::Normal | Waits::Nobody => "",
     };
-    // What is going on as the counting begins has begun before: as long as a few slow grace periods.
+    // What is going on as the counting begins has begun before: as long as a few slow grace
+    // periods.
     let warm_up = (length_ms * MILLISECOND).min(SECOND / 5);
     let duration = length_ms * MILLISECOND;
     let setup = Setup { cpus, warm_up, duration, timeline: 0, ..Setup::default() };
@@ -180,8 +183,8 @@ pub fn engines(case: &Case) -> Vec<EngineKind> {
     EngineKind::all().into_iter().filter(fits).collect()
 }
 
-/// What came of the aims that apply to the case. `reports` are those of its engines; without the judged
-/// engine's there is nothing to tell.
+/// What came of the aims that apply to the case. `reports` are those of its engines; without the
+/// judged engine's there is nothing to tell.
 pub fn judge(case: &Case, reports: &[Report]) -> Vec<Target> {
     let of = |name: &str| reports.iter().find(|report| report.engine.name == name);
     let Some(own) = of(JUDGED) else {
@@ -215,9 +218,10 @@ pub fn judge(case: &Case, reports: &[Report]) -> Vec<Target> {
     targets
 }
 
-/// Operations, without those in whose time the callbacks that were queued and not run would have been
-/// run; with more, if more were run than queued. (With so many operations, each of so long, and so many
-/// callbacks to each: what is owed is paid for by giving up operations with their callbacks.)
+/// Operations, without those in whose time the callbacks that were queued and not run would have
+/// been run; with more, if more were run than queued. (With so many operations, each of so long,
+/// and so many callbacks to each: what is owed is paid for by giving up operations with their
+/// callbacks.)
 fn operations(case: &Case, report: &Report) -> u64 {
     let Callbacks { queued, invoked, .. } = report.callbacks;
     let (queued, done) = (i128::from(queued), i128::from(report.operations));

@@ -1,4 +1,5 @@
-//! Which CPU held the grace period up, when: the first grace periods of a run, with their last holdouts.
+//! Which CPU held the grace period up, when: the first grace periods of a run, with their last
+//! holdouts.
 
 use grace::engine::Engine;
 use grace::engine::mask::Mask;
@@ -117,8 +118,8 @@ impl Timeline {
         self.shown.push(GracePeriod { of, began: now, ended: None, last_holdout: None });
     }
 
-    /// The grace period of `of` ended, on whatever evidence: the last of those that were still held to
-    /// be holdouts is the one that was quiescent latest.
+    /// The grace period of `of` ended, on whatever evidence: the last of those that were still held
+    /// to be holdouts is the one that was quiescent latest.
     pub(crate) fn ended(&mut self, of: usize, now: Time, cpus: &[Cpu]) {
         let shown = &mut self.shown;
         let Some(place) = self.open.iter().position(|open| shown[open.shown].of == of) else {

@@ -1,7 +1,7 @@
 //! What an engine finds around it: CPUs, cache lines, queues of callbacks, one timer.
 //!
-//! An engine's call happens on one CPU, at that CPU's own time, and costs it time: what it
-//! touches, sends and invokes is added up while it runs ([`World::open`]) and charged when it returns
+//! An engine's call happens on one CPU, at that CPU's own time, and costs it time: what it touches,
+//! sends and invokes is added up while it runs ([`World::open`]) and charged when it returns
 //! ([`World::close`]). What it asks of others becomes events. No decision is made here.
 
 use std::collections::VecDeque;
@@ -157,8 +157,8 @@ impl World {
         self.account(at, cost, self.tasks_waiting != 0);
     }
 
-    /// Engine time is taken from the budget, unless some task waits: then it is that task's, as it would be
-    /// if the task did the work itself.
+    /// Engine time is taken from the budget, unless some task waits: then it is that task's, as it
+    /// would be if the task did the work itself.
     fn account(&mut self, at: Time, cost: Picos, is_waited_for: bool) {
         if is_waited_for {
             return;
@@ -313,7 +313,8 @@ impl Host for World {
     }
 
     fn timer(&mut self, jiffies: u32) {
-        // A timer wheel's bucket is later than the time that was asked for by the rest of this jiffy.
+        // A timer wheel's bucket is later than the time that was asked for by the rest of this
+        // jiffy.
         let jiffy = self.setup.jiffy();
         let at = (self.now() / jiffy + u64::from(jiffies.max(1)) + 1) * jiffy;
         self.timer_ticket = self.timer_ticket.wrapping_add(1);
@@ -356,7 +357,8 @@ impl World {
         credit.min(rate(BUDGET_SPAN))
     }
 
-    /// Fills the budget up to this time. What was used ahead is dropped as what was saved is: beyond the span.
+    /// Fills the budget up to this time. What was used ahead is dropped as what was saved is:
+    /// beyond the span.
     pub(crate) fn fill_budget(&mut self, now: Time) {
         let share = i128::from(self.setup.budget_ppm) * self.cpus.len() as i128;
         let most = i128::from(BUDGET_SPAN) * i128::from(PICOS) * share / 1_000_000;

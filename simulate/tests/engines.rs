@@ -83,8 +83,8 @@ fn an_engine_that_does_not_wait_is_caught() {
     assert!(caught.len() >= 3, "{caught:?}");
 }
 
-/// Little's law: what waits on average is what comes in a second times how long it stays. What waits
-/// is sampled in time; the other two are counted one by one.
+/// Little's law: what waits on average is what comes in a second times how long it stays. What
+/// waits is sampled in time; the other two are counted one by one.
 #[test]
 fn callbacks_that_wait_are_their_rate_times_their_latency() {
     let mut compared = 0;
@@ -198,8 +198,8 @@ fn a_long_reader_is_shown_as_the_hold_out() {
             .map(|(_, holdout)| holdout)
             .collect();
         assert!(long.len() >= 2, "{engine}: {} long grace periods", long.len());
-        // One CPU in four reads for long: number 0. A section that has ended by the time of the next
-        // tick is still what held the grace period up.
+        // One CPU in four reads for long: number 0. A section that has ended by the time of the
+        // next tick is still what held the grace period up.
         let by_reader = long.iter().filter(|holdout| holdout.cpu == 0).count();
         assert!(by_reader * 10 >= long.len() * 9, "{engine}: {long:?}");
         // It read when they began; when it was found it may long have done something else.

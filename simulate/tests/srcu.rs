@@ -1,4 +1,5 @@
-//! The simulation of SRCU: repeatable, conserving time, and with the mechanisms that it is there to show.
+//! The simulation of SRCU: repeatable, conserving time, and with the mechanisms that it is there to
+//! show.
 
 use grace::srcu::{Adaptive, AnyDelay};
 use simulate::srcu::{Blocked, Options, Placement, Readers, Report, VARIANTS, run, variant};

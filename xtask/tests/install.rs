@@ -77,7 +77,8 @@ fn pkg_config(file: &Path, wanted: &str) -> String {
     found.unwrap_or_else(|| panic!("{} says no {wanted}:\n{text}", file.display())).1
 }
 
-/// Compiles and runs [`PROGRAM`] with nothing but what a pkg-config file says. Returns on which libraries it ran.
+/// Compiles and runs [`PROGRAM`] with nothing but what a pkg-config file says. Returns on which
+/// libraries it ran.
 fn runs_by(pkg_config_file: &Path) -> String {
     let directory = scratch();
     let (source, program) = (directory.path().join("program.c"), directory.path().join("program"));

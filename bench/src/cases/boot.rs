@@ -1,8 +1,8 @@
 //! The guest-boot workload: a table of memory slots that readers look up, and one who replaces it
 //! thousands of times and waits for an expedited grace period each time.
 //!
-//! In 2022 a grace period that slept made a virtual machine's boot twenty times as long, and one that
-//! spun kept a CPU from the readers it waited for ("Commit 282d8998e997 cause qemu boot slow",
+//! In 2022 a grace period that slept made a virtual machine's boot twenty times as long, and one
+//! that spun kept a CPU from the readers it waited for ("Commit 282d8998e997 cause qemu boot slow",
 //! linux-kernel, June 2022). A reader stays for about a microsecond, and is away for about as long.
 //!
 //! Slotss that were replaced are freed after the boot: what is measured is the waiting.
@@ -38,8 +38,8 @@ pub struct Boot {
     pub cpu_ns: f64,
     /// Look-ups of all readers by the second, meanwhile.
     pub look_ups_per_second: f64,
-    /// The least share of the time that a reader was not kept waiting for a CPU by neighbours; 1 where
-    /// there are too few CPUs for all, and they keep each other waiting.
+    /// The least share of the time that a reader was not kept waiting for a CPU by neighbours; 1
+    /// where there are too few CPUs for all, and they keep each other waiting.
     pub readers_share: f64,
 }
 

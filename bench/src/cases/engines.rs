@@ -1,12 +1,11 @@
-//! The engines of a domain side by side, on a path-lookup cache: what dcachebench was to rcu_ltimer,
-//! rcu_poll and rcu_sched (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003, table 3).
+//! The engines of a domain side by side, on a path-lookup cache: what dcachebench was to
+//! rcu_ltimer, rcu_poll and rcu_sched (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003, table 3).
 //!
-//! As many QSBR readers as CPUs look up paths of a real directory tree in a
-//! [`PathCache`]; now and then one renames, unlinks or links again a file
-//! of its own. An *iteration* is a fixed number of look-ups, followed by a pause offline: benchmarks
-//! whose CPUs have nothing to do at times show what an engine does with idle ones. In the
-//! background a callback at a time is queued, and beside the readers one thread waits for grace
-//! periods, both to see how long they take.
+//! As many QSBR readers as CPUs look up paths of a real directory tree in a [`PathCache`]; now and
+//! then one renames, unlinks or links again a file of its own. An *iteration* is a fixed number of
+//! look-ups, followed by a pause offline: benchmarks whose CPUs have nothing to do at times show
+//! what an engine does with idle ones. In the background a callback at a time is queued, and beside
+//! the readers one thread waits for grace periods, both to see how long they take.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,8 +24,8 @@ pub const LOOK_UPS: usize = 4_000;
 const LOOK_UPS_PER_CHANGE: usize = 50;
 /// Look-ups between two quiescent states.
 const LOOK_UPS_PER_QUIESCENT_STATE: usize = 16;
-/// The part of an iteration's time that its thread then has nothing to do: dcachebench left a fifth of
-/// its CPUs idle.
+/// The part of an iteration's time that its thread then has nothing to do: dcachebench left a fifth
+/// of its CPUs idle.
 const PAUSE_DIVISOR: u32 = 4;
 /// Between two grace periods that somebody waits for.
 const WAITER_PAUSE: Duration = Duration::from_millis(5);
@@ -46,7 +45,8 @@ pub struct Engines {
     pub grace_periods_per_second: f64,
 }
 
-/// Runs the cache of this tree in a domain with this engine, on so many threads, for about `duration`.
+/// Runs the cache of this tree in a domain with this engine, on so many threads, for about
+/// `duration`.
 ///
 /// # Panics
 /// If a look-up of an entry that no thread touches fails, which would be a fault of ours.
@@ -144,7 +144,8 @@ enum State {
 /// A file that one thread alone changes.
 struct OwnFile {
     id: Id,
-    /// The name that it has when it is renamed: no entry of a real tree is called so, nor any other file.
+    /// The name that it has when it is renamed: no entry of a real tree is called so, nor any other
+    /// file.
     other: String,
     state: State,
 }

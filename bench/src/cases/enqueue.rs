@@ -1,8 +1,9 @@
 //! What it costs to queue a callback, and to wait until one has run.
 //!
-//! Callbacks are queued in bursts, while a reader stays in its section: so no grace period ends and no
-//! callback runs within a burst. Then the reader leaves, and the burst is run, neither of which is
-//! measured. A callback has two words and adds them to a sum, so that it can be seen that all have run.
+//! Callbacks are queued in bursts, while a reader stays in its section: so no grace period ends and
+//! no callback runs within a burst. Then the reader leaves, and the burst is run, neither of which
+//! is measured. A callback has two words and adds them to a sum, so that it can be seen that all
+//! have run.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread;
@@ -87,7 +88,8 @@ pub fn measure_call(rival: &Rival, bursts: u32) -> f64 {
     })
 }
 
-/// Nanoseconds until a barrier after one callback returns, the median of so many. Nothing if the rival has none.
+/// Nanoseconds until a barrier after one callback returns, the median of so many. Nothing if the
+/// rival has none.
 ///
 /// One measurement at a time in a process; others wait.
 ///

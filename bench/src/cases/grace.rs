@@ -1,8 +1,8 @@
 //! How long a grace period takes, and what waiting for it costs the readers.
 //!
 //! [`IdleThreads`] are a crowd of registered threads that sit idle, each of them registered with
-//! every rival, so that all rivals wait for the same crowd: the threads are real, and parked in
-//! the kernel. A thread that asks for grace periods, and who reads meanwhile, comes and goes with each
+//! every rival, so that all rivals wait for the same crowd: the threads are real, and parked in the
+//! kernel. A thread that asks for grace periods, and who reads meanwhile, comes and goes with each
 //! measurement.
 
 use std::io;
@@ -36,8 +36,8 @@ pub struct Latency {
     pub p50_ns: f64,
     /// Exceeded by one grace period in a hundred.
     pub p99_ns: f64,
-    /// The share of the time that no reader was kept waiting for a CPU; 1 without readers. Far below 1, it was
-    /// not the readers who were measured but the thread that took their CPU.
+    /// The share of the time that no reader was kept waiting for a CPU; 1 without readers. Far
+    /// below 1, it was not the readers who were measured but the thread that took their CPU.
     pub readers_share: f64,
 }
 
@@ -84,7 +84,8 @@ impl std::fmt::Debug for IdleThreads {
 impl IdleThreads {
     /// Gathers so many idle threads, all registered when this returns.
     ///
-    /// liburcu has one domain in a process: at most one set of idle threads at a time that has its rivals.
+    /// liburcu has one domain in a process: at most one set of idle threads at a time that has its
+    /// rivals.
     ///
     /// # Errors
     /// When the system does not give so many threads.
@@ -131,8 +132,8 @@ impl IdleThreads {
         self.measure_sections(rival, readers, 0, budget)
     }
 
-    /// The same beside readers whose sections take so many steps: see [`steps_for`]. Before it counts, grace
-    /// periods are waited for for as long again.
+    /// The same beside readers whose sections take so many steps: see [`steps_for`]. Before it
+    /// counts, grace periods are waited for for as long again.
     ///
     /// # Panics
     /// As [`measure`](Self::measure).
@@ -148,8 +149,9 @@ impl IdleThreads {
         let (_, readers_share) = self.beside_readers(rival, readers, steps, |synchronize| {
             let begin = Instant::now();
             let mut count = 0;
-            // Readers with sections of some length may be more than there are CPUs: until they have all
-            // come to read, a grace period waits for no thread, and there would be many of these.
+            // Readers with sections of some length may be more than there are CPUs: until they have
+            // all come to read, a grace period waits for no thread, and there would be many of
+            // these.
             while count < WARM_UP || (steps > 0 && begin.elapsed() < budget) {
                 synchronize();
                 count += 1;
@@ -177,8 +179,8 @@ impl IdleThreads {
         }
     }
 
-    /// Lets `readers` threads read in sections of `steps` steps (see [`steps_for`]), and one updater wait for grace periods in a loop, all on whatever CPUs
-    /// there are.
+    /// Lets `readers` threads read in sections of `steps` steps (see [`steps_for`]), and one
+    /// updater wait for grace periods in a loop, all on whatever CPUs there are.
     ///
     /// # Panics
     /// When the idle threads were gathered without this rival.

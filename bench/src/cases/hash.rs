@@ -1,9 +1,9 @@
 //! A hash table of chains of one element: two threads search for keys, and replace what some hold.
 //!
-//! Rivals that are no maps get the same table: an array of pointers to nodes, found by a hash of the key.
-//! A replacement allocates the new node, puts it in the place of the old one and gives that up: to the
-//! rival's reclamation, or, where a lock is around each pointer, at once. Maps keep values as they do.
-//! All hash alike, and every search checks that it found the value of its key.
+//! Rivals that are no maps get the same table: an array of pointers to nodes, found by a hash of
+//! the key. A replacement allocates the new node, puts it in the place of the old one and gives
+//! that up: to the rival's reclamation, or, where a lock is around each pointer, at once. Maps keep
+//! values as they do. All hash alike, and every search checks that it found the value of its key.
 
 use std::hash::{BuildHasher, Hasher};
 use std::thread;
@@ -123,7 +123,8 @@ pub(crate) trait Table: Sync {
     fn flush(&self);
 }
 
-/// A search for a key, or a replacement of its value. `struct operation` in `c/table.h` is the same.
+/// A search for a key, or a replacement of its value. `struct operation` in `c/table.h` is the
+/// same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Operation {
@@ -131,7 +132,8 @@ pub(crate) struct Operation {
     pub(crate) replaces: bool,
 }
 
-/// The hash of all tables: Fibonacci's, with the good bits brought down as well. Also in `c/table.h`.
+/// The hash of all tables: Fibonacci's, with the good bits brought down as well. Also in
+/// `c/table.h`.
 #[inline(always)]
 pub(crate) fn hash(key: u64) -> u64 {
     let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -1,8 +1,8 @@
 //! What an object that waits costs in memory, over what it costs anyway.
 //!
-//! A reader stays in its section, many objects are retired, and the allocator's books are read before
-//! and after. Rivals of which not everything waits then have nothing to be measured, and those who
-//! hold up the retirer would never end: only those that hoard are asked.
+//! A reader stays in its section, many objects are retired, and the allocator's books are read
+//! before and after. Rivals of which not everything waits then have nothing to be measured, and
+//! those who hold up the retirer would never end: only those that hoard are asked.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
@@ -50,8 +50,8 @@ pub fn measure(rival: &Rival, objects: u64) -> Option<f64> {
                 let waiting = objects.saturating_sub(site.freed() - freed_before);
                 // Relaxed: it ends the section and publishes nothing.
                 release.store(1, Ordering::Relaxed);
-                // Joined for its last destructors too, which may free: the end of the scope would not wait
-                // for them, and the next measurement would see it.
+                // Joined for its last destructors too, which may free: the end of the scope would
+                // not wait for them, and the next measurement would see it.
                 holder.join().expect("who holds a section does not panic");
                 bytes.map(|bytes| bytes as f64 / waiting.max(1) as f64)
             });

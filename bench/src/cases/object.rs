@@ -2,9 +2,9 @@
 //! they are dropped.
 //!
 //! The count costs all rivals the same, and little: each thread of a measurement has a line of its
-//! own and adds to it without a locked instruction; other threads (a library's worker, a thread in its
-//! last destructors) share a line and pay for one. A rival's objects are counted apart from those of
-//! others, since some rivals free the last few of them in another rival's measurement.
+//! own and adds to it without a locked instruction; other threads (a library's worker, a thread in
+//! its last destructors) share a line and pay for one. A rival's objects are counted apart from
+//! those of others, since some rivals free the last few of them in another rival's measurement.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -102,7 +102,8 @@ impl Turn {
 pub(crate) struct LineGuard(PhantomData<*const ()>);
 
 impl LineGuard {
-    /// Takes the line of this number for the calling thread; beyond the last there is standing room.
+    /// Takes the line of this number for the calling thread; beyond the last there is standing
+    /// room.
     ///
     /// The caller holds a [`Turn`], and gives each of its threads another number.
     pub(crate) fn take(number: usize) -> Self {

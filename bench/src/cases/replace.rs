@@ -1,5 +1,5 @@
-//! The rivals that replace and retire objects, as the measurements drive them: a batch at a time, so
-//! that a virtual call costs nothing that counts.
+//! The rivals that replace and retire objects, as the measurements drive them: a batch at a time,
+//! so that a virtual call costs nothing that counts.
 //!
 //! Replaces are compiled into loops here, liburcu has the same loops in C.
 

@@ -1,7 +1,7 @@
 //! One reader that stays in its section while another thread retires as fast as it can.
 //!
-//! How much waits at most, how much memory that is, and whether a third thread that reads meanwhile is as
-//! fast as before. A rival whose memory has no bound is stopped at [`BYTES_MAX`].
+//! How much waits at most, how much memory that is, and whether a third thread that reads meanwhile
+//! is as fast as before. A rival whose memory has no bound is stopped at [`BYTES_MAX`].
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread;

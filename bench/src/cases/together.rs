@@ -1,7 +1,7 @@
 //! Threads that work at the same time: one in front, whose work is measured, others at its back.
 //!
-//! What a thread was kept waiting for a CPU is reported apart: by this process's own other threads (a
-//! rival's worker, which is the rival's affair), or by a neighbour, which is no rival's fault.
+//! What a thread was kept waiting for a CPU is reported apart: by this process's own other threads
+//! (a rival's worker, which is the rival's affair), or by a neighbour, which is no rival's fault.
 
 use std::sync::atomic::AtomicI32;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -127,8 +127,8 @@ impl Clocks {
 }
 
 impl Gate<'_> {
-    /// Does the work, which in the back ends when the flag is not 0. The front waits until all others
-    /// are here; when it has done its work, the flag is set.
+    /// Does the work, which in the back ends when the flag is not 0. The front waits until all
+    /// others are here; when it has done its work, the flag is set.
     pub(crate) fn work<R>(&self, work: impl FnOnce(&AtomicI32) -> R) -> TimedWork<R> {
         if self.front {
             self.pool.wait();

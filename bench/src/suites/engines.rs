@@ -1,4 +1,5 @@
-//! `rcu bench engines`: the library's grace-period engines on a path-lookup cache, beside each other.
+//! `rcu bench engines`: the library's grace-period engines on a path-lookup cache, beside each
+//! other.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

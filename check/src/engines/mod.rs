@@ -8,8 +8,8 @@
 //! - **Safety.** No callback runs, and no grace period ends, before every section has ended that
 //!   had begun when the callback was queued, or the grace period began. Callbacks run once, in
 //!   order, and are counted right.
-//! - **Progress.** From every state, with sections that end and CPUs that do what they are
-//!   asked to, but with no thread that sleeps waking up of itself, all callbacks can run, and then the
+//! - **Progress.** From every state, with sections that end and CPUs that do what they are asked
+//!   to, but with no thread that sleeps waking up of itself, all callbacks can run, and then the
 //!   engine wants nothing any more: no softirq, no timer.
 //! - **Each step is needed.** [`SUBJECTS`] says of each step that an engine can leave out what
 //!   comes of it, and the tests hold it to that.

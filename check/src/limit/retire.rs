@@ -1,4 +1,5 @@
-//! Retiring, step by step, as `grace::limit` says it. Each step touches one of the domain's words once.
+//! Retiring, step by step, as `grace::limit` says it. Each step touches one of the domain's words
+//! once.
 //!
 //! ```text
 //! retire:  in a callback: from the uncharged; else from the stock; else

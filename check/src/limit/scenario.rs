@@ -46,8 +46,8 @@ const LARGE: Object = Object { bytes: 3, again: 0 };
 const HUGE: Object = Object { bytes: 9, again: 0 };
 
 impl Scenario {
-    /// Whether any object has bytes. Where none has, the word of the bytes is always 0, and touching it
-    /// is no step of its own.
+    /// Whether any object has bytes. Where none has, the word of the bytes is always 0, and
+    /// touching it is no step of its own.
     pub(super) fn has_bytes(&self) -> bool {
         self.clients.iter().flat_map(|client| client.retires).any(|object| object.bytes != 0)
     }

@@ -142,7 +142,8 @@ pub(super) struct Thread {
     pub(super) frames: Vec<Frame>,
     /// Its queue.
     pub(super) queue: usize,
-    /// The lowest value that each word has had since this thread last touched it, where it may look.
+    /// The lowest value that each word has had since this thread last touched it, where it may
+    /// look.
     lowest: [u64; 2],
     /// What it has retired so far, and the sections that it may have.
     pub(super) retired: u8,
@@ -255,8 +256,8 @@ impl World {
         Some(before)
     }
 
-    /// Loads a word with relaxed order, which may find an older value. Of those that its thread has not seen
-    /// to be older, the lowest is as bad as any.
+    /// Loads a word with relaxed order, which may find an older value. Of those that its thread has
+    /// not seen to be older, the lowest is as bad as any.
     pub(super) fn load(&mut self, turn: &mut Turn<'_>, word: usize) -> u64 {
         let latest = self.words[word];
         let lowest = self.threads[turn.me].lowest[word];

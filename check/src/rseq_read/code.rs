@@ -137,7 +137,8 @@ pub(super) enum Op {
         before: Reg,
         order: Ordering,
     },
-    /// Adds `Reg::Sum`, locked: for the thread that looks on, the word must now be what has been counted.
+    /// Adds `Reg::Sum`, locked: for the thread that looks on, the word must now be what has been
+    /// counted.
     ReadOut(Location),
     /// An exchange; the value before goes into a register.
     Swap {

@@ -1,5 +1,5 @@
-//! Faults: restartable sequences, and what is built on them, with one step left out or misplaced; and
-//! kernels that promise less.
+//! Faults: restartable sequences, and what is built on them, with one step left out or misplaced;
+//! and kernels that promise less.
 
 use crate::mutant::{Kind, Models};
 

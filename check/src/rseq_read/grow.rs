@@ -49,7 +49,8 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     let mut programs =
         programs(scenario, ("reader", read(scenario, mutant)), ("writer", store(scenario, mutant)));
     if scenario.straggles {
-        // The reader has looked up index 1; since then a grace period has made index 0 the current one.
+        // The reader has looked up index 1; since then a grace period has made index 0 the current
+        // one.
         programs[0].regs[Reg::Index as usize] = 1;
         programs[0].regs[Reg::Aborts as usize] = 1;
     }

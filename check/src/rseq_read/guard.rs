@@ -165,7 +165,8 @@ pub(super) fn grace_period(code: &mut Code, check: impl Fn(&mut Code)) {
     code.op(Op::Set(Reg::Index, Value::Is(0)));
 }
 
-/// Whether anybody is in a guard, and the barrier that ends all sections, in the order of the mutant.
+/// Whether anybody is in a guard, and the barrier that ends all sections, in the order of the
+/// mutant.
 fn look(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
     let srcu_counts = if mutant == Some(Mutant::FirstIndexOnly) { CPUS } else { 2 * CPUS };
     let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };

@@ -56,8 +56,8 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
-    /// The kernel looks for the mapping, brings the page, and goes back. Where there is no mapping, it
-    /// sends a signal, whatever is to be aborted.
+    /// The kernel looks for the mapping, brings the page, and goes back. Where there is no mapping,
+    /// it sends a signal, whatever is to be aborted.
     pub(super) fn fault_ends(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
         let me = &mut self.threads[thread];
         let object = me.regs[Reg::Object as usize] as usize;

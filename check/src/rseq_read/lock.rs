@@ -20,12 +20,13 @@
 //!          flag = 0 (Release); let go of the mutex
 //! ```
 //!
-//! Without restartable sequences a reader marks first and looks at the flag afterwards, with a light
-//! fence in between; if it is set, it takes its mark back as an unlock does, and goes the slow way. So
-//! does a thread without rseq among others that have it, on a shared pair of words that is summed too.
+//! Without restartable sequences a reader marks first and looks at the flag afterwards, with a
+//! light fence in between; if it is set, it takes its mark back as an unlock does, and goes the
+//! slow way. So does a thread without rseq among others that have it, on a shared pair of words
+//! that is summed too.
 //!
-//! What is locked is an object that is replaced in place: freed, and then made anew, with nothing to
-//! protect it but the lock.
+//! What is locked is an object that is replaced in place: freed, and then made anew, with nothing
+//! to protect it but the lock.
 
 use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 

@@ -80,7 +80,8 @@ fn all_but_the_last_are_freed(end: &End<'_>) -> Option<String> {
     let freed = end.freed;
     let last = end.newest(Location::Pointer) as usize;
     let is_wrong = |object: &usize| freed[*object] != (*object != last);
-    // Objects are numbered in the order in which they are made, so there are as many as were swapped.
+    // Objects are numbered in the order in which they are made, so there are as many as were
+    // swapped.
     let made = freed.iter().rposition(|freed| *freed).map_or(0, |object| object + 1).max(last + 1);
     (0..made).find(is_wrong).map(|object| {
         let what = if freed[object] { "freed though it is current" } else { "never freed" };

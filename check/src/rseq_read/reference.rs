@@ -20,8 +20,8 @@
 //!
 //! A thread without rseq always uses `word`.
 //!
-//! `word` begins as `BIAS + 1`. Each holder has a reference from the start; it gets one more, uses the
-//! object and puts one, so many times, and puts the one that it had.
+//! `word` begins as `BIAS + 1`. Each holder has a reference from the start; it gets one more, uses
+//! the object and puts one, so many times, and puts the one that it had.
 
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 

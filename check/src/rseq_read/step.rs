@@ -282,7 +282,8 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
-    /// The machine of the two indexes: what it wants that is no check and no flip takes no time here.
+    /// The machine of the two indexes: what it wants that is no check and no flip takes no time
+    /// here.
     fn drive(&mut self, thread: usize, op: Op, turn: &mut Turn<'_>) {
         let code = &turn.plan.programs[thread].code;
         let is_drained = self.threads[thread].regs[Reg::Sum as usize] == 0;

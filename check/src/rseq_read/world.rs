@@ -1,12 +1,12 @@
 //! The whole state: memory, CPUs, threads on them; and what the kernel does to threads.
 //!
 //! The memory's actors are CPUs. A thread runs on one, or is off; it may be preempted at any
-//! instruction and go on on another CPU, as often as it likes. A context switch is a full
-//! barrier, and hands on what the thread has seen. What the kernel does to sections, as in
-//! `kernel/rseq.c`: when a thread is preempted, has a signal delivered, or is interrupted by
-//! `membarrier(PRIVATE_EXPEDITED_RSEQ)`, and its `rseq_cs` is set, then `rseq_cs` is cleared; and if
-//! its program counter is in the section, it continues at the abort's place. So nothing protects code
-//! between the store to `rseq_cs` and the section's first instruction.
+//! instruction and go on on another CPU, as often as it likes. A context switch is a full barrier,
+//! and hands on what the thread has seen. What the kernel does to sections, as in `kernel/rseq.c`:
+//! when a thread is preempted, has a signal delivered, or is interrupted by
+//! `membarrier(PRIVATE_EXPEDITED_RSEQ)`, and its `rseq_cs` is set, then `rseq_cs` is cleared; and
+//! if its program counter is in the section, it continues at the abort's place. So nothing protects
+//! code between the store to `rseq_cs` and the section's first instruction.
 //!
 //! `membarrier` is a full fence of the caller, an interrupt of every other CPU, in any order
 //! and each at a moment of its own, and a full fence. A CPU that runs no thread is passed over
@@ -93,8 +93,8 @@ pub(super) struct Plan {
     pub(super) handler: Option<(u8, [Location; CPUS])>,
     /// Page faults, at most, in touches of objects.
     pub(super) faults: u8,
-    /// How often the kernel aborts a thread's section without anybody asking it to, at most; and how
-    /// often it moves it elsewhere, though no other thread is to run.
+    /// How often the kernel aborts a thread's section without anybody asking it to, at most; and
+    /// how often it moves it elsewhere, though no other thread is to run.
     pub(super) disturbances_max: Option<u8>,
     pub(super) end: EndCheck,
     /// The locations under the names that they have here.

@@ -1,8 +1,8 @@
 //! The machine by itself: no readers, no memory; a check finds whatever it likes.
 //!
-//! What can be seen here, and not in a few sections: that a cookie is done exactly when a grace period
-//! that began after it has ended, neither later nor sooner, and that every request is served if checks
-//! succeed in the end, whatever the ticks, for each delay function.
+//! What can be seen here, and not in a few sections: that a cookie is done exactly when a grace
+//! period that began after it has ended, neither later nor sooner, and that every request is served
+//! if checks succeed in the end, whatever the ticks, for each delay function.
 
 use grace::Urgency;
 use grace::srcu::{Action, AnyDelay, Cookie, Event, Machine, Phase, Sequence};

@@ -22,7 +22,8 @@ pub fn explore(scenario: &Scenario, model: Model, mutant: Option<Mutant>, limit:
     }
 }
 
-/// Explores the machine by itself: every order of requests, ticks and events within what is `asked`.
+/// Explores the machine by itself: every order of requests, ticks and events within what is
+/// `asked`.
 pub fn explore_alone(asked: &Asked, limit: usize) -> Verdict {
     explore::run(&ByItself(asked), limit)
 }

@@ -1,4 +1,5 @@
-//! The whole state: memory, machine, worker, readers (`reader`); and the worker's steps, transcribed.
+//! The whole state: memory, machine, worker, readers (`reader`); and the worker's steps,
+//! transcribed.
 //!
 //! ```text
 //! check:   u = sum over cpus of unlock[b] (Relaxed, one by one)
@@ -9,9 +10,9 @@
 //! update:  ptr = new object (Release); request; grace period; free the old object
 //! ```
 //!
-//! The worker touches the machine without any memory effect of its own, though the kernel's takes locks
-//! there: a fence that is missing shall not hide behind one. Only against a second updater, who
-//! requests from elsewhere, does it take the lock.
+//! The worker touches the machine without any memory effect of its own, though the kernel's takes
+//! locks there: a fence that is missing shall not hide behind one. Only against a second updater,
+//! who requests from elsewhere, does it take the lock.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 

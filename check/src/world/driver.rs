@@ -124,8 +124,8 @@ impl<M: Memory> World<M> {
         self.threads[me].drive.term != self.term
     }
 
-    /// Takes the registry's lock for a step of the driver's; `None` if it is held. `Some(false)` if another driver has
-    /// taken its place.
+    /// Takes the registry's lock for a step of the driver's; `None` if it is held. `Some(false)` if
+    /// another driver has taken its place.
     pub(super) fn lock_registry(&mut self, turn: &Turn<'_>) -> Option<bool> {
         if self.registry.held_by.is_some() {
             return None;

@@ -1,4 +1,5 @@
-//! The reader, step by step. Mirrors `quiescence/src/gp/slot.rs` and `GracePeriods::{register, unregister}`.
+//! The reader, step by step. Mirrors `quiescence/src/gp/slot.rs` and
+//! `GracePeriods::{register, unregister}`.
 //!
 //! ```text
 //! lock, outermost:   g = gp.ctr (Acquire)                                  [GP-3]

@@ -1,7 +1,7 @@
 //! Workers of CPUs.
 //!
-//! A thread that queues loads its CPU's worker and pushes in a section of the global domain; one that frees a worker waits for
-//! those sections first.
+//! A thread that queues loads its CPU's worker and pushes in a section of the global domain; one
+//! that frees a worker waits for those sections first.
 
 use std::ffi::{c_int, c_ulong};
 use std::ptr;
@@ -20,8 +20,8 @@ const SPARE: usize = 4_096;
 
 type Table = Box<[AtomicPtr<Worker>]>;
 
-/// By flavour; null until the first worker is set, and there for ever then. No `OnceLock`s, which a fork could leave half
-/// done in the child.
+/// By flavour; null until the first worker is set, and there for ever then. No `OnceLock`s, which a
+/// fork could leave half done in the child.
 static TABLES: [AtomicPtr<Table>; FLAVORS] = [const { AtomicPtr::new(ptr::null_mut()) }; FLAVORS];
 
 /// How many CPUs the machine may have.
@@ -83,7 +83,8 @@ pub(super) fn here(flavor: Flavor) -> *const Worker {
     get(flavor, unsafe { libc::sched_getcpu() })
 }
 
-/// Queues a callback with the CPU's worker, if it has one. Returns whether the domain is at its limit.
+/// Queues a callback with the CPU's worker, if it has one. Returns whether the domain is at its
+/// limit.
 ///
 /// # Safety
 /// As [`quiescence::callback_queue::CallbackQueue::push`].

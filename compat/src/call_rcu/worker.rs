@@ -13,8 +13,8 @@ use crate::flavor::Flavor;
 /// `URCU_CALL_RCU_RT`: a thread that queues makes no system call; the worker polls.
 const RT: c_ulong = 1;
 
-/// Batches between two looks whether the worker is still on its CPU: one that was taken away has taken the
-/// worker's affinity along.
+/// Batches between two looks whether the worker is still on its CPU: one that was taken away has
+/// taken the worker's affinity along.
 const LOOK_EVERY: u32 = 256;
 
 /// `struct call_rcu_data`.
@@ -64,8 +64,8 @@ impl Worker {
         fatal(format_args!("{}_call_rcu(): {twice}; {advice}", self.flavor.name()))
     }
 
-    /// What its thread does: attends to the callback queue, until somebody frees the worker, or it has nothing to do for
-    /// long.
+    /// What its thread does: attends to the callback queue, until somebody frees the worker, or it
+    /// has nothing to do for long.
     pub(super) fn run(self: Arc<Self>) {
         // SAFETY: asks for a number.
         let thread = unsafe { libc::pthread_self() };

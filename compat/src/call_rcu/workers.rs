@@ -1,6 +1,8 @@
-//! All workers, and what is known of their threads; under one lock, which is not taken to queue a callback.
+//! All workers, and what is known of their threads; under one lock, which is not taken to queue a
+//! callback.
 //!
-//! It comes before all of the library's (`quiescence/src/os/lock_rank.rs`). No callback runs under it.
+//! It comes before all of the library's (`quiescence/src/os/lock_rank.rs`). No callback runs under
+//! it.
 
 use std::ffi::{c_int, c_ulong, c_void};
 use std::mem::MaybeUninit;
@@ -17,7 +19,8 @@ use crate::fatal::{complain, fatal};
 use crate::flavor::{FLAVORS, Flavor};
 use crate::signals;
 
-/// How long a default worker has nothing to do before its thread ends, unless `QUIESCENCE_CALL_RCU_IDLE_MS` says otherwise.
+/// How long a default worker has nothing to do before its thread ends, unless
+/// `QUIESCENCE_CALL_RCU_IDLE_MS` says otherwise.
 const IDLE_AFTER_MS: u64 = 10_000;
 const IDLE_VARIABLE: &str = "QUIESCENCE_CALL_RCU_IDLE_MS";
 
@@ -108,7 +111,8 @@ impl Entry {
         Self { worker, thread: None, handed_out: false, wanted: false, freed: false }
     }
 
-    /// Starts its thread. If the system gives none, callbacks wait for the next one that is queued, or a barrier.
+    /// Starts its thread. If the system gives none, callbacks wait for the next one that is queued,
+    /// or a barrier.
     fn start(&mut self) -> bool {
         // The thread may take a while to come; callbacks are not a barrier's caller's business.
         self.worker.callback_queue.expect();
@@ -145,7 +149,8 @@ fn spawn(worker: Arc<Worker>) -> Option<libc::pthread_t> {
     Some(unsafe { thread.assume_init() })
 }
 
-/// A callback was queued where no thread attends: starts one, or has the one that is about to end stay.
+/// A callback was queued where no thread attends: starts one, or has the one that is about to end
+/// stay.
 #[cold]
 pub(super) fn start(worker: &Worker) {
     if let Some(entry) = find(&mut lock(), worker) {
@@ -154,7 +159,8 @@ pub(super) fn start(worker: &Worker) {
     }
 }
 
-/// Starts threads of all workers that have something to do and none to do it: in a child process, or where the system gave none.
+/// Starts threads of all workers that have something to do and none to do it: in a child process,
+/// or where the system gave none.
 pub(super) fn start_where_needed(flavor: Flavor) {
     let mut entries = lock();
     let of_flavor = entries.iter_mut().filter(|entry| entry.worker.flavor == flavor);
@@ -246,7 +252,8 @@ pub(super) enum Next {
     End,
 }
 
-/// The worker's thread has left its callback queue. Says what it does next; if it ends, there is none from now on.
+/// The worker's thread has left its callback queue. Says what it does next; if it ends, there is
+/// none from now on.
 pub(super) fn next(worker: &Worker, left: Left) -> Next {
     let mut entries = lock();
     // None in a child that a callback of the worker has forked: `keep_default_only`.
@@ -306,7 +313,8 @@ pub(super) fn forget_threads(entries: &mut [Entry]) {
     }
 }
 
-/// For `after_fork_child`: frees all workers of the flavour but the default one, and gives it what they have.
+/// For `after_fork_child`: frees all workers of the flavour but the default one, and gives it what
+/// they have.
 pub(super) fn keep_default_only(flavor: Flavor) {
     let mut entries = lock();
     let of_flavor = |entry: &Entry| entry.worker.flavor == flavor;

@@ -1,13 +1,14 @@
 //! The thread that reclaims what hazard pointers protect no longer. It starts with the first object
 //! that is retired, and ends when there has been nothing to do for ten seconds.
 //!
-//! Its state is one word. The thread that retires the first object of a scan asks for it ([`wake`]): the state
-//! becomes [`WANTED`], from whatever it was. The runner says [`LOOKING`] before it looks, and
-//! [`ASLEEP`] or [`ABSENT`] by a compare-exchange from that, which fails if somebody has asked
-//! meanwhile. So each request is followed by a look [HP-3].
+//! Its state is one word. The thread that retires the first object of a scan asks for it
+//! ([`wake`]): the state becomes [`WANTED`], from whatever it was. The runner says [`LOOKING`]
+//! before it looks, and [`ASLEEP`] or [`ABSENT`] by a compare-exchange from that, which fails if
+//! somebody has asked meanwhile. So each request is followed by a look [HP-3].
 //!
 //! After a look that found something it waits for company, a millisecond: a steady flow of objects
-//! is one scan a millisecond, and no system call of threads that retire. A thread that waits for room ends that.
+//! is one scan a millisecond, and no system call of threads that retire. A thread that waits for
+//! room ends that.
 
 use std::cell::Cell;
 use std::ffi::{c_uint, c_void};
@@ -33,8 +34,8 @@ const WANTED: u32 = 3;
 
 static STATE: AtomicU32 = AtomicU32::new(ABSENT);
 
-/// Counts the threads that would not have it wait for others, and the scans that are over for those that
-/// wait for room.
+/// Counts the threads that would not have it wait for others, and the scans that are over for those
+/// that wait for room.
 static HURRY: AtomicU32 = AtomicU32::new(0);
 static LOOKS: AtomicU32 = AtomicU32::new(0);
 

@@ -33,7 +33,8 @@ fn calls_are_made_in_order_and_a_barrier_waits_for_them() {
     }
 }
 
-/// Nothing is called before the sections of when it was deferred have ended, whichever thread waits.
+/// Nothing is called before the sections of when it was deferred have ended, whichever thread
+/// waits.
 #[test]
 fn calls_wait_for_sections() {
     attach();
@@ -65,7 +66,8 @@ fn calls_wait_for_sections() {
     }
 }
 
-/// Whose calls they are matters to the one barrier, and not to the other. A thread that never registered is no different.
+/// Whose calls they are matters to the one barrier, and not to the other. A thread that never
+/// registered is no different.
 #[test]
 fn a_barrier_of_all_waits_for_those_of_all_threads() {
     attach();

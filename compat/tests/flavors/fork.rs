@@ -29,7 +29,8 @@ fn in_child(child: impl FnOnce() -> bool) -> i32 {
     }
 }
 
-/// Calls `f` while another thread is in a section of every flavour, and another one sleeps until they end.
+/// Calls `f` while another thread is in a section of every flavour, and another one sleeps until
+/// they end.
 fn beside_readers(f: impl FnOnce()) {
     let (inside, is_inside) = mpsc::channel();
     let (end, may_end) = mpsc::channel::<()>();
@@ -244,8 +245,9 @@ extern "C" fn looks_after_in_child() {
     COPIED[2].store(is_blocked(libc::SIGUSR1), SeqCst);
 }
 
-/// A handler that reads for the first time would register its thread, for which it would wait for a lock that the fork
-/// holds. Ours are called before and after those handlers that were installed earlier, as quiescence's own are.
+/// A handler that reads for the first time would register its thread, for which it would wait for a
+/// lock that the fork holds. Ours are called before and after those handlers that were installed
+/// earlier, as quiescence's own are.
 #[test]
 fn no_handler_runs_while_the_memory_is_copied() {
     const TEST: &str = "fork::no_handler_runs_while_the_memory_is_copied";

@@ -1,4 +1,5 @@
-//! Misuse is named, and ends the process: each case in one of its own. What liburcu survives is in `regressions`.
+//! Misuse is named, and ends the process: each case in one of its own. What liburcu survives is in
+//! `regressions`.
 
 use std::thread;
 

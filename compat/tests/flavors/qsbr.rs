@@ -100,8 +100,8 @@ fn online_threads_may_all_wait_at_once() {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// A reader that becomes an updater is the last that the sleeping driver waits for: it must wake it, and wait for its
-/// own grace period then. The other way to leave for good is to unregister.
+/// A reader that becomes an updater is the last that the sleeping driver waits for: it must wake
+/// it, and wait for its own grace period then. The other way to leave for good is to unregister.
 #[test]
 fn going_offline_wakes_an_updater_that_sleeps() {
     attach();

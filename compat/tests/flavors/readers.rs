@@ -112,7 +112,8 @@ fn a_thread_may_register_again_and_again() {
     }
 }
 
-/// Nothing of a thread that has ended is waited for, though it never unregistered, nor even left its section.
+/// Nothing of a thread that has ended is waited for, though it never unregistered, nor even left
+/// its section.
 #[test]
 fn a_thread_that_ends_is_no_reader_any_more() {
     attach();
@@ -127,7 +128,8 @@ fn a_thread_that_ends_is_no_reader_any_more() {
     }
 }
 
-/// `pthread_key_create`'s destructors run in rounds: one that comes after ours may read, and register for it.
+/// `pthread_key_create`'s destructors run in rounds: one that comes after ours may read, and
+/// register for it.
 #[test]
 fn destructors_that_run_later_may_read() {
     attach();
@@ -192,7 +194,8 @@ fn threads_register_while_a_grace_period_waits() {
     }
 }
 
-/// What C++ has inlined looks at the record, and registers a thread that the program may register later.
+/// What C++ has inlined looks at the record, and registers a thread that the program may register
+/// later.
 #[test]
 fn a_reader_may_be_registered_by_its_first_section() {
     attach();

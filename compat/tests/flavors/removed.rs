@@ -1,4 +1,5 @@
-//! A step is taken out, and the test that holds it must fail: by itself, or, where no thread is woken, by never ending.
+//! A step is taken out, and the test that holds it must fail: by itself, or, where no thread is
+//! woken, by never ending.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -33,7 +34,8 @@ const STEPS: [(&str, &str); 19] = [
 #[test]
 fn every_removed_step_is_noticed() {
     for (step, test) in STEPS {
-        // The whole one has no longer than the other: a machine on which it takes that long shows nothing.
+        // The whole one has no longer than the other: a machine on which it takes that long shows
+        // nothing.
         let hangs = HANGS.contains(&step);
         let seconds = if hangs { "10" } else { "100" };
         let whole = again_within(seconds, test, "", &[]);

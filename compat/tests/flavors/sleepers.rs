@@ -21,7 +21,8 @@ fn is_asleep(thread: u32) -> bool {
     stat.rsplit_once(')').unwrap().1.trim_start().starts_with('S')
 }
 
-/// Sleeps in `poll`, which Linux restarts after no signal, until something can be read. Returns what `poll` did.
+/// Sleeps in `poll`, which Linux restarts after no signal, until something can be read. Returns
+/// what `poll` did.
 fn poll(end: &impl AsRawFd) -> io::Result<i32> {
     let mut asked = libc::pollfd { fd: end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one entry, which is written.

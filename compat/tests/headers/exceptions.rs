@@ -1,6 +1,7 @@
 //! What Debian's headers have and ours do not, on purpose, and why.
 
-/// Headers of CPUs that we do not build for: programs there take the way through the compiler's own operations.
+/// Headers of CPUs that we do not build for: programs there take the way through the compiler's own
+/// operations.
 pub(crate) const OTHER_CPUS: [&str; 13] = [
     "alpha", "arm", "hppa", "ia64", "m68k", "mips", "nios2", "ppc", "riscv", "s390", "sparc64",
     "superh", "tile",

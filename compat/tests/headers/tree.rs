@@ -1,4 +1,5 @@
-//! Trees of headers: ours, Debian's, and ours with one fault put in, on purpose. And the compiler on them.
+//! Trees of headers: ours, Debian's, and ours with one fault put in, on purpose. And the compiler
+//! on them.
 
 #[path = "../common/scratch.rs"]
 mod common;

@@ -19,7 +19,8 @@ fn for_each_flavor(source: &str, mut then: impl FnMut(&str, PathBuf)) {
     }
 }
 
-/// Each is named once, however often it is made, and nothing comes of it; with `QUIESCENCE_DEBUG=1` it aborts.
+/// Each is named once, however often it is made, and nothing comes of it; with `QUIESCENCE_DEBUG=1`
+/// it aborts.
 #[test]
 fn a_mistake_that_liburcu_survives_ends_the_process() {
     if !needs::met(&[]) {

@@ -1,23 +1,25 @@
-//! The default engine: as quick as rcu_poll when a caller waits, as cheap as rcu_ltimer when none does.
+//! The default engine: as quick as rcu_poll when a caller waits, as cheap as rcu_ltimer when none
+//! does.
 //!
-//! **Detector.** Each CPU counts its quiescent states in a line that it alone writes. One
-//! CPU, the *attendant*, compares the counters; the others have nothing to do for a grace
-//! period: no softirq on their ticks, no lock, no mask. The attendant polls again on its tick; where
-//! none comes, the engine's one timer does.
+//! **Detector.** Each CPU counts its quiescent states in a line that it alone writes. One CPU, the
+//! *attendant*, compares the counters; the others have nothing to do for a grace period: no softirq
+//! on their ticks, no lock, no mask. The attendant polls again on its tick; where none comes, the
+//! engine's one timer does.
 //!
 //! **Policy**, from demand ([`begin`], [`look_again`], [`callbacks_at_once`]; pure functions):
-//! - No caller waits: the grace period begins a jiffy later, so that callbacks gather, and is looked at
-//!   once a jiffy, or less often when over budget. No CPU is forced until holdouts are old.
+//! - No caller waits: the grace period begins a jiffy later, so that callbacks gather, and is
+//!   looked at once a jiffy, or less often when over budget. No CPU is forced until holdouts are
+//!   old.
 //! - Somebody waits: it begins at once, holdouts are forced through their schedulers, the last one
 //!   to report ends it, and it does not wait for the callers' ticks. In a hurry (expedited) the
 //!   counters are looked at without pause, too.
 //! - Memory is near its limit: the same, over budget or not.
 //!
-//! The budget is for what is done in the background: a caller that waits pays for the grace period, as in the
-//! library, where the thread that waits does the work.
+//! The budget is for what is done in the background: a caller that waits pays for the grace period,
+//! as in the library, where the thread that waits does the work.
 //!
-//! **Backlog.** No count is shared by all who queue: each CPU tells how much it holds when that
-//! has changed by its share of a quarter of the limit. All they have not told is a quarter at most, so
+//! **Backlog.** No count is shared by all who queue: each CPU tells how much it holds when that has
+//! changed by its share of a quarter of the limit. All they have not told is a quarter at most, so
 //! that three quarters are seen when the limit itself is reached, at the latest.
 
 mod demand;
@@ -76,9 +78,9 @@ struct Backlog {
 
 /// The engine.
 ///
-/// A quiescent state costs a write to the CPU's own line and a look into its mailbox; a
-/// callback a read of the shared line, which changes twice a grace period. The start and the looks are
-/// linear in the CPUs. Callbacks run where they were queued, a few at a time.
+/// A quiescent state costs a write to the CPU's own line and a look into its mailbox; a callback a
+/// read of the shared line, which changes twice a grace period. The start and the looks are linear
+/// in the CPUs. Callbacks run where they were queued, a few at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Adaptive<S: Steps = Intact> {
     steps: S,
@@ -285,7 +287,8 @@ impl<S: Steps> Adaptive<S> {
         let LookAgain { forces, pause_jiffies } = look_again(demand, &self.parameters);
         if forces && !self.steps.omits("force") {
             for holdout in self.mask.iter() {
-                // A CPU that an earlier grace period forced, and that has not reported yet, still will.
+                // A CPU that an earlier grace period forced, and that has not reported yet, still
+                // will.
                 if self.forced.insert(holdout) {
                     host.touch(Line::Mailbox(holdout), Access::Write);
                     host.resched(holdout);
@@ -334,8 +337,8 @@ impl<S: Steps> Adaptive<S> {
         }
     }
 
-    /// The callbacks of `cpu` get their numbers; if some have ended, its softirq runs those. Somebody waits
-    /// for the last one, or not.
+    /// The callbacks of `cpu` get their numbers; if some have ended, its softirq runs those.
+    /// Somebody waits for the last one, or not.
     fn assign(&mut self, cpu: usize, urgency: Urgency, host: &mut dyn Host) {
         self.number_callbacks(cpu, urgency, host);
         if self.callbacks[cpu].ready().0 != 0 {
@@ -495,7 +498,8 @@ impl<S: Steps> Engine for Adaptive<S> {
             self.counters.enter_eqs(cpu, host);
             self.report(cpu, host);
             if self.alarm.is_kept_by(cpu) && !self.steps.omits("hand-over") {
-                // A CPU that needs the grace period has callbacks, so it keeps its tick; a holdout is awake.
+                // A CPU that needs the grace period has callbacks, so it keeps its tick; a holdout
+                // is awake.
                 let mut others = core::iter::once(self.wanted_by).chain(self.mask.first_from(0));
                 let to = others.find(|&other| !self.counters.is_in_eqs(other));
                 self.alarm.hand_over(to, host);

@@ -26,7 +26,8 @@ pub(super) enum Alarm {
 }
 
 impl Alarm {
-    /// Sets it on `cpu`, which `has_ticks` or surely has not, unless it is set for as early as that.
+    /// Sets it on `cpu`, which `has_ticks` or surely has not, unless it is set for as early as
+    /// that.
     pub(super) fn set(&mut self, cpu: usize, has_ticks: bool, jiffies: u32, host: &mut dyn Host) {
         let jiffies = jiffies.max(1);
         let cpu = match *self {
@@ -86,7 +87,8 @@ impl Alarm {
         matches!(*self, Self::Tick { cpu: keeper, .. } if keeper == cpu)
     }
 
-    /// Its keeper has no more ticks for sure: CPU `to`, which may have some, takes it, or else the timer.
+    /// Its keeper has no more ticks for sure: CPU `to`, which may have some, takes it, or else the
+    /// timer.
     pub(super) fn hand_over(&mut self, to: Option<usize>, host: &mut dyn Host) {
         let Self::Tick { jiffies, .. } = *self else { return };
         *self = Self::Off;

@@ -1,7 +1,7 @@
 //! A CPU's callbacks, in the order they were queued, by the grace period they need.
 //!
-//! Four lists, after the kernel's segmented ones: ready to run, waiting for one grace period, waiting
-//! for the one after that, and queued since the CPU last looked which number is due. More
+//! Four lists, after the kernel's segmented ones: ready to run, waiting for one grace period,
+//! waiting for the one after that, and queued since the CPU last looked which number is due. More
 //! cannot be: what is queued while one is in progress needs the next, and what needed the one
 //! before is ready. Queueing touches nothing but the CPU's own line.
 
@@ -54,14 +54,15 @@ impl Callbacks {
         self.queued.add(List { count: 1, bytes, urgency, number: 0 });
     }
 
-    /// Whether it is time to [`assign`](Self::assign) what was queued, without waiting for the tick: the
-    /// first callback is to be heard of, and so are many. In between, queueing touches nothing shared.
+    /// Whether it is time to [`assign`](Self::assign) what was queued, without waiting for the
+    /// tick: the first callback is to be heard of, and so are many. In between, queueing touches
+    /// nothing shared.
     pub(super) const fn is_due(&self) -> bool {
         self.current.count == 0 || self.queued.count >= Self::QUEUED_MAX
     }
 
-    /// What was queued needs grace period `number`, where that of `finished` has ended. Returns whether
-    /// there was anything.
+    /// What was queued needs grace period `number`, where that of `finished` has ended. Returns
+    /// whether there was anything.
     pub(super) fn assign(&mut self, number: u32, finished: u32) -> bool {
         self.advance(finished);
         if self.queued.count == 0 {

@@ -1,12 +1,12 @@
 //! Counters of quiescent states: what a CPU writes alone, and others read.
 //!
-//! One per CPU goes up by one at each quiescent state. A CPU that remembers a counter and later sees
-//! another value knows that the CPU has been quiescent in between. Beside it stands whether
-//! the CPU is in an extended quiescent state: then it has nothing to say, and is quiescent all
-//! the time. After the 2.5 kernel's `RCU_qsctr` (Arcangeli and others, FREENIX 2003) and `dynticks`.
+//! One per CPU goes up by one at each quiescent state. A CPU that remembers a counter and later
+//! sees another value knows that the CPU has been quiescent in between. Beside it stands whether
+//! the CPU is in an extended quiescent state: then it has nothing to say, and is quiescent all the
+//! time. After the 2.5 kernel's `RCU_qsctr` (Arcangeli and others, FREENIX 2003) and `dynticks`.
 //!
-//! Counters wrap. One that has come round exactly looks as if nothing had happened, so a grace period
-//! lasts longer than it need; never shorter.
+//! Counters wrap. One that has come round exactly looks as if nothing had happened, so a grace
+//! period lasts longer than it need; never shorter.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -67,7 +67,8 @@ impl Counters {
         self.count(cpu, host);
     }
 
-    /// `cpu` leaves it; a quiescent state once more, of use to CPUs that began while it was in there.
+    /// `cpu` leaves it; a quiescent state once more, of use to CPUs that began while it was in
+    /// there.
     pub(super) fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
         self.eqs.remove(cpu);
         self.count(cpu, host);

@@ -1,4 +1,5 @@
-//! Engines over CPUs: which CPU notices quiescent states, and what is done until all have passed one.
+//! Engines over CPUs: which CPU notices quiescent states, and what is done until all have passed
+//! one.
 //!
 //! [`Machine`](crate::Machine) looks into the words of readers. A kernel has no such words: its
 //! readers cannot be preempted, so a CPU that passes through its scheduler, or is interrupted
@@ -18,8 +19,8 @@
 //! SRCU, whose readers report to two indexes of counters, is [`srcu`](crate::srcu).
 //!
 //! An engine is notified of what happens on a CPU ([`Engine`]) and asks for what it wants done
-//! ([`Host`]). It has no clock: time is what it asked its timer to wait, and the ticks it is notified of.
-//! The simulator and the explorer drive this very code. What a step touches it tells
+//! ([`Host`]). It has no clock: time is what it asked its timer to wait, and the ticks it is
+//! notified of. The simulator and the explorer drive this very code. What a step touches it tells
 //! ([`Host::touch`]), so that a driver can charge for it, and whose cache has to give it away.
 //!
 //! Unlike the rest of the crate the engines need an allocator, once, when they are made.
@@ -103,7 +104,8 @@ pub trait Host {
     fn timer_off(&mut self) {}
     /// A line of the engine's is used.
     fn touch(&mut self, line: Line, access: Access);
-    /// Whether the engine has lately had more than its share of CPU time, for work in the background.
+    /// Whether the engine has lately had more than its share of CPU time, for work in the
+    /// background.
     fn is_over_budget(&self) -> bool;
     /// A grace period begins; `of` tells those of different CPUs apart, where each has its own.
     fn began(&mut self, of: usize);
@@ -114,10 +116,10 @@ pub trait Host {
 /// A grace-period engine over CPUs that report.
 ///
 /// **The driver leaves the tick on** at a CPU that is awake and has callbacks
-/// ([`waiting`](Self::waiting)), as Linux does: there [`adaptive::Adaptive`] and [`token::Relay`] notice on
-/// the tick that a grace period has ended. (In the kernel without ticks a few callbacks wait until the
-/// CPU ticks or sleeps again.) [`tick::Tick`] needs ticks at every CPU that is awake. The others
-/// need none. The explorer holds that this is so, and that no engine needs more.
+/// ([`waiting`](Self::waiting)), as Linux does: there [`adaptive::Adaptive`] and [`token::Relay`]
+/// notice on the tick that a grace period has ended. (In the kernel without ticks a few callbacks
+/// wait until the CPU ticks or sleeps again.) [`tick::Tick`] needs ticks at every CPU that is
+/// awake. The others need none. The explorer holds that this is so, and that no engine needs more.
 ///
 /// Every function is total, and constant in time unless it says otherwise. CPUs are numbered from
 /// 0; one out of range is ignored.
@@ -134,7 +136,8 @@ pub trait Engine: core::fmt::Debug {
     fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
         let _ = (cpu, host);
     }
-    /// Kernel code on `cpu` that runs for long offers to be rescheduled; no other task wants to run.
+    /// Kernel code on `cpu` that runs for long offers to be rescheduled; no other task wants to
+    /// run.
     fn cond_resched(&mut self, cpu: usize, host: &mut dyn Host) {
         let _ = (cpu, host);
     }
@@ -151,7 +154,8 @@ pub trait Engine: core::fmt::Debug {
 /// Steps of an engine that can be left out, to see whether anybody notices.
 ///
 /// Production code uses [`Intact`], which leaves none out and costs nothing. Each engine lists its
-/// steps in a constant `STEPS`; the explorer must find the harm in each, or record that it does none.
+/// steps in a constant `STEPS`; the explorer must find the harm in each, or record that it does
+/// none.
 pub trait Steps: Copy + core::fmt::Debug + Eq + core::hash::Hash {
     /// Whether this step is left out.
     fn omits(&self, step: &'static str) -> bool;

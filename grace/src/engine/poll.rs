@@ -45,7 +45,8 @@ pub struct Global<S: Steps = Intact> {
     snapshots: Vec<u32>,
     /// Whom the grace period in progress waits for.
     mask: Mask,
-    /// Callbacks by the CPU that queued them: those that wait for the next grace period, and for this one.
+    /// Callbacks by the CPU that queued them: those that wait for the next grace period, and for
+    /// this one.
     next: Vec<u64>,
     current: Vec<u64>,
     /// CPUs with any in `next`, and in `current`.

@@ -1,10 +1,10 @@
 //! rcu_ltimer: each CPU looks after itself on its tick, and none is ever forced.
 //!
 //! After the engine that was merged into Linux 2.5 (Arcangeli, Cao, McKenney, Sarma, FREENIX 2003;
-//! Sarma and McKenney, Ottawa Linux Symposium 2002). Grace periods ("batches") have numbers. A CPU that
-//! has callbacks asks for batch `current + 1` and runs them once `current` is beyond that: even when
-//! nothing was in progress that takes two rounds, because the number does not say whether the
-//! batch `current` has begun.
+//! Sarma and McKenney, Ottawa Linux Symposium 2002). Grace periods ("batches") have numbers. A CPU
+//! that has callbacks asks for batch `current + 1` and runs them once `current` is beyond that:
+//! even when nothing was in progress that takes two rounds, because the number does not say whether
+//! the batch `current` has begun.
 //!
 //! CPUs in an extended quiescent state are left out when a batch begins, and report as they
 //! enter it, as Linux did from 2.6 on. There a CPU that had callbacks kept its tick; here it may
@@ -141,7 +141,8 @@ impl<S: Steps> Tick<S> {
         }
     }
 
-    /// On the first visit after the batch began, remembers the counter; later, reports if it has moved.
+    /// On the first visit after the batch began, remembers the counter; later, reports if it has
+    /// moved.
     fn check(&mut self, cpu: usize, host: &mut dyn Host) {
         if !self.mask.contains(cpu) {
             return;

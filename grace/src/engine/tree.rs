@@ -1,10 +1,12 @@
 //! Tree RCU: quiescent states go up a combining tree; a scan now and then helps those that are
 //! late.
 //!
-//! A CPU notes a quiescent state on its own line. Its next tick finds that there is something
-//! to report and raises the softirq, which clears the CPU's bit in a leaf; the CPU that clears the last bit of a node continues with the parent, and the grace period ends when the root is empty. That wakes no CPU: each finds at its next tick that its leaf tells another grace period.
-//! Meanwhile, every few jiffies, a scan looks for CPUs in extended quiescent states, which
-//! report nothing, and does about the other holdouts what the [`Variant`] says.
+//! A CPU notes a quiescent state on its own line. Its next tick finds that there is something to
+//! report and raises the softirq, which clears the CPU's bit in a leaf; the CPU that clears the
+//! last bit of a node continues with the parent, and the grace period ends when the root is empty.
+//! That wakes no CPU: each finds at its next tick that its leaf tells another grace period.
+//! Meanwhile, every few jiffies, a scan looks for CPUs in extended quiescent states, which report
+//! nothing, and does about the other holdouts what the [`Variant`] says.
 //!
 //! After `kernel/rcu/tree.c`; which facts of which year is said in [`options`]. What is different
 //! here:
@@ -19,8 +21,8 @@
 //!   tickless CPU on, the softirq that this tick would raise is raised.
 //! - The kernel stops a long pass of callbacks after 3 ms. A driver that has time does so within
 //!   [`Host::invoke`]: other work may come in between.
-//! - Nothing is expedited: [`Callback::urgency`] means nothing to Tree RCU's callbacks, nor do their
-//!   bytes.
+//! - Nothing is expedited: [`Callback::urgency`] means nothing to Tree RCU's callbacks, nor do
+//!   their bytes.
 
 mod force;
 mod invoke;
@@ -65,8 +67,8 @@ pub const STEPS: &[&str] =
 /// How many of [`STEPS`], from the first, are there for safety; the others are for progress.
 pub const STEPS_OF_SAFETY: usize = 6;
 
-/// What it may leave out, and be slower: a CPU that finds its grace period over and its callbacks still
-/// waiting asks again.
+/// What it may leave out, and be slower: a CPU that finds its grace period over and its callbacks
+/// still waiting asks again.
 pub const STEPS_FOR_SPEED: &[&str] = &[REMEMBER];
 
 /// What a CPU keeps, on its own line.
@@ -174,8 +176,8 @@ impl<S: Steps> Tree<S> {
         }
     }
 
-    /// The same, where these CPUs have no tick while a single program runs (`nohz_full`).
-    /// Those out of range are ignored. Meant for an engine that has not been notified of anything yet.
+    /// The same, where these CPUs have no tick while a single program runs (`nohz_full`). Those out
+    /// of range are ignored. Meant for an engine that has not been notified of anything yet.
     #[must_use]
     pub fn with_tickless(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         for cpu in cpus {

@@ -1,10 +1,10 @@
 //! The default policy: from demand, within a budget.
 //!
 //! rcu_poll has the latency and rcu_ltimer the overhead; which of them one wants depends on whether
-//! anybody waits. So: background work goes by the tick, as under [`Tick`](super::Tick); a thread that
-//! waits, and a backlog that is large, is served as under [`Poll`](super::Poll), at the price that
-//! *they* pay; and what is done in the background has a budget of CPU time, which gives way only
-//! to expedited demand.
+//! anybody waits. So: background work goes by the tick, as under [`Tick`](super::Tick); a thread
+//! that waits, and a backlog that is large, is served as under [`Poll`](super::Poll), at the price
+//! that *they* pay; and what is done in the background has a budget of CPU time, which gives way
+//! only to expedited demand.
 
 use super::{Begin, Hint, Policy, Urgency};
 

@@ -1,19 +1,19 @@
 //! Our delay function: look for a moment, then nap, each nap half as long again as the one before.
 //!
-//! What the kernel's variants trade against each other is one question: what to do while a reader is
-//! still in its section. Spinning (5.18) is fast, and never sleeps when the reader blocks.
+//! What the kernel's variants trade against each other is one question: what to do while a reader
+//! is still in its section. Spinning (5.18) is fast, and never sleeps when the reader blocks.
 //! Sleeping by the jiffy (5.19-rc1) is kind to all others, and costs two ticks for a section of a
 //! microsecond. Both overlook that the commonest holdout is the *caller itself*, preempted by the
 //! worker that it woke: spinning keeps the CPU from the very task that is waited for.
 //!
-//! So: first a moment in which the caller leaves the section that it asks from, so as not to be met in
-//! it at all; then a bounded number of runs at once, for readers on other CPUs that are about to
-//! leave; then a nap of microseconds by a high-resolution timer, in which a preempted reader gets the
-//! CPU back; then naps that are each half as long again as the one before, up to jiffies. A
+//! So: first a moment in which the caller leaves the section that it asks from, so as not to be met
+//! in it at all; then a bounded number of runs at once, for readers on other CPUs that are about to
+//! leave; then a nap of microseconds by a high-resolution timer, in which a preempted reader gets
+//! the CPU back; then naps that are each half as long again as the one before, up to jiffies. A
 //! reader that takes *t* is found gone after about 1.5 *t* and the first of these naps. That one is
-//! as long as the spinning before it, so looking in vain takes at most half a CPU however
-//! grace periods follow one another, and with a reader that blocks less and less. There is a nap
-//! after at most `runs_max` runs that fail: no thread that never sleeps.
+//! as long as the spinning before it, so looking in vain takes at most half a CPU however grace
+//! periods follow one another, and with a reader that blocks less and less. There is a nap after at
+//! most `runs_max` runs that fail: no thread that never sleeps.
 
 use super::delay::{Delay, Situation, Wait};
 
@@ -53,8 +53,8 @@ impl Adaptive {
         nap_us / u64::from(self.jiffy_us.max(1)) >= u64::from(self.wait_jiffies_max.max(1))
     }
 
-    /// The nap after so many others of the phase, or the longest; and how many come before the longest.
-    /// At most 100 steps, since half as long again that often is beyond every limit.
+    /// The nap after so many others of the phase, or the longest; and how many come before the
+    /// longest. At most 100 steps, since half as long again that often is beyond every limit.
     fn nap_us(&self, naps: u32) -> (u64, u32) {
         let mut nap_us = u64::from(self.nap_us.max(1));
         let mut before = 0;

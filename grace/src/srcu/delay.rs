@@ -1,14 +1,15 @@
 //! Delay functions: how long the worker waits before it looks at an index again.
 //!
-//! The whole of the 2022 regression, its first fixes and its last one lie in here: the machine is the
-//! same in all of them. [`Published`] has the kernel's variants as values with every parameter open;
-//! [`Adaptive`](super::Adaptive) is ours. Pure functions of parameters, a count and the situation.
+//! The whole of the 2022 regression, its first fixes and its last one lie in here: the machine is
+//! the same in all of them. [`Published`] has the kernel's variants as values with every parameter
+//! open; [`Adaptive`](super::Adaptive) is ours. Pure functions of parameters, a count and the
+//! situation.
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wait {
-    /// So many ticks of the timer wheel; 0 is no wait, only a requeue. (A wheel that rounds up makes
-    /// at least one tick more of it.)
+    /// So many ticks of the timer wheel; 0 is no wait, only a requeue. (A wheel that rounds up
+    /// makes at least one tick more of it.)
     Jiffies(u32),
     /// So many microseconds, asleep, by a high-resolution timer.
     Microseconds(u32),
@@ -35,15 +36,15 @@ pub struct Situation {
     pub age_jiffies: u32,
 }
 
-/// When to scan again. The machine keeps `count` for it, and sets it to 0 when a grace period begins, at
-/// the flip, and when the second scan succeeds. Implementations keep it bounded, so that there are
-/// finitely many states.
+/// When to scan again. The machine keeps `count` for it, and sets it to 0 when a grace period
+/// begins, at the flip, and when the second scan succeeds. Implementations keep it bounded, so that
+/// there are finitely many states.
 pub trait Delay: Clone + core::fmt::Debug + Eq + core::hash::Hash {
     /// Whether a run that has used up its checks may make one more.
     fn extra_check(&self, count: &mut u32, now: Situation) -> bool;
 
-    /// Whether [`extra_check`](Self::extra_check) is asked after each failed check, rather than once
-    /// before the first of a run.
+    /// Whether [`extra_check`](Self::extra_check) is asked after each failed check, rather than
+    /// once before the first of a run.
     fn asks_after_each_check(&self) -> bool;
 
     /// How long to spin between two checks of a run; `is_last` before the extra one.
@@ -124,7 +125,8 @@ impl Published {
         last_retry_us: 5,
     };
 
-    /// Linux 5.19-rc1 (commit 282d8998e997): one run a phase without a wait, then a jiffy and the age.
+    /// Linux 5.19-rc1 (commit 282d8998e997): one run a phase without a wait, then a jiffy and the
+    /// age.
     pub const V5_19_RC1: Self = Self {
         age: Age::FromFirstTick,
         interval_jiffies_max: 10,

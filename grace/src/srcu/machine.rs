@@ -9,13 +9,12 @@
 //!    └──────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! **Invariant [TB-1]: a request is served by a grace period that begins after it.**
-//! **Invariant [TB-2]: an index becomes current only after it was seen drained,** so that a straggler of
-//! the flip before is waited for.
-//! **Invariant [TB-3]: a grace period ends only after the index that was current when it began was seen
-//! drained under the other one.**
-//! **Invariant [TB-4]: while callbacks are handed out, one more grace period may begin, and none end,**
-//! so that the places of [`RING`](super::RING) never collide.
+//! **Invariant [TB-1]: a request is served by a grace period that begins after it.** **Invariant
+//! [TB-2]: an index becomes current only after it was seen drained,** so that a straggler of the
+//! flip before is waited for. **Invariant [TB-3]: a grace period ends only after the index that was
+//! current when it began was seen drained under the other one.** **Invariant [TB-4]: while
+//! callbacks are handed out, one more grace period may begin, and none end,** so that the places of
+//! [`RING`](super::RING) never collide.
 
 use super::delay::{Delay, Situation, Wait};
 use super::sequence::{Cookie, Phase, Sequence};
@@ -68,8 +67,9 @@ pub enum Action {
         /// 0 or 1.
         to: u8,
     },
-    /// A grace period has ended: make this sequence visible, with release ordering, and see to it that
-    /// the callbacks whose cookies are done are run, after so many jiffies. Then [`Event::HandedOut`].
+    /// A grace period has ended: make this sequence visible, with release ordering, and see to it
+    /// that the callbacks whose cookies are done are run, after so many jiffies. Then
+    /// [`Event::HandedOut`].
     HandOut {
         /// The sequence at that end. Another grace period may have begun since.
         sequence: Sequence,
@@ -174,7 +174,8 @@ pub struct Machine<D, S = Intact> {
 }
 
 impl<D: Delay> Machine<D> {
-    /// A machine with nothing to do, after as many grace periods as `start` says; index 0 is current.
+    /// A machine with nothing to do, after as many grace periods as `start` says; index 0 is
+    /// current.
     pub const fn new(delay: D, start: Sequence) -> Self {
         Self::with_steps(delay, start, Intact)
     }
@@ -207,12 +208,13 @@ impl<D: Delay, S: Steps> Machine<D, S> {
         cookie
     }
 
-    /// Asks for the grace period that an earlier [`snapshot`](Self::snapshot) stands for, if it has not
-    /// ended yet.
+    /// Asks for the grace period that an earlier [`snapshot`](Self::snapshot) stands for, if it has
+    /// not ended yet.
     ///
     /// # Errors
     /// [`NotGiven`] for a cookie that this machine cannot have given
-    /// ([`has_given`](Sequence::has_given)): a thread that waited for it might wait for ever. Nothing changes.
+    /// ([`has_given`](Sequence::has_given)): a thread that waited for it might wait for ever.
+    /// Nothing changes.
     pub fn require(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
         if !self.sequence.has_given(cookie) {
             return Err(NotGiven);
@@ -281,8 +283,9 @@ impl<D: Delay, S: Steps> Machine<D, S> {
         &self.delay
     }
 
-    /// How urgent a synchronous grace period is that was not called urgent: expedited if the domain has
-    /// nothing to do, and has had nothing to do for `idle_ns` nanoseconds, which is long enough.
+    /// How urgent a synchronous grace period is that was not called urgent: expedited if the domain
+    /// has nothing to do, and has had nothing to do for `idle_ns` nanoseconds, which is long
+    /// enough.
     pub fn urgency_of_synchronize(&self, idle_ns: u64) -> Urgency {
         if self.step == Step::Idle && idle_ns > EXPEDITE_AFTER_IDLE_NS {
             Urgency::Expedited
@@ -291,7 +294,8 @@ impl<D: Delay, S: Steps> Machine<D, S> {
         }
     }
 
-    /// So many jiffies have passed. To be reported before anything else that happens after the tick.
+    /// So many jiffies have passed. To be reported before anything else that happens after the
+    /// tick.
     pub fn tick(&mut self, jiffies: u32) {
         if jiffies != 0 {
             self.runs_in_jiffy = 0;

@@ -15,13 +15,14 @@
 //! ```
 //!
 //! A grace period is a scan of the index that is not current (a reader that looked up the index
-//! before the last flip and counts itself in only now is still in it), a flip, and a scan of the other
-//! index. It is driven by a *worker*, which is run, makes a few checks, and is queued again after what
-//! the *delay function* says. That function is all that changed in 2022, from 5.66 seconds for 8,000
-//! grace periods to 128 and back to ten ([`Published`]).
+//! before the last flip and counts itself in only now is still in it), a flip, and a scan of the
+//! other index. It is driven by a *worker*, which is run, makes a few checks, and is queued again
+//! after what the *delay function* says. That function is all that changed in 2022, from 5.66
+//! seconds for 8,000 grace periods to 128 and back to ten ([`Published`]).
 //!
-//! [`Machine`] has no clock: ticks are reported to it. It touches nothing, needs no allocator, and never
-//! panics. Source: `kernel/rcu/srcutree.c`, from its description; McKenney, Triplett and others.
+//! [`Machine`] has no clock: ticks are reported to it. It touches nothing, needs no allocator, and
+//! never panics. Source: `kernel/rcu/srcutree.c`, from its description; McKenney, Triplett and
+//! others.
 //!
 //! Reading order: `sequence`, `delay`, `adaptive`, `any`, `machine`.
 

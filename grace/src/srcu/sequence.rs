@@ -1,8 +1,8 @@
 //! Sequence numbers of an SRCU domain: which grace period, and how far it has come.
 //!
 //! As [`crate::sequence`], with two state bits in place of one: a grace period here has two scans,
-//! and a thread that sees only the number shall know which. After the kernel's `rcu_seq` (four states,
-//! of which SRCU uses three). Comparisons are by signed distance, so the counter may wrap.
+//! and a thread that sees only the number shall know which. After the kernel's `rcu_seq` (four
+//! states, of which SRCU uses three). Comparisons are by signed distance, so the counter may wrap.
 
 /// How far a grace period has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,8 +19,8 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sequence(u64);
 
-/// The end of a full grace period, as a value that a [`Sequence`] reaches. An answer of "done" stays
-/// right for 2^61 grace periods.
+/// The end of a full grace period, as a value that a [`Sequence`] reaches. An answer of "done"
+/// stays right for 2^61 grace periods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cookie(u64);
 
@@ -43,7 +43,8 @@ impl Sequence {
         self.0
     }
 
-    /// How far the grace period in progress has come. The state that is never made counts as the last.
+    /// How far the grace period in progress has come. The state that is never made counts as the
+    /// last.
     pub const fn phase(self) -> Phase {
         match self.0 & Self::STATE {
             0 => Phase::Idle,
@@ -79,14 +80,14 @@ impl Sequence {
         }
     }
 
-    /// The cookie of a full grace period from here on: the next one if none is in progress, else the
-    /// one after, since the one in progress may have begun before the asker's update.
+    /// The cookie of a full grace period from here on: the next one if none is in progress, else
+    /// the one after, since the one in progress may have begun before the asker's update.
     pub const fn snapshot(self) -> Cookie {
         Cookie(self.0.wrapping_add(Self::STEP + Self::STATE) & !Self::STATE)
     }
 
-    /// The cookie of the next grace period to end. The one in progress may be too early for the asker:
-    /// for callers that know better, and for a mutant.
+    /// The cookie of the next grace period to end. The one in progress may be too early for the
+    /// asker: for callers that know better, and for a mutant.
     pub(super) const fn next_end(self) -> Cookie {
         Cookie((self.0 & !Self::STATE).wrapping_add(Self::STEP))
     }

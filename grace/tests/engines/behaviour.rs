@@ -162,7 +162,8 @@ fn the_relay_nudges_one_of_each_segment_and_passes_over_who_sleeps() {
         let nudged = core::mem::take(&mut host.resched);
         nudged.into_iter().for_each(|cpu| engine.context_switch(cpu, &mut host));
         jiffies += 1;
-        // Four stations, each at most two jiffies before it is nudged; a jiffy to begin, one to end.
+        // Four stations, each at most two jiffies before it is nudged; a jiffy to begin, one to
+        // end.
         assert!(jiffies <= 10, "{engine:?}");
     }
 }

@@ -12,8 +12,8 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use world::run;
 
-/// Numbers right before their wrap, and counters so narrow that they come round again and again; not
-/// so narrow that they do so from one look to the next, each time.
+/// Numbers right before their wrap, and counters so narrow that they come round again and again;
+/// not so narrow that they do so from one look to the next, each time.
 const WRAPPING: Start = Start { number: u32::MAX - 1, counter_bits: 4 };
 
 const CPUS_MAX: usize = 8;

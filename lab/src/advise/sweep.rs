@@ -182,8 +182,8 @@ impl Sweep {
         self.points.iter().filter_map(|point| self.flip(point, &winners)).collect()
     }
 
-    /// What becomes of `choice`, the design that is recommended for the workload as it is, in words:
-    /// where the answer flips, and where it does not.
+    /// What becomes of `choice`, the design that is recommended for the workload as it is, in
+    /// words: where the answer flips, and where it does not.
     pub(super) fn sentences(&self, choice: &str) -> Vec<String> {
         let flips = self.flips();
         let (mut same, mut simpler, mut faster) = (Vec::new(), Vec::new(), Vec::new());

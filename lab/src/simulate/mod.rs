@@ -2,9 +2,10 @@
 //!
 //! - [`options`]: what can be typed; [`product`]: what is run for it; [`pool`]: running it on all
 //!   CPUs; [`costs`]: what things cost on the simulated machine.
-//! - [`what_if`]: engines on virtual machines, with [`metric`] for the tables and [`picture`] for the
-//!   timeline; [`srcu`]: the same for SRCU.
-//! - [`published`]: published figures beside ours; [`suite`]: `adaptive` against every fixed engine.
+//! - [`what_if`]: engines on virtual machines, with [`metric`] for the tables and [`picture`] for
+//!   the timeline; [`srcu`]: the same for SRCU.
+//! - [`published`]: published figures beside ours; [`suite`]: `adaptive` against every fixed
+//!   engine.
 //! - [`list`]: what there is.
 
 mod costs;

@@ -1,11 +1,12 @@
-//! The timeline as a picture: who held each grace period up, when, as one SVG that needs nothing else.
+//! The timeline as a picture: who held each grace period up, when, as one SVG that needs nothing
+//! else.
 //!
-//! A callback queue for each grace period, one below the other in the order they began. The coloured part is
-//! the time until the last holdout was found to be quiescent, with a thin line from where that one
-//! had been quiescent before; the grey part is what the engine took from there to the end. The colour
-//! says what the holdout was doing when the grace period began, which is what a grace period has to
-//! wait for; the text to the right says so too, and what it was doing when it was found, if that is
-//! something else.
+//! A callback queue for each grace period, one below the other in the order they began. The
+//! coloured part is the time until the last holdout was found to be quiescent, with a thin line
+//! from where that one had been quiescent before; the grey part is what the engine took from there
+//! to the end. The colour says what the holdout was doing when the grace period began, which is
+//! what a grace period has to wait for; the text to the right says so too, and what it was doing
+//! when it was found, if that is something else.
 
 use bench::units;
 use simulate::timeline::{Doing, GracePeriod};

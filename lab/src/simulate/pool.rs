@@ -1,8 +1,8 @@
 //! Many simulations at once, over the CPUs of this machine.
 //!
-//! Which of them ends first depends on the machine; nothing else may. So results are put where their
-//! job stands, and the thread that prints sees them in the order that was asked for. The main thread only
-//! listens, draws the progress and looks whether anybody still wants the results.
+//! Which of them ends first depends on the machine; nothing else may. So results are put where
+//! their job stands, and the thread that prints sees them in the order that was asked for. The main
+//! thread only listens, draws the progress and looks whether anybody still wants the results.
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;

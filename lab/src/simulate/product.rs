@@ -1,7 +1,7 @@
 //! From what was typed to what is run: names are looked up, and lists become every combination.
 //!
-//! The engine varies fastest, so that engines stand side by side. A number that is set goes to whom it
-//! belongs: the engine, the workload or the machine; where none has it, the combination is the
+//! The engine varies fastest, so that engines stand side by side. A number that is set goes to whom
+//! it belongs: the engine, the workload or the machine; where none has it, the combination is the
 //! same as without, and is run once. Nothing is run before all of it has been found to be possible.
 
 use std::time::Duration;

@@ -1,9 +1,10 @@
-//! `rcu simulate --suite`: the default engine against every fixed one, on every workload of the suite.
+//! `rcu simulate --suite`: the default engine against every fixed one, on every workload of the
+//! suite.
 //!
-//! What is asked is in `simulate::suite`; here it is run and told. An aim that is not reached is shown
-//! as such. Those that were not when they were recorded are listed ([`KNOWN_MISSES`]): since a
-//! simulation gives the same bytes on every machine, another one is a change for the worse, and the exit
-//! code is 1.
+//! What is asked is in `simulate::suite`; here it is run and told. An aim that is not reached is
+//! shown as such. Those that were not when they were recorded are listed ([`KNOWN_MISSES`]): since
+//! a simulation gives the same bytes on every machine, another one is a change for the worse, and
+//! the exit code is 1.
 
 use std::time::Duration;
 
@@ -23,7 +24,8 @@ const VERSION: u32 = 2;
 
 /// Aims that were not reached when they were recorded: case and aim, of either size of the suite.
 const KNOWN_MISSES: &[(&str, Aim)] = &[
-    // A ninth more than tick, which lets sixteen times as much memory pile up: ours is near its limit.
+    // A ninth more than tick, which lets sixteen times as much memory pile up: ours is near its
+    // limit.
     ("update-flood/64", Aim::Cpu),
     // poll runs what the flooding CPUs queue on an idle one; but its waits are 140 times as long.
     ("mixed/64", Aim::Throughput),

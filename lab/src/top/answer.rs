@@ -1,7 +1,7 @@
 //! What a process replies, and what can be said of the time between two replies.
 //!
-//! The answer comes from another program, which may be of another version or mean ill: what is missing is
-//! taken as nothing, and no text of it reaches a terminal with control characters.
+//! The answer comes from another program, which may be of another version or mean ill: what is
+//! missing is taken as nothing, and no text of it reaches a terminal with control characters.
 
 use std::collections::BTreeMap;
 
@@ -143,8 +143,8 @@ impl Domain {
         self.worker_ns.saturating_add(self.worker_callbacks_ns)
     }
 
-    /// The latency, in nanoseconds, that this share of the grace periods since `earlier` stayed below;
-    /// `None` if there were none, or it is beyond all measure.
+    /// The latency, in nanoseconds, that this share of the grace periods since `earlier` stayed
+    /// below; `None` if there were none, or it is beyond all measure.
     pub(super) fn quantile_since(&self, earlier: &Domain, share: f64) -> Option<u64> {
         let before: BTreeMap<u64, u64> =
             earlier.latency.iter().map(|bucket| (bucket.below_ns, bucket.count)).collect();

@@ -42,7 +42,8 @@ pub(super) struct Participant<K: DomainTag> {
 pub(super) struct Look {
     index: u32,
     serial: u64,
-    /// Of a grace period that cannot end before the section; taken now and then, and by the thread that came late.
+    /// Of a grace period that cannot end before the section; taken now and then, and by the thread
+    /// that came late.
     cookie: Option<Cookie>,
     /// Grace periods that had ended.
     ended: Option<u64>,
@@ -76,8 +77,9 @@ impl<K: DomainTag> Arena<K> {
             return old;
         }
         self.pool.prepare(new);
-        // AcqRel: the Release pairs with the Acquire in `look`, so that the thread that finds the block finds
-        // its payload; the Acquire lets the owner of the old block go on from its writes.
+        // AcqRel: the Release pairs with the Acquire in `look`, so that the thread that finds the
+        // block finds its payload; the Acquire lets the owner of the old block go on from its
+        // writes.
         slot.swap(new, AcqRel)
     }
 

@@ -19,8 +19,8 @@ use super::random::Random;
 /// overtaken by several.
 const PAUSE_MAX_US: u64 = 300;
 
-/// The same, of a reader that knows its index and is counted nowhere: two grace periods have to go by meanwhile, and those of
-/// sleepable domains have CPUs to share with eight readers for each.
+/// The same, of a reader that knows its index and is counted nowhere: two grace periods have to go
+/// by meanwhile, and those of sleepable domains have CPUs to share with eight readers for each.
 const STALL_MAX_US: u64 = 4_000;
 
 /// The longest spin at a point, in turns.

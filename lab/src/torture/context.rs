@@ -1,4 +1,5 @@
-//! The run as one thread sees it: where it says that it gets on, what it has done, and what it has found wrong.
+//! The run as one thread sees it: where it says that it gets on, what it has done, and what it has
+//! found wrong.
 
 use std::sync::Arc;
 use std::thread;
@@ -12,8 +13,8 @@ use super::ledger::{Ledger, ThreadRecord};
 /// The thread that waits for something that nothing else does looks so often.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Looks after which what was deferred should have been freed long since. As with the watchdog's patience: while
-/// the machine stands still, no thread looks.
+/// Looks after which what was deferred should have been freed long since. As with the watchdog's
+/// patience: while the machine stands still, no thread looks.
 const LOOKS_MAX: u32 = 750;
 
 /// The run as one thread of the torture sees it.
@@ -53,7 +54,8 @@ impl ThreadContext {
         self.ledger.fault(kind, domain, None, None, detail);
     }
 
-    /// Waits for something that nothing this thread does brings about; `false` if it takes too long.
+    /// Waits for something that nothing this thread does brings about; `false` if it takes too
+    /// long.
     pub(super) fn await_idle(&self, operation: Operation, is_there: impl Fn() -> bool) -> bool {
         for _ in 0..LOOKS_MAX {
             self.begin(operation);

@@ -1,15 +1,15 @@
 //! `rcu torture`: tries to catch the library freeing what is still read.
 //!
-//! A run has themes ([`themes`]). The first: readers of every kind look at blocks with an age ([`pool`]) while updaters replace them in every
-//! way there is, in four domains at once, with more threads than CPUs and with delays at the steps
-//! of the library where races live ([`chaos`]). A reader that sees an age above 1 has caught a grace
-//! period that ended too early. The same run with one step of the library removed ([`mutants`])
-//! shows that it would.
+//! A run has themes ([`themes`]). The first: readers of every kind look at blocks with an age
+//! ([`pool`]) while updaters replace them in every way there is, in four domains at once, with more
+//! threads than CPUs and with delays at the steps of the library where races live ([`chaos`]). A
+//! reader that sees an age above 1 has caught a grace period that ended too early. The same run
+//! with one step of the library removed ([`mutants`]) shows that it would.
 //!
-//! The other themes are about what is deferred ([`deferral`]): floods of callbacks, hardly any memory, threads
-//! that live for a moment, processes that are stopped and that fork. And about what stands on per-CPU words
-//! ([`percpu`]): sleepable domains, restartable reads, counters and locks, by threads that are moved from CPU to
-//! CPU and interrupted by signals all the time.
+//! The other themes are about what is deferred ([`deferral`]): floods of callbacks, hardly any
+//! memory, threads that live for a moment, processes that are stopped and that fork. And about what
+//! stands on per-CPU words ([`percpu`]): sleepable domains, restartable reads, counters and locks,
+//! by threads that are moved from CPU to CPU and interrupted by signals all the time.
 //!
 //! It runs the package `quiescence-chaos`: the library's own sources with the hooks compiled in.
 //!
@@ -155,7 +155,8 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failu
     Ok(report.verdict().exit())
 }
 
-/// Sees to it that the process counts in this way: it can begin anew as a program that does without restartable sequences.
+/// Sees to it that the process counts in this way: it can begin anew as a program that does without
+/// restartable sequences.
 fn be_on(path: PerCpuPath) -> Result<(), Failure> {
     match (quiescence_chaos::per_cpu_path(), path) {
         (PerCpuPath::Restartable, PerCpuPath::Portable) => {}

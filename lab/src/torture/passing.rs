@@ -1,7 +1,8 @@
 //! Threads that come and go: registration and its end, beside grace periods in progress.
 //!
 //! Some read for the first time inside the destructor of a thread-local, when the library's own
-//! record of the thread may be gone already; some leave objects behind that no other thread retires.
+//! record of the thread may be gone already; some leave objects behind that no other thread
+//! retires.
 
 use std::cell::RefCell;
 use std::thread;

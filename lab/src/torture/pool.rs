@@ -189,8 +189,8 @@ impl BlockRef {
         if block.unpublished.swap(false, Relaxed) {
             return;
         }
-        // The thread that replaces a value by `store` or `update` never sees the old one, so no thread has noted
-        // its removal.
+        // The thread that replaces a value by `store` or `update` never sees the old one, so no
+        // thread has noted its removal.
         if block.age() == 0 {
             self.pool.removed(self.index, Way::Store);
         }

@@ -1,11 +1,12 @@
 //! The watchdog: ends the run in time, and tells when a thread does not get on.
 //!
-//! A run must end although threads hang, so no thread joins them: the watchdog looks at their counts,
-//! and leaves those that are stuck to the end of the process. It measures patience in its own
-//! turns and not by the clock: while the whole machine stands still, so does the watchdog. Nor does it
-//! count a turn in which the kernel has kept the thread from running ([`Task::is_kept`]), or in which the
-//! thread waits for the system to start a process, or to end one (where many threads are, the kernel has been seen
-//! to take ten seconds in `wait4` over the entries of a process in `/proc`): the library has no part in either.
+//! A run must end although threads hang, so no thread joins them: the watchdog looks at their
+//! counts, and leaves those that are stuck to the end of the process. It measures patience in its
+//! own turns and not by the clock: while the whole machine stands still, so does the watchdog. Nor
+//! does it count a turn in which the kernel has kept the thread from running ([`Task::is_kept`]),
+//! or in which the thread waits for the system to start a process, or to end one (where many
+//! threads are, the kernel has been seen to take ten seconds in `wait4` over the entries of a
+//! process in `/proc`): the library has no part in either.
 
 use std::thread;
 use std::time::Duration;
@@ -88,8 +89,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Looks at the thread records once. Whether one of them has been still for too long; all such are
-    /// reported.
+    /// Looks at the thread records once. Whether one of them has been still for too long; all such
+    /// are reported.
     fn look(&mut self, records: std::ops::Range<usize>) -> bool {
         let mut stuck = Vec::new();
         for index in records {

@@ -1,27 +1,34 @@
-//! Callback queues: callbacks that any thread queues without allocating, and that a thread of yours runs.
+//! Callback queues: callbacks that any thread queues without allocating, and that a thread of yours
+//! runs.
 //!
-//! A [`CallbackQueue`] takes [`Head`]s, memory that the objects bring along, and hands them to a *runner*: a thread that you have
-//! [`attend`](CallbackQueue::attend) to it. The runner takes all there is, waits for one grace period, shared with everybody who
-//! wants one, and calls the functions, first in, first out. What waits in a callback queue is charged to the domain's limit, counted in
-//! its statistics, found by a `fork`, and waited for by [`Domain::barrier`].
+//! A [`CallbackQueue`] takes [`Head`]s, memory that the objects bring along, and hands them to a
+//! *runner*: a thread that you have [`attend`](CallbackQueue::attend) to it. The runner takes all
+//! there is, waits for one grace period, shared with everybody who wants one, and calls the
+//! functions, first in, first out. What waits in a callback queue is charged to the domain's limit,
+//! counted in its statistics, found by a `fork`, and waited for by [`Domain::barrier`].
 //!
-//! Prefer [`call`](crate::call) and [`retire`](crate::retire): they need no runner, and no unsafe code. A callback queue is for C interfaces
-//! (`call_rcu` and its `call_rcu_data`), for pushes that must not allocate, and for callbacks that want a thread of their own.
+//! Prefer [`call`](crate::call) and [`retire`](crate::retire): they need no runner, and no unsafe
+//! code. A callback queue is for C interfaces (`call_rcu` and its `call_rcu_data`), for pushes that
+//! must not allocate, and for callbacks that want a thread of their own.
 //!
 //! # When the runner looks
-//! After a batch it waits for company: as long as the domain's [`lazy`](crate::Tuning::lazy), but at most a millisecond; a thread that pushes
-//! meanwhile wakes no thread. Where a batch was large, or a barrier waits, or memory is short, it continues at once. A runner that finds
-//! nothing sleeps without a timer, and the push that comes then wakes it, unless the callback queue is [quiet](Wakes::Never).
+//! After a batch it waits for company: as long as the domain's [`lazy`](crate::Tuning::lazy), but
+//! at most a millisecond; a thread that pushes meanwhile wakes no thread. Where a batch was large,
+//! or a barrier waits, or memory is short, it continues at once. A runner that finds nothing sleeps
+//! without a timer, and the push that comes then wakes it, unless the callback queue is
+//! [quiet](Wakes::Never).
 //!
 //! # At the limit
-//! A push is never refused. One that finds no room goes over the limit, and its answer says that the callback queue is
-//! [crowded](Pushed::crowded); the caller then waits for room, where it may: [`wait_for_room`]. That ends after 10 ms at the
-//! latest, so a lock that a callback wants may be held meanwhile.
+//! A push is never refused. One that finds no room goes over the limit, and its answer says that
+//! the callback queue is [crowded](Pushed::crowded); the caller then waits for room, where it may:
+//! [`wait_for_room`]. That ends after 10 ms at the latest, so a lock that a callback wants may be
+//! held meanwhile.
 //!
 //! # At the end of the process
 //! What waits in a callback queue then is not run, unless its runner comes to it.
 //!
-//! Source of the idea: `call_rcu` of liburcu (Desnoyers et al., *User-Level Implementations of Read-Copy Update*, 2012).
+//! Source of the idea: `call_rcu` of liburcu (Desnoyers et al., *User-Level Implementations of
+//! Read-Copy Update*, 2012).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,38 +99,42 @@ impl CallbackQueue {
         &self.handle
     }
 
-    /// Has `function(head)` called after a grace period, by the thread that attends to the callback queue.
+    /// Has `function(head)` called after a grace period, by the thread that attends to the callback
+    /// queue.
     ///
-    /// What the caller did before is visible to the function. The heads that one thread pushes are run in order.
-    /// `function` may push the head again, to this callback queue or another one. A panic in it cannot leave it, since it is C: it ends the
-    /// process.
+    /// What the caller did before is visible to the function. The heads that one thread pushes are
+    /// run in order. `function` may push the head again, to this callback queue or another one. A
+    /// panic in it cannot leave it, since it is C: it ends the process.
     ///
     /// # Progress and cost
-    /// Lock-free; an addition and a compare-exchange of one cache line, and nothing is allocated; now and then an addition to
-    /// the domain's charge. Wakes the runner where it sleeps, which happens once after each of its breaks.
+    /// Lock-free; an addition and a compare-exchange of one cache line, and nothing is allocated;
+    /// now and then an addition to the domain's charge. Wakes the runner where it sleeps, which
+    /// happens once after each of its breaks.
     ///
     /// # Errors
-    /// If the head is seen to wait already: always where it was the last one that was pushed, otherwise in builds with debug assertions and
-    /// under `QUIESCENCE_DEBUG=1`. The callback queue is as it was. (What goes unseen here ends in the answer of
-    /// [`attend`](Self::attend), as a rule.)
+    /// If the head is seen to wait already: always where it was the last one that was pushed,
+    /// otherwise in builds with debug assertions and under `QUIESCENCE_DEBUG=1`. The callback queue
+    /// is as it was. (What goes unseen here ends in the answer of [`attend`](Self::attend), as a
+    /// rule.)
     ///
     /// # Safety
-    /// As [`raw::call_head`](crate::raw::call_head): the head is valid, stays where it is, and is not used by anybody else until
-    /// its function is called; sections that begin from now on cannot reach what the function ends; and
-    /// `function(head)` may be called on any thread.
+    /// As [`raw::call_head`](crate::raw::call_head): the head is valid, stays where it is, and is
+    /// not used by anybody else until its function is called; sections that begin from now on
+    /// cannot reach what the function ends; and `function(head)` may be called on any thread.
     #[inline]
     pub unsafe fn push(&self, head: *mut Head, function: Function) -> Result<Pushed, QueuedTwice> {
         // SAFETY: by the contract.
         unsafe { self.shared.push(self.core(), head, function) }
     }
 
-    /// Runs what is pushed, until it is asked to [stop](Self::stop), or until nothing has come for `idle_after`.
+    /// Runs what is pushed, until it is asked to [stop](Self::stop), or until nothing has come for
+    /// `idle_after`.
     ///
     /// A runner that is asked to stop finishes the batch that it is running.
     ///
     /// # Errors
-    /// If some head was queued twice: what was pushed with it is lost, for its order is lost. No thread attends to the
-    /// callback queue then.
+    /// If some head was queued twice: what was pushed with it is lost, for its order is lost. No
+    /// thread attends to the callback queue then.
     ///
     /// # Panics
     /// If the calling thread is in a section of the domain, or runs a callback.
@@ -131,7 +142,8 @@ impl CallbackQueue {
         attend::attend(self.core(), &self.shared, idle_after, || ())
     }
 
-    /// As [`attend`](Self::attend); calls `after_round` after each batch, where no lock of ours is held.
+    /// As [`attend`](Self::attend); calls `after_round` after each batch, where no lock of ours is
+    /// held.
     ///
     /// # Errors
     /// As [`attend`](Self::attend).
@@ -157,8 +169,9 @@ impl CallbackQueue {
         self.shared.stop(false);
     }
 
-    /// Keeps callbacks from being begun, and waits until none is being run: for a `fork`, whose child then finds all that
-    /// waits. Calls are counted. In a callback of this callback queue it does not wait.
+    /// Keeps callbacks from being begun, and waits until none is being run: for a `fork`, whose
+    /// child then finds all that waits. Calls are counted. In a callback of this callback queue it
+    /// does not wait.
     pub fn pause(&self) {
         self.shared.pause();
     }
@@ -168,12 +181,14 @@ impl CallbackQueue {
         self.shared.resume();
     }
 
-    /// Says that a thread is about to attend to the callback queue: a barrier leaves it to that one, and runs nothing here itself.
+    /// Says that a thread is about to attend to the callback queue: a barrier leaves it to that
+    /// one, and runs nothing here itself.
     pub fn expect(&self) {
         self.shared.expect();
     }
 
-    /// Says that the thread that was to attend to the callback queue could not: the next push finds again that none does.
+    /// Says that the thread that was to attend to the callback queue could not: the next push finds
+    /// again that none does.
     pub fn neglect(&self) -> Result<(), QueuedTwice> {
         self.shared.neglect()
     }
@@ -193,8 +208,9 @@ impl CallbackQueue {
         self.shared.is_empty()
     }
 
-    /// Moves all that waits to the end of another callback queue of the same domain. Waits until no callback of this callback queue is being
-    /// run, unless by the calling thread; so what one thread has pushed stays in order.
+    /// Moves all that waits to the end of another callback queue of the same domain. Waits until no
+    /// callback of this callback queue is being run, unless by the calling thread; so what one
+    /// thread has pushed stays in order.
     ///
     /// # Errors
     /// As [`attend`](Self::attend).
@@ -217,8 +233,8 @@ impl Drop for CallbackQueue {
     }
 }
 
-/// Waits until the domain has room again, but 10 ms at most. Does nothing in a section of registered threads, of whatever domain, or
-/// in a callback: nothing may be waited for there.
+/// Waits until the domain has room again, but 10 ms at most. Does nothing in a section of
+/// registered threads, of whatever domain, or in a callback: nothing may be waited for there.
 pub fn wait_for_room<K: DomainTag>(domain: &Domain<K>) {
     attend::wait_for_room(domain.core());
 }
@@ -228,8 +244,8 @@ pub fn in_callback() -> bool {
     running::in_callback()
 }
 
-/// Whether heads that wait are remembered, so that one that is queued twice is found: in builds with debug assertions, and under
-/// `QUIESCENCE_DEBUG=1`.
+/// Whether heads that wait are remembered, so that one that is queued twice is found: in builds
+/// with debug assertions, and under `QUIESCENCE_DEBUG=1`.
 pub fn remembers_heads() -> bool {
     callback_queue::is_twice_checked()
 }
@@ -257,7 +273,8 @@ mod tests {
         domain.barrier();
     }
 
-    /// It is held for moments by runners, barriers and forks; a thread that holds it may lose its CPU.
+    /// It is held for moments by runners, barriers and forks; a thread that holds it may lose its
+    /// CPU.
     #[test]
     fn a_push_waits_for_no_lock_of_its_callback_queue() {
         let domain = Domain::new();

@@ -1,10 +1,11 @@
-//! Domains whose readers are not Rust's: programs that were compiled against liburcu, and read and write the words
-//! of its protocol themselves, inlined.
+//! Domains whose readers are not Rust's: programs that were compiled against liburcu, and read and
+//! write the words of its protocol themselves, inlined.
 //!
-//! Such a reader owns a [`Record`], in memory of its program, in place of a slot of the registry: it *is* a slot, with
-//! what liburcu's layout wants behind it. It copies a number that lies where its program thinks it is ([`Words`]), and
-//! does not look at a slot's mark of attention when it leaves; it looks at `gp.futex`. All else is an ordinary
-//! domain's: its grace periods and who shares them, callbacks, limits, statistics and reports.
+//! Such a reader owns a [`Record`], in memory of its program, in place of a slot of the registry:
+//! it *is* a slot, with what liburcu's layout wants behind it. It copies a number that lies where
+//! its program thinks it is ([`Words`]), and does not look at a slot's mark of attention when it
+//! leaves; it looks at `gp.futex`. All else is an ordinary domain's: its grace periods and who
+//! shares them, callbacks, limits, statistics and reports.
 //!
 //! | readers | fences | who wakes a sleeping updater |
 //! |---|---|---|
@@ -68,7 +69,8 @@ impl LiburcuDomain {
         Self { core: DomainState::liburcu(name, readers) }
     }
 
-    /// Says where the words of its readers are, and what goes with its callbacks. The first call counts.
+    /// Says where the words of its readers are, and what goes with its callbacks. The first call
+    /// counts.
     ///
     /// # Safety
     /// No thread has read in the domain yet. `words` are valid for ever.
@@ -82,10 +84,12 @@ impl LiburcuDomain {
         domains::remember(&Liburcu(self).handle());
     }
 
-    /// Makes room for so many readers, all together. Until there are more, [`register`](Self::register) allocates
-    /// nothing; and never is anything allocated or freed while what it locks is locked. So a thread may register in a
-    /// signal handler that has interrupted its allocator, for a domain that the handler can not have interrupted it in.
-    /// [`Domain::read`] in the same domain is the exception: the first sections of Rust's own threads allocate there.
+    /// Makes room for so many readers, all together. Until there are more,
+    /// [`register`](Self::register) allocates nothing; and never is anything allocated or freed
+    /// while what it locks is locked. So a thread may register in a signal handler that has
+    /// interrupted its allocator, for a domain that the handler can not have interrupted it in.
+    /// [`Domain::read`] in the same domain is the exception: the first sections of Rust's own
+    /// threads allocate there.
     pub fn make_room(&'static self, readers: usize) {
         self.core.make_room(readers);
     }
@@ -94,13 +98,15 @@ impl LiburcuDomain {
         self.core.liburcu.as_ref().expect("made so by `new`")
     }
 
-    /// The domain: grace periods, callbacks, statistics. Sections by [`Domain::read`] are possible as well.
+    /// The domain: grace periods, callbacks, statistics. Sections by [`Domain::read`] are possible
+    /// as well.
     pub const fn domain(&'static self) -> Domain<Liburcu> {
         Domain::of(Liburcu(self))
     }
 
-    /// As [`Domain::call`], but it is never refused: at the limit it waits for room, 10 ms at most, and then goes over. So a
-    /// lock that a closure takes may be held meanwhile. In a section and in a callback it does not wait.
+    /// As [`Domain::call`], but it is never refused: at the limit it waits for room, 10 ms at most,
+    /// and then goes over. So a lock that a closure takes may be held meanwhile. In a section and
+    /// in a callback it does not wait.
     pub fn call(&'static self, f: impl FnOnce() + Send + 'static) {
         defer::call_within_a_tick(&Liburcu(self), f);
     }
@@ -111,7 +117,8 @@ impl LiburcuDomain {
         local::closures(&self.core, || Liburcu(self).handle());
     }
 
-    /// Whether closures and objects wait in the domain's queues: those of the calling thread, or of all.
+    /// Whether closures and objects wait in the domain's queues: those of the calling thread, or of
+    /// all.
     pub fn is_waiting(&'static self, own_only: bool) -> bool {
         if own_only && thread_end::is_noticed() {
             self.own_queues().iter().any(|queue| !queue.is_empty())
@@ -120,12 +127,12 @@ impl LiburcuDomain {
         }
     }
 
-    /// Waits until the closures and objects that wait in the domain's queues, the calling thread's or all, have run;
-    /// runs them itself where no other thread does. As [`Domain::barrier`], but callback queues are not waited for, and their
-    /// callbacks may call it.
+    /// Waits until the closures and objects that wait in the domain's queues, the calling thread's
+    /// or all, have run; runs them itself where no other thread does. As [`Domain::barrier`], but
+    /// callback queues are not waited for, and their callbacks may call it.
     ///
-    /// It would wait for ever in a section of the domain, and where a queue's closure calls it: the caller sees to it
-    /// that neither is so.
+    /// It would wait for ever in a section of the domain, and where a queue's closure calls it: the
+    /// caller sees to it that neither is so.
     pub fn wait_for_queues(&'static self, own_only: bool) {
         let me = || Own::in_domain(&self.core).me();
         // A thread that ends adds to queues that all share.
@@ -137,12 +144,13 @@ impl LiburcuDomain {
         trace::deliver();
     }
 
-    /// Waits until the callbacks that wait in the domain's callback queues have run; runs them itself where no thread attends. As
-    /// [`Domain::barrier`], but closures and objects are not waited for, which may call it, as callbacks of other domains
-    /// may.
+    /// Waits until the callbacks that wait in the domain's callback queues have run; runs them
+    /// itself where no thread attends. As [`Domain::barrier`], but closures and objects are not
+    /// waited for, which may call it, as callbacks of other domains may.
     ///
-    /// It would wait for ever in a section of the domain, and in a callback of one of its callback queues
-    /// ([`is_in_callback_queue`](Self::is_in_callback_queue)): the caller sees to it that neither is so.
+    /// It would wait for ever in a section of the domain, and in a callback of one of its callback
+    /// queues ([`is_in_callback_queue`](Self::is_in_callback_queue)): the caller sees to it that
+    /// neither is so.
     pub fn wait_for_callback_queues(&'static self) {
         let callback_queues = self.core.callback_queues.begin_barrier(&self.core);
         callback_queues
@@ -160,12 +168,13 @@ impl LiburcuDomain {
         own.into_iter().flatten().collect()
     }
 
-    /// Enters the calling thread as a reader. For QSBR: offline, its word 0; it comes online by itself. Allocates
-    /// only if there is no [room](Self::make_room); leaves nothing for the thread's end to do.
+    /// Enters the calling thread as a reader. For QSBR: offline, its word 0; it comes online by
+    /// itself. Allocates only if there is no [room](Self::make_room); leaves nothing for the
+    /// thread's end to do.
     ///
     /// # Safety
-    /// `record` is all zeroes, or was registered by this function, in this domain, and is no longer. It stays valid
-    /// until it is unregistered. Its owner follows the protocol.
+    /// `record` is all zeroes, or was registered by this function, in this domain, and is no
+    /// longer. It stays valid until it is unregistered. Its owner follows the protocol.
     pub unsafe fn register(&'static self, record: *const Record) {
         let reader_kind = ReaderKind::Liburcu(self.links().readers);
         assert!(self.links().words().is_some(), "quiescence: a liburcu domain is not attached yet");

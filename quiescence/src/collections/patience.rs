@@ -1,10 +1,11 @@
 //! What a consumer does while a producer is between the two steps of an insertion.
 //!
-//! A producer makes its node known with one exchange and links it with a store just after. Between the two a consumer
-//! can but wait; the producer need wake no thread, since its insertion is wait-free (and is inlined in C programs).
-//! Nearly always it is a few instructions away; only one that lost its CPU there takes longer. So a consumer
-//! polls again at once, some times, then gives its CPU away, and then naps. All of it ends with the producer's
-//! next instruction, and a structure in which no insertion is half done is never waited for.
+//! A producer makes its node known with one exchange and links it with a store just after. Between
+//! the two a consumer can but wait; the producer need wake no thread, since its insertion is
+//! wait-free (and is inlined in C programs). Nearly always it is a few instructions away; only one
+//! that lost its CPU there takes longer. So a consumer polls again at once, some times, then gives
+//! its CPU away, and then naps. All of it ends with the producer's next instruction, and a
+//! structure in which no insertion is half done is never waited for.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Acquire;

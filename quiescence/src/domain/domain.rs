@@ -27,10 +27,10 @@ use crate::reclaim::worker;
 /// A domain: its readers hold up its own grace periods and no others.
 ///
 /// Most programs need the global one only, by the free functions of this crate. A domain of one's
-/// own pays off where some sections are much longer than others. Cloning gives another handle of the
-/// same domain. When the last handle of a domain made with [`Domain::new`] goes, what is still
-/// queued in it is run on the spot: no thread can read in it any more. (The worker has a handle while
-/// it looks after the domain; then its one is the last.)
+/// own pays off where some sections are much longer than others. Cloning gives another handle of
+/// the same domain. When the last handle of a domain made with [`Domain::new`] goes, what is still
+/// queued in it is run on the spot: no thread can read in it any more. (The worker has a handle
+/// while it looks after the domain; then its one is the last.)
 ///
 /// Note for the frugal: sections by [`Domain::read`] look the domain up in a table of the
 /// thread; [`Domain::reader`] and [`read`](crate::read) do not.
@@ -123,10 +123,10 @@ impl Builder {
     /// are not counted.
     ///
     /// Holds under [`Engine::Adaptive`], unless somebody waits expedited
-    /// ([`Domain::synchronize_expedited`], [`Domain::barrier`]) or three quarters of what may wait do
-    /// ([`Tuning`]). Each turn is rested for when it has ended:
-    /// a share of one in a million means that callbacks wait for minutes, unless somebody waits. The
-    /// other engines cost what they cost.
+    /// ([`Domain::synchronize_expedited`], [`Domain::barrier`]) or three quarters of what may wait
+    /// do ([`Tuning`]). Each turn is rested for when it has ended: a share of one in a million
+    /// means that callbacks wait for minutes, unless somebody waits. The other engines cost what
+    /// they cost.
     pub const fn worker_budget_ppm(mut self, share_ppm: u32) -> Self {
         self.budget = Budget::from_ppm(share_ppm);
         self
@@ -191,8 +191,9 @@ impl<K: DomainTag> Domain<K> {
         domains::known(&self.tag)
     }
 
-    /// Begins a read-side critical section of this domain: as [`read`](crate::read), with a [`Guard`](crate::Guard),
-    /// where readers are threads; as [`Srcu::read`](crate::Srcu::read) in a sleepable one.
+    /// Begins a read-side critical section of this domain: as [`read`](crate::read), with a
+    /// [`Guard`](crate::Guard), where readers are threads; as [`Srcu::read`](crate::Srcu::read) in
+    /// a sleepable one.
     ///
     /// # Panics
     /// If a thread's sections are nested 2^32 deep.
@@ -208,14 +209,15 @@ impl<K: DomainTag> Domain<K> {
     /// What the caller did before is visible to every section that begins during the call or later;
     /// what those sections that were waited for did is visible to the caller afterwards.
     ///
-    /// What follows holds where readers are threads; for sleepable domains see [`Srcu`](crate::Srcu), which cannot know
-    /// who is in a section: nothing panics there.
+    /// What follows holds where readers are threads; for sleepable domains see
+    /// [`Srcu`](crate::Srcu), which cannot know who is in a section: nothing panics there.
     ///
     /// # Progress and cost
     /// Blocking: as long as the longest of those sections lasts. Spins for a few microseconds, then
-    /// sleeps on a futex that the last holdout wakes; under [`Engine::Tick`] and [`Engine::Token`] it
-    /// sleeps a tick at a time instead. One heavy fence (one more if it sleeps on the futex) and one pass
-    /// over the readers; neither if no other thread is registered. Concurrent callers share grace periods.
+    /// sleeps on a futex that the last holdout wakes; under [`Engine::Tick`] and [`Engine::Token`]
+    /// it sleeps a tick at a time instead. One heavy fence (one more if it sleeps on the futex) and
+    /// one pass over the readers; neither if no other thread is registered. Concurrent callers
+    /// share grace periods.
     ///
     /// # Panics
     /// If the calling thread is itself in a section of this domain, which would be waited for for
@@ -238,23 +240,24 @@ impl<K: DomainTag> Domain<K> {
     /// Asks for a full grace period, from now on, without waiting.
     ///
     /// The cookie is for [`poll`](Self::poll) and [`wait`](Self::wait). Does as much of the work as
-    /// can be done without waiting, for readers or (under [`Engine::Tick`]) for the tick. That may be a
-    /// whole grace period, its fence included; the rest is done by the next thread that updates or waits, or by
-    /// `poll`, and under engines other than [`Engine::Adaptive`] by the worker. In a child made by
-    /// `fork` the worker starts with the first call there, be it of `poll`. May be called inside a
-    /// section.
+    /// can be done without waiting, for readers or (under [`Engine::Tick`]) for the tick. That may
+    /// be a whole grace period, its fence included; the rest is done by the next thread that
+    /// updates or waits, or by `poll`, and under engines other than [`Engine::Adaptive`] by the
+    /// worker. In a child made by `fork` the worker starts with the first call there, be it of
+    /// `poll`. May be called inside a section.
     pub fn start_poll(&self) -> Cookie {
         let cookie = self.core().request(Urgency::Normal);
         self.advance();
         self.cookie(cookie)
     }
 
-    /// Does what can be done without waiting. Where the engine goes by the tick, the worker does the
-    /// rest; or the caller, if the system gives us no thread.
+    /// Does what can be done without waiting. Where the engine goes by the tick, the worker does
+    /// the rest; or the caller, if the system gives us no thread.
     fn advance(&self) {
         let core = self.core();
         core.advance(Own::in_domain(core).me());
-        // Relaxed: a stale `true` is put right by the worker's own look under its lock, as for callbacks.
+        // Relaxed: a stale `true` is put right by the worker's own look under its lock, as for
+        // callbacks.
         if !core.queues.announced.load(Relaxed)
             && core.attention() != Attention::None
             && !worker::announce(&self.tag.handle())
@@ -270,9 +273,9 @@ impl<K: DomainTag> Domain<K> {
         self.cookie(self.core().snapshot())
     }
 
-    /// Whether the grace period of `cookie` is over. If it is in progress and no thread attends to it,
-    /// this does a step of it; where the engine goes by the tick, it leaves that to the worker. Never
-    /// waits.
+    /// Whether the grace period of `cookie` is over. If it is in progress and no thread attends to
+    /// it, this does a step of it; where the engine goes by the tick, it leaves that to the worker.
+    /// Never waits.
     ///
     /// # Panics
     /// If the cookie is another domain's.
@@ -289,8 +292,8 @@ impl<K: DomainTag> Domain<K> {
     /// Waits until the grace period of `cookie` is over, asking for it if no thread has.
     ///
     /// # Panics
-    /// If the cookie is another domain's, or if it is not over and the calling thread is in a section
-    /// of this domain.
+    /// If the cookie is another domain's, or if it is not over and the calling thread is in a
+    /// section of this domain.
     #[track_caller]
     pub fn wait(&self, cookie: Cookie) {
         let wanted = self.own(cookie);
@@ -303,26 +306,28 @@ impl<K: DomainTag> Domain<K> {
     /// Calls `f` after a grace period, on the worker thread or on a thread in
     /// [`barrier`](Self::barrier).
     ///
-    /// The call is *lazy*: it waits for company before a grace period is asked for, at most as long as
-    /// [`Tuning::lazy`] says; see [`call_hurry`](Self::call_hurry). Nothing is allocated for closures of up
-    /// to four words. Whatever waits at an orderly end of the process is run then, as far as sections of other
-    /// threads allow.
+    /// The call is *lazy*: it waits for company before a grace period is asked for, at most as long
+    /// as [`Tuning::lazy`] says; see [`call_hurry`](Self::call_hurry). Nothing is allocated for
+    /// closures of up to four words. Whatever waits at an orderly end of the process is run then,
+    /// as far as sections of other threads allow.
     ///
-    /// The callbacks that one thread queues in one domain run in order. A callback may queue others, itself
-    /// included, and must not call `barrier`, which panics there. If it panics, the panic is reported like
-    /// any other and counted, and the rest still run. The worker is one thread for the whole process: a
-    /// callback that blocks holds up those of all domains.
+    /// The callbacks that one thread queues in one domain run in order. A callback may queue
+    /// others, itself included, and must not call `barrier`, which panics there. If it panics, the
+    /// panic is reported like any other and counted, and the rest still run. The worker is one
+    /// thread for the whole process: a callback that blocks holds up those of all domains.
     ///
     /// # Progress and cost
-    /// A few plain stores to memory of the thread's own; once in many calls a lock and a step of a grace
-    /// period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits until the worker
-    /// has made room: **do not hold a lock then that callbacks take, or readers in their sections**, or use
-    /// [`try_call`](Self::try_call). (In a [sleepable domain](crate::Srcu#at-the-limit) it waits for 10 ms at most.)
+    /// A few plain stores to memory of the thread's own; once in many calls a lock and a step of a
+    /// grace period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it
+    /// waits until the worker has made room: **do not hold a lock then that callbacks take, or
+    /// readers in their sections**, or use [`try_call`](Self::try_call). (In a
+    /// [sleepable domain](crate::Srcu#at-the-limit) it waits for 10 ms at most.)
     ///
     /// # Errors
-    /// At the limit, where nothing may be waited for: `f`, in a [`Refused`]. In a section of registered threads the
-    /// first closure of a thread is still taken, and the next one refused until there is room for it. In a
-    /// callback one closure is taken for each callback that has run.
+    /// At the limit, where nothing may be waited for: `f`, in a [`Refused`]. In a section of
+    /// registered threads the first closure of a thread is still taken, and the next one refused
+    /// until there is room for it. In a callback one closure is taken for each callback that has
+    /// run.
     pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Refused<F>> {
         defer::call(&self.tag, f, Patience::Lazy)
     }
@@ -345,41 +350,45 @@ impl<K: DomainTag> Domain<K> {
 
     /// Drops `object`, a [`Box`], an [`Arc`] or another owner, after a grace period.
     ///
-    /// What it owns must be unreachable for readers that begin their sections from now on: for what an
-    /// [`Rcu`](crate::Rcu) points to, its own methods see to that. Dropped by this
-    /// thread when it retires again outside of sections (a QSBR reader: at a quiescent state), or on
-    /// the worker thread, or on a thread in [`barrier`](Self::barrier); never by a reader. Nothing is
-    /// allocated per object. A drop that panics is reported and counted, and stops no other. With no further
-    /// call from anyone it is dropped within [`Tuning::lazy`], a tick and a grace period.
+    /// What it owns must be unreachable for readers that begin their sections from now on: for what
+    /// an [`Rcu`](crate::Rcu) points to, its own methods see to that. Dropped by this thread when
+    /// it retires again outside of sections (a QSBR reader: at a quiescent state), or on the worker
+    /// thread, or on a thread in [`barrier`](Self::barrier); never by a reader. Nothing is
+    /// allocated per object. A drop that panics is reported and counted, and stops no other. With
+    /// no further call from anyone it is dropped within [`Tuning::lazy`], a tick and a grace
+    /// period.
     ///
-    /// **An object whose drop takes a lock** must not be retired this way by threads that hold the lock
-    /// while they retire: an earlier object may be dropped in this very call. Say
-    /// `call(move || drop(object))` instead. **A lock that readers take in their sections** must not be held
-    /// either where the limit may be reached, since this waits for them then; or use
+    /// **An object whose drop takes a lock** must not be retired this way by threads that hold the
+    /// lock while they retire: an earlier object may be dropped in this very call. Say
+    /// `call(move || drop(object))` instead. **A lock that readers take in their sections** must
+    /// not be held either where the limit may be reached, since this waits for them then; or use
     /// [`try_retire`](Self::try_retire).
     ///
     /// # Progress and cost
-    /// A few plain stores to memory of the thread's own; at every ninth call a lock of the thread's own
-    /// and the drops of some earlier objects; once in some hundred to 16,384 calls a step of a grace period. At the domain's limit
-    /// ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits for a grace period; then this object is
-    /// queued, or dropped on the spot if there is still no room. It never waits for anything but sections.
-    /// (In a [sleepable domain](crate::Srcu#at-the-limit) it waits for 10 ms at most, and then goes over the limit.)
+    /// A few plain stores to memory of the thread's own; at every ninth call a lock of the thread's
+    /// own and the drops of some earlier objects; once in some hundred to 16,384 calls a step of a
+    /// grace period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it
+    /// waits for a grace period; then this object is queued, or dropped on the spot if there is
+    /// still no room. It never waits for anything but sections. (In a
+    /// [sleepable domain](crate::Srcu#at-the-limit) it waits for 10 ms at most, and then goes over
+    /// the limit.)
     ///
     /// # Errors
-    /// In a section of registered threads, of whatever domain, nothing may be waited for: there the first object of a thread that
-    /// finds no room is taken over the limit, and the thread waits when its outermost section ends; a second one is
-    /// given back, in a [`Refused`]. (A QSBR reader waits at its next quiescent state.)
+    /// In a section of registered threads, of whatever domain, nothing may be waited for: there the
+    /// first object of a thread that finds no room is taken over the limit, and the thread waits
+    /// when its outermost section ends; a second one is given back, in a [`Refused`]. (A QSBR
+    /// reader waits at its next quiescent state.)
     ///
     /// # Panics
-    /// In debug builds, if the memory of a box waits already, which takes unsafe code; the message names both
-    /// places.
+    /// In debug builds, if the memory of a box waits already, which takes unsafe code; the message
+    /// names both places.
     #[track_caller]
     pub fn retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
         defer::retire(&self.tag, object, true)
     }
 
-    /// As [`retire`](Self::retire), for an owner of so many bytes: one whose size is not known, or that is
-    /// known to own more than [`Retire::bytes`] says.
+    /// As [`retire`](Self::retire), for an owner of so many bytes: one whose size is not known, or
+    /// that is known to own more than [`Retire::bytes`] says.
     ///
     /// ```
     /// let slabs: Vec<Vec<u8>> = (0..16).map(|_| vec![0; 65_536]).collect();
@@ -403,8 +412,8 @@ impl<K: DomainTag> Domain<K> {
     /// As [`retire`](Self::retire), but never waits: at the limit it gives the object back.
     ///
     /// # Errors
-    /// At the limit. It may be reached before so much waits, by what other threads have been allowed to add:
-    /// see [`Tuning::objects_max`].
+    /// At the limit. It may be reached before so much waits, by what other threads have been
+    /// allowed to add: see [`Tuning::objects_max`].
     #[track_caller]
     pub fn try_retire<P: Retire>(&self, object: P) -> Result<(), Refused<P>> {
         defer::retire(&self.tag, object, false)
@@ -412,12 +421,13 @@ impl<K: DomainTag> Domain<K> {
 
     /// Waits until everything that was queued in this domain before, by any thread, has run.
     ///
-    /// Blocking: for grace periods, and for callbacks, many of which it runs itself; so it must not be
-    /// called under a lock that they take, or in a section of another domain whose end they wait for.
+    /// Blocking: for grace periods, and for callbacks, many of which it runs itself; so it must not
+    /// be called under a lock that they take, or in a section of another domain whose end they wait
+    /// for.
     ///
     /// # Panics
-    /// If the calling thread is in a section of this domain (also one that a callback has just begun
-    /// on it and leaked), or is running a callback: both would wait for themselves.
+    /// If the calling thread is in a section of this domain (also one that a callback has just
+    /// begun on it and leaked), or is running a callback: both would wait for themselves.
     #[track_caller]
     pub fn barrier(&self) {
         let (core, location) = (self.core(), Location::caller());
@@ -432,15 +442,17 @@ impl<K: DomainTag> Domain<K> {
 
     /// The cookie that [`Cookie::to_bits`] made a number of, in this domain.
     ///
-    /// A cookie stands for one of the next two grace periods at most when it is given, and later for an earlier one.
-    /// So a number that lies further ahead is no cookie of this domain, and is refused: no grace period would reach it
-    /// soon, and the thread that waited for it would wait for ever. What cannot be told apart is a number of another domain
-    /// that lies behind: it counts as a grace period that ended long ago.
+    /// A cookie stands for one of the next two grace periods at most when it is given, and later
+    /// for an earlier one. So a number that lies further ahead is no cookie of this domain, and is
+    /// refused: no grace period would reach it soon, and the thread that waited for it would wait
+    /// for ever. What cannot be told apart is a number of another domain that lies behind: it
+    /// counts as a grace period that ended long ago.
     ///
     /// Takes a lock for a moment, unless the grace period has ended.
     ///
     /// # Panics
-    /// If this domain cannot have given it; see [`try_cookie_from_bits`](Self::try_cookie_from_bits).
+    /// If this domain cannot have given it; see
+    /// [`try_cookie_from_bits`](Self::try_cookie_from_bits).
     ///
     /// ```
     /// let domain = quiescence::Domain::global();
@@ -455,7 +467,8 @@ impl<K: DomainTag> Domain<K> {
         }
     }
 
-    /// As [`cookie_from_bits`](Self::cookie_from_bits); `None` of a number that this domain cannot have given.
+    /// As [`cookie_from_bits`](Self::cookie_from_bits); `None` of a number that this domain cannot
+    /// have given.
     ///
     /// ```
     /// let domain = quiescence::Domain::new();
@@ -472,8 +485,8 @@ impl<K: DomainTag> Domain<K> {
     }
 
     /// Sets what deferral may take in this domain, from now on. Where more waits already than a new
-    /// limit allows, nothing is lost: the thread that retires next waits. What threads have been allowed to add already
-    /// counts against a new limit until they come by again.
+    /// limit allows, nothing is lost: the thread that retires next waits. What threads have been
+    /// allowed to add already counts against a new limit until they come by again.
     pub fn tune(&self, tuning: Tuning) {
         self.core().tuning.set(tuning);
         worker::retune(&self.tag.handle());
@@ -517,7 +530,8 @@ pub(crate) fn synchronize<K: DomainTag>(
     core.synchronize(urgency, own.me());
 }
 
-/// Waits until the grace period of `cookie` is over, if it is not, on behalf of [`Unlinked`](crate::Unlinked).
+/// Waits until the grace period of `cookie` is over, if it is not, on behalf of
+/// [`Unlinked`](crate::Unlinked).
 pub(crate) fn wait_unless_done<K: DomainTag>(
     tag: &K,
     cookie: grace::Cookie,

@@ -65,7 +65,8 @@ pub fn wait(cookie: Cookie) {
     GLOBAL.wait(cookie);
 }
 
-/// Calls `f` after a grace period of the global domain, which may wait for company. See [`Domain::call`].
+/// Calls `f` after a grace period of the global domain, which may wait for company. See
+/// [`Domain::call`].
 ///
 /// ```
 /// quiescence::call(|| println!("no thread reads it any more")).expect("not in a section");
@@ -107,7 +108,8 @@ pub fn retire_sized<P: Send + 'static>(
     GLOBAL.retire_sized(object, bytes)
 }
 
-/// As [`retire`], but never waits: at the limit it gives the object back. See [`Domain::try_retire`].
+/// As [`retire`], but never waits: at the limit it gives the object back. See
+/// [`Domain::try_retire`].
 ///
 /// # Errors
 /// At the domain's limit.
@@ -150,12 +152,12 @@ pub fn fences() -> Fences {
     fence::chosen()
 }
 
-/// How this process counts per CPU. Makes the choice if it has not been made, as the first counters that are used
-/// much, and the first restartable reads, do.
+/// How this process counts per CPU. Makes the choice if it has not been made, as the first counters
+/// that are used much, and the first restartable reads, do.
 ///
-/// That takes some 100 us, but some tens of ms more in a process that has several threads already: the kernel then waits
-/// for grace periods of its own before it promises barriers, of which there are two sorts. So a program that minds calls
-/// this first of all in `main`.
+/// That takes some 100 us, but some tens of ms more in a process that has several threads already:
+/// the kernel then waits for grace periods of its own before it promises barriers, of which there
+/// are two sorts. So a program that minds calls this first of all in `main`.
 ///
 /// `QUIESCENCE_PERCPU=portable` in the environment asks for [`PerCpuPath::Portable`]. So does a
 /// debugger or another tracer that is attached by then; `QUIESCENCE_PERCPU=restartable` asks for

@@ -12,8 +12,9 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::Handle;
 use crate::reclaim::local;
 
-/// Names a domain whose readers are threads: what [`Domain::read`](crate::Domain::read) and its kin ask for.
-/// Implemented by [`Global`], [`Private`] and the types that [`domain!`](crate::domain!) declares.
+/// Names a domain whose readers are threads: what [`Domain::read`](crate::Domain::read) and its kin
+/// ask for. Implemented by [`Global`], [`Private`] and the types that [`domain!`](crate::domain!)
+/// declares.
 ///
 /// # Safety
 /// The domain has an engine that waits for registered threads. Use [`domain!`](crate::domain!).
@@ -52,11 +53,12 @@ unsafe impl ThreadTag for Global {}
 /// A read-side critical section; it ends when the guard is dropped.
 ///
 /// What [`Rcu::load`](crate::Rcu::load) hands out under it stays valid as long as the guard lives.
-/// Guards nest, in any order of dropping. To drop one is wait-free, but for a thread that has retired an object over the
-/// domain's limit in the section ([`Domain::retire`](crate::Domain::retire)): the drop of its outermost guard waits for a grace period then, and
-/// drops objects that the thread has retired. A guard belongs to its thread. A guard that is leaked
-/// with [`std::mem::forget`] is a section that never ends: sound, but every later grace period of
-/// the domain waits for ever.
+/// Guards nest, in any order of dropping. To drop one is wait-free, but for a thread that has
+/// retired an object over the domain's limit in the section
+/// ([`Domain::retire`](crate::Domain::retire)): the drop of its outermost guard waits for a grace
+/// period then, and drops objects that the thread has retired. A guard belongs to its thread. A
+/// guard that is leaked with [`std::mem::forget`] is a section that never ends: sound, but every
+/// later grace period of the domain waits for ever.
 #[must_use = "the section ends when the guard is dropped"]
 pub struct Guard<'d, K: DomainTag = Global> {
     slot: &'d Slot,
@@ -79,11 +81,12 @@ unsafe impl<K: DomainTag> Section<K> for Guard<'_, K> {
 /// What is retired or waited for after this call is not freed before the guard is dropped.
 ///
 /// # Progress and cost
-/// Wait-free. To begin and to end a section takes three stores to the thread's own cache line, a few
-/// loads from it, and one load of a word that changes once in a grace period; no atomic
+/// Wait-free. To begin and to end a section takes three stores to the thread's own cache line, a
+/// few loads from it, and one load of a word that changes once in a grace period; no atomic
 /// read-modify-write, and no fence instruction where the kernel has `membarrier(2)`; a full fence
 /// each way elsewhere. The section that a sleeping updater waits for last wakes it, by a system
-/// call. A thread that retires in its sections may wait where the outermost one ends: see [`Guard`]. The first call of a thread registers it, which takes a lock and may allocate.
+/// call. A thread that retires in its sections may wait where the outermost one ends: see
+/// [`Guard`]. The first call of a thread registers it, which takes a lock and may allocate.
 ///
 /// # Panics
 /// If sections are nested 2^32 deep.

@@ -1,7 +1,7 @@
 //! What users hold: domains, readers and guards, cookies, and the values that readers load.
 //!
-//! - [`kind`]: what the types that name a domain have in common. [`names`]: those of domains made at
-//!   run time, and declared ones.
+//! - [`kind`]: what the types that name a domain have in common. [`names`]: those of domains made
+//!   at run time, and declared ones.
 //! - [`domain`]: [`Domain`](crate::Domain), its builder, and cookies. [`global`]: the same for the
 //!   global domain, as free functions.
 //! - [`guard`]: sections of threads, and the global domain. [`reader`], [`qsbr`]: handles of

@@ -74,8 +74,9 @@ pub struct QsbrGuard<'q, K: ThreadTag = Global> {
 }
 
 // SAFETY: a `Qsbr` that can be borrowed is online, so its word's nesting is not zero; and it stays
-// under the number it has until `quiescent_state`, `while_offline` or `offline`, which need the reader
-// exclusively. (`offline` takes it away altogether: a type of its own, so that no check is needed.)
+// under the number it has until `quiescent_state`, `while_offline` or `offline`, which need the
+// reader exclusively. (`offline` takes it away altogether: a type of its own, so that no check is
+// needed.)
 unsafe impl<K: ThreadTag> Section<K> for QsbrGuard<'_, K> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
@@ -110,12 +111,12 @@ impl<K: ThreadTag> Qsbr<K> {
     /// Announces that this thread holds no reference of before.
     ///
     /// # Progress and cost
-    /// Four loads and a comparison when no thread has asked since the last time; else one store (under
-    /// [`Engine::Token`](crate::Engine::Token), once its predecessor in the chain has handed the number
-    /// on) and, if an updater sleeps, one system call. If this thread has retired objects in the domain, some
-    /// whose grace period is over are dropped then, while the reader is offline; and from three quarters of the
-    /// domain's limit on ([`Tuning`](crate::Tuning)) this waits for a grace period, as [`Domain::retire`] does
-    /// elsewhere at the limit.
+    /// Four loads and a comparison when no thread has asked since the last time; else one store
+    /// (under [`Engine::Token`](crate::Engine::Token), once its predecessor in the chain has handed
+    /// the number on) and, if an updater sleeps, one system call. If this thread has retired
+    /// objects in the domain, some whose grace period is over are dropped then, while the reader is
+    /// offline; and from three quarters of the domain's limit on ([`Tuning`](crate::Tuning)) this
+    /// waits for a grace period, as [`Domain::retire`] does elsewhere at the limit.
     #[inline]
     pub fn quiescent_state(&mut self) {
         let core = self.domain.tag().core();

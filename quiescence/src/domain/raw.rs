@@ -1,8 +1,8 @@
-//! Sections and callbacks without guards and boxes, for code that cannot have them: a C interface, a
-//! kernel, a data structure with its own memory.
+//! Sections and callbacks without guards and boxes, for code that cannot have them: a C interface,
+//! a kernel, a data structure with its own memory.
 //!
-//! Everything here is what the rest of the crate does, with what the types saw to left to the caller.
-//! Prefer [`read`](crate::read), [`retire`](crate::retire) and [`call`](crate::call).
+//! Everything here is what the rest of the crate does, with what the types saw to left to the
+//! caller. Prefer [`read`](crate::read), [`retire`](crate::retire) and [`call`](crate::call).
 //!
 //! | here | as in liburcu |
 //! |---|---|
@@ -31,8 +31,9 @@ use crate::reclaim::retire::Retire;
 
 /// Begins a read-side critical section that ends with [`read_unlock`] on the same thread.
 ///
-/// As [`Domain::read`], but that nothing says how long the section lasts. Sections nest, in each other
-/// and in those of guards. One that is never ended holds up every later grace period of the domain.
+/// As [`Domain::read`], but that nothing says how long the section lasts. Sections nest, in each
+/// other and in those of guards. One that is never ended holds up every later grace period of the
+/// domain.
 ///
 /// # Progress and cost
 /// As [`read`](crate::read).
@@ -60,12 +61,12 @@ pub fn read_lock<K: ThreadTag>(domain: &Domain<K>) {
 /// Ends the section that the calling thread began last with [`read_lock`].
 ///
 /// # Panics
-/// If the thread is in no section of the domain; nothing has changed then. In debug builds also if it is
-/// in sections of guards only, which are not to be ended here.
+/// If the thread is in no section of the domain; nothing has changed then. In debug builds also if
+/// it is in sections of guards only, which are not to be ended here.
 ///
 /// # Safety
-/// The section was begun by [`read_lock`] on this thread, and nothing that was loaded in it is used any
-/// more, unless a section around it lasts.
+/// The section was begun by [`read_lock`] on this thread, and nothing that was loaded in it is used
+/// any more, unless a section around it lasts.
 ///
 /// ```should_panic
 /// let domain = quiescence::Domain::global();
@@ -85,8 +86,8 @@ pub unsafe fn read_unlock<K: ThreadTag>(domain: &Domain<K>) {
     }
 }
 
-/// How many read-side critical sections of the domain the calling thread is in, one inside the other:
-/// those begun by [`read_lock`], and those of guards. QSBR readers are not counted.
+/// How many read-side critical sections of the domain the calling thread is in, one inside the
+/// other: those begun by [`read_lock`], and those of guards. QSBR readers are not counted.
 #[inline]
 pub fn nesting<K: ThreadTag>(domain: &Domain<K>) -> u32 {
     // Relaxed: the thread's own word.
@@ -113,8 +114,8 @@ fn unbalanced(what: &str, location: &Location<'_>) -> ! {
     );
 }
 
-/// Counts the sections without guards, in debug builds: the nesting alone does not tell them from those
-/// that a guard will end.
+/// Counts the sections without guards, in debug builds: the nesting alone does not tell them from
+/// those that a guard will end.
 #[cfg(debug_assertions)]
 mod balance {
     use std::cell::RefCell;
@@ -174,17 +175,18 @@ mod balance {
 /// Calls `function(head)` after a grace period, on the worker thread or on a thread in
 /// [`barrier`](Domain::barrier).
 ///
-/// Everything is as with [`Domain::call`], which see for order, cost and what the function may do, but
-/// that the object brings the memory along. The function often frees the object that the head is in; it
-/// may as well queue the head again.
+/// Everything is as with [`Domain::call`], which see for order, cost and what the function may do,
+/// but that the object brings the memory along. The function often frees the object that the head
+/// is in; it may as well queue the head again.
 ///
 /// # Panics
 /// In debug builds, if the head waits already: the message names it and this call. A panic *in* the
 /// function cannot leave it, since it is C: it ends the process.
 ///
 /// # Safety
-/// - `head` is valid for reads and writes, stays where it is, and is not used by anybody else until the
-///   function is called; it does not wait already. It need not be initialised, if it is not Rust's.
+/// - `head` is valid for reads and writes, stays where it is, and is not used by anybody else until
+///   the function is called; it does not wait already. It need not be initialised, if it is not
+///   Rust's.
 /// - Sections that begin from now on cannot reach what the function ends.
 /// - `function(head)` may be called on any thread.
 ///
@@ -211,7 +213,8 @@ mod balance {
 #[track_caller]
 pub unsafe fn call_head<K: ThreadTag>(domain: &Domain<K>, head: *mut Head, function: Function) {
     if cfg!(debug_assertions) {
-        // SAFETY: by this function's contract; a second call at the same time is what is looked for.
+        // SAFETY: by this function's contract; a second call at the same time is what is looked
+        // for.
         unsafe { Head::set_mark(head) };
     }
     // SAFETY: by this function's contract; no thread reads it before the grace period is over.
@@ -221,8 +224,8 @@ pub unsafe fn call_head<K: ThreadTag>(domain: &Domain<K>, head: *mut Head, funct
     defer::call_over(domain.tag(), move || unsafe { Head::run(head.get()) });
 }
 
-/// Calls `run(object)` after a grace period: as [`Domain::retire`], for an object that is no box, or that
-/// is ended in another way than by dropping it.
+/// Calls `run(object)` after a grace period: as [`Domain::retire`], for an object that is no box,
+/// or that is ended in another way than by dropping it.
 ///
 /// `bytes` is what it counts against the domain's limit.
 ///
@@ -233,8 +236,8 @@ pub unsafe fn call_head<K: ThreadTag>(domain: &Domain<K>, head: *mut Head, funct
 /// In debug builds, if the object waits already; the message names both calls.
 ///
 /// # Safety
-/// - `object` is valid until `run` is called. It does not wait already: an object that is to be counted
-///   down twice is for [`call`](crate::call).
+/// - `object` is valid until `run` is called. It does not wait already: an object that is to be
+///   counted down twice is for [`call`](crate::call).
 /// - Sections that begin from now on cannot reach it.
 /// - `run(object)` may be called on any thread.
 ///

@@ -29,15 +29,17 @@ pub use unlinked::Unlinked;
 /// Updates are made by replacing: [`store`](Self::store), [`swap`](Self::swap), or
 /// [`update`](Self::update), which makes the new value from the old.
 ///
-/// `K` says which domain's guards protect it: the global one, unless [`Rcu::new_in`] says otherwise.
+/// `K` says which domain's guards protect it: the global one, unless [`Rcu::new_in`] says
+/// otherwise.
 ///
 /// # Memory
-/// A value that was replaced waits, and counts against the domain's limits ([`Tuning`](crate::Tuning)): as one object, and
-/// with as many bytes as [`Weigh`] says, that is with what it owns. A `Vec` of a megabyte counts for a megabyte.
+/// A value that was replaced waits, and counts against the domain's limits
+/// ([`Tuning`](crate::Tuning)): as one object, and with as many bytes as [`Weigh`] says, that is
+/// with what it owns. A `Vec` of a megabyte counts for a megabyte.
 ///
 /// The value is in a box of its own: a load is one pointer away from it. When the `Rcu` itself is
-/// dropped, its value is dropped at once, since no thread can have borrowed it. For a static there is
-/// [`RcuOption::empty`], or a [`LazyLock`](std::sync::LazyLock).
+/// dropped, its value is dropped at once, since no thread can have borrowed it. For a static there
+/// is [`RcuOption::empty`], or a [`LazyLock`](std::sync::LazyLock).
 ///
 /// ```
 /// use quiescence::Rcu;
@@ -86,9 +88,10 @@ impl<T: Send + Sync + 'static> Rcu<T> {
         Self::new_in(value, Domain::global())
     }
 
-    /// A value in the global domain, of a type that does not implement [`Weigh`]: `weight` gives the bytes of a value
-    /// and of all that it owns, which count against the domain's limit when the value is replaced; never less than
-    /// its size. When it is called, and what becomes of its panics, is said [there](Weigh#when-it-is-asked).
+    /// A value in the global domain, of a type that does not implement [`Weigh`]: `weight` gives
+    /// the bytes of a value and of all that it owns, which count against the domain's limit when
+    /// the value is replaced; never less than its size. When it is called, and what becomes of its
+    /// panics, is said [there](Weigh#when-it-is-asked).
     ///
     /// ```
     /// use quiescence::Rcu;
@@ -125,36 +128,37 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     ///
     /// # Panics
     /// If the section is one of another domain (checked when the program runs only for domains made
-    /// with [`Domain::new`]; the compiler refuses the others). In debug builds also if the value has been
-    /// retired, by unsafe code, while it is still in its place.
+    /// with [`Domain::new`]; the compiler refuses the others). In debug builds also if the value
+    /// has been retired, by unsafe code, while it is still in its place.
     #[inline]
     pub fn load<'s, S: Section<K>>(&'s self, section: &'s S) -> &'s T {
         // SAFETY: loaded under the section; not null, since `inner` is never empty.
         unsafe { &*self.inner.load_pointer(section) }
     }
 
-    /// Replaces the value; the old one is dropped after a grace period. Lock-free but for the domain's limit;
-    /// allocates the new value, or uses the memory of one that this thread has replaced earlier. May wait where
-    /// [`Domain::retire`] may, and may drop values that were replaced earlier: see there about locks.
+    /// Replaces the value; the old one is dropped after a grace period. Lock-free but for the
+    /// domain's limit; allocates the new value, or uses the memory of one that this thread has
+    /// replaced earlier. May wait where [`Domain::retire`] may, and may drop values that were
+    /// replaced earlier: see there about locks.
     ///
     /// # Panics
-    /// In a section, at the domain's limit, if this thread has replaced a value over the limit in it before:
-    /// there it can neither wait nor add to what waits. Nothing has changed then. See
+    /// In a section, at the domain's limit, if this thread has replaced a value over the limit in
+    /// it before: there it can neither wait nor add to what waits. Nothing has changed then. See
     /// [`try_store`](Self::try_store).
     ///
-    /// In a [sleepable domain](crate::Srcu#at-the-limit) the caller's section is not known: there it waits for 10 ms at
-    /// most, and then goes over the limit. It never panics there.
+    /// In a [sleepable domain](crate::Srcu#at-the-limit) the caller's section is not known: there
+    /// it waits for 10 ms at most, and then goes over the limit. It never panics there.
     #[track_caller]
     pub fn store(&self, value: T) {
         self.inner.store(Some(value));
     }
 
-    /// As [`store`](Self::store), but gives the value back where that would panic; and in a sleepable domain where that
-    /// would wait.
+    /// As [`store`](Self::store), but gives the value back where that would panic; and in a
+    /// sleepable domain where that would wait.
     ///
     /// # Errors
-    /// `value`, in a section, at the domain's limit, if this thread has gone over it already; in a sleepable domain
-    /// at its limit.
+    /// `value`, in a section, at the domain's limit, if this thread has gone over it already; in a
+    /// sleepable domain at its limit.
     pub fn try_store(&self, value: T) -> Result<(), T> {
         self.inner.try_store(Some(value)).map_err(|value| value.expect("given above"))
     }
@@ -165,16 +169,16 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
         self.inner.replace(into_raw(Some(value))).expect("never empty")
     }
 
-    /// Replaces the value by `f` of it. If another update comes in between, `f` is called again with
-    /// the newer value. Lock-free, but that the old value is retired afterwards: that may wait, as in
-    /// [`store`](Self::store). If `f` panics, nothing has changed.
+    /// Replaces the value by `f` of it. If another update comes in between, `f` is called again
+    /// with the newer value. Lock-free, but that the old value is retired afterwards: that may
+    /// wait, as in [`store`](Self::store). If `f` panics, nothing has changed.
     ///
-    /// `f` runs inside a section: to wait for a grace period there panics. (In a [sleepable domain](crate::Srcu) it
-    /// waits for itself for ever.)
+    /// `f` runs inside a section: to wait for a grace period there panics. (In a
+    /// [sleepable domain](crate::Srcu) it waits for itself for ever.)
     ///
     /// # Panics
-    /// As [`store`](Self::store), before `f` is called: in another section (an online QSBR reader is always in
-    /// one), at the domain's limit, if this thread has gone over it already.
+    /// As [`store`](Self::store), before `f` is called: in another section (an online QSBR reader
+    /// is always in one), at the domain's limit, if this thread has gone over it already.
     #[track_caller]
     pub fn update(&self, mut f: impl FnMut(&T) -> T) {
         let tag = self.inner.domain.tag();
@@ -212,9 +216,9 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
 
     /// Replaces the value if it still is `current`, the very object; else gives `new` back.
     ///
-    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address from
-    /// being used again: no ABA. (Another reference does no harm: objects are told apart by address.)
-    /// Lock-free: one atomic instruction, and no allocation.
+    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address
+    /// from being used again: no ABA. (Another reference does no harm: objects are told apart by
+    /// address.) Lock-free: one atomic instruction, and no allocation.
     ///
     /// A box cannot be put back while somebody may read it, so the nodes of a linked structure are
     /// shared by [`Arc`](std::sync::Arc), which only updaters count:
@@ -305,8 +309,8 @@ impl<T: Send + Sync + 'static> RcuOption<T> {
         Self::empty_on(Scale::new())
     }
 
-    /// An empty place in the global domain, for values of a type that does not implement [`Weigh`]; may be a
-    /// static. See [`Rcu::with_weight`].
+    /// An empty place in the global domain, for values of a type that does not implement [`Weigh`];
+    /// may be a static. See [`Rcu::with_weight`].
     pub const fn empty_with_weight(weight: fn(&T) -> usize) -> Self {
         Self::empty_on(Scale::by(weight))
     }
@@ -360,7 +364,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         }
     }
 
-    /// As [`store`](Self::store), but gives the value back where that would panic. See [`Rcu::try_store`].
+    /// As [`store`](Self::store), but gives the value back where that would panic. See
+    /// [`Rcu::try_store`].
     ///
     /// # Errors
     /// `value`, in a section, at the domain's limit, if this thread has gone over it already.
@@ -386,7 +391,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         Ok(())
     }
 
-    /// What the value that is in the place now would be charged; an estimate, for it may be replaced.
+    /// What the value that is in the place now would be charged; an estimate, for it may be
+    /// replaced.
     #[cold]
     #[track_caller]
     fn charge_now(&self) -> usize {
@@ -427,10 +433,11 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         self.swap(None)
     }
 
-    /// Replaces the value if it still is `current`, the very object (or none); else gives `new` back.
+    /// Replaces the value if it still is `current`, the very object (or none); else gives `new`
+    /// back.
     ///
-    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address from
-    /// being used again: no ABA.
+    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address
+    /// from being used again: no ABA.
     ///
     /// # Errors
     /// `new`, if the value is another one by now.
@@ -457,10 +464,11 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         self.check(section);
         let current = current.map_or(ptr::null_mut(), |current| ptr::from_ref(current).cast_mut());
         let new = new.map_or(ptr::null_mut(), Box::into_raw);
-        // AcqRel: the Release pairs with the Acquire in `load_pointer` [GP-10]; the Acquire lets the
-        // owner of the old value see how it was made.
+        // AcqRel: the Release pairs with the Acquire in `load_pointer` [GP-10]; the Acquire lets
+        // the owner of the old value see how it was made.
         match self.pointer.compare_exchange(current, new, AcqRel, Acquire) {
-            // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
+            // SAFETY: it was in the place, so it came from a box, and now it is ours alone to
+            // retire.
             Ok(old) => Ok(unsafe { Unlinked::new(old, self.scale, &self.domain) }),
             // SAFETY: made by `into_raw` above and not published; or null.
             Err(_) => Err((!new.is_null()).then(|| unsafe { Box::from_raw(new) })),
@@ -488,8 +496,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     #[inline]
     fn load_pointer<S: Section<K>>(&self, section: &S) -> *const T {
         self.check(section);
-        // Acquire: pairs with the Release in `replace` and `compare_exchange` [GP-10]; the value was
-        // made before it was published. The section's begin comes before this load [GP-1].
+        // Acquire: pairs with the Release in `replace` and `compare_exchange` [GP-10]; the value
+        // was made before it was published. The section's begin comes before this load [GP-1].
         let pointer = self.pointer.load(Acquire);
         debug_objects::check_reachable(pointer.cast_const().cast(), || {
             ptr::eq(self.pointer.load(Acquire), pointer)
@@ -545,8 +553,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Drop for RcuOption<T, K> {
     fn drop(&mut self) {
         let pointer = *self.pointer.get_mut();
         if !pointer.is_null() {
-            // SAFETY: from a box; no thread can hold a reference that was loaded from here, since such a
-            // reference borrows `self`.
+            // SAFETY: from a box; no thread can hold a reference that was loaded from here, since
+            // such a reference borrows `self`.
             drop(unsafe { Box::from_raw(pointer) });
         }
     }

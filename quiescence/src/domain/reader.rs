@@ -62,7 +62,8 @@ impl<K: ThreadTag> Reader<K> {
         &self.domain
     }
 
-    /// As if so many more handles of this thread had been made and leaked: tests come to the ends of counts so.
+    /// As if so many more handles of this thread had been made and leaked: tests come to the ends
+    /// of counts so.
     ///
     /// # Panics
     /// If the thread has 2^64 handles then.

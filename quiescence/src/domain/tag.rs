@@ -9,7 +9,8 @@ use std::panic::Location;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::handle::{Handle, Named};
 
-/// Names a domain of whatever sort: those of [`ThreadTag`](crate::ThreadTag), and [`Sleepable`](crate::Sleepable).
+/// Names a domain of whatever sort: those of [`ThreadTag`](crate::ThreadTag), and
+/// [`Sleepable`](crate::Sleepable).
 ///
 /// # Safety
 /// `core` must give the same domain for the same value and all its clones, for ever; if

@@ -38,8 +38,9 @@ pub enum Engine {
     Poll,
     /// Everything on the tick; never spins, never wakes anybody for it.
     Tick,
-    /// QSBR readers hand a token on at their quiescent states, in chains of up to 16; an updater looks at
-    /// the ends of the chains only. Readers that are not QSBR are scanned as under the others.
+    /// QSBR readers hand a token on at their quiescent states, in chains of up to 16; an updater
+    /// looks at the ends of the chains only. Readers that are not QSBR are scanned as under the
+    /// others.
     Token,
 }
 

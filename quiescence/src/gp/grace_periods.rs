@@ -1,9 +1,10 @@
 //! What a domain has for its grace periods: the machine, its readers, and who drives it.
 //!
-//! The thread that wants a grace period takes the lock of the machine, requests, and, if no thread drives the
-//! machine at that moment, becomes its *driver*: it carries out the machine's actions and reports
-//! back ([`driver`]), until its own cookie is done. Everybody else sleeps until then; so concurrent
-//! updaters share grace periods. The lock is released while the driver fences, scans or sleeps.
+//! The thread that wants a grace period takes the lock of the machine, requests, and, if no thread
+//! drives the machine at that moment, becomes its *driver*: it carries out the machine's actions
+//! and reports back ([`driver`]), until its own cookie is done. Everybody else sleeps until then;
+//! so concurrent updaters share grace periods. The lock is released while the driver fences, scans
+//! or sleeps.
 //!
 //! A driver may also stop half-way ([`GracePeriods::advance`]): the machine remembers the step, and
 //! the next thread continues from there. One that gets no CPU is superseded by a waiter
@@ -193,8 +194,8 @@ impl GracePeriods {
                 observers: Observers::new(),
                 alone: AtomicBool::new(false),
                 when_wanted: match settings.policy {
-                    // Callbacks ask for it, and they are looked after anyway; or the thread that waits sees to
-                    // it.
+                    // Callbacks ask for it, and they are looked after anyway; or the thread that
+                    // waits sees to it.
                     AnyPolicy::Adaptive(_) => Attention::None,
                     AnyPolicy::Poll(_) => Attention::AtOnce,
                     AnyPolicy::Tick(_) | AnyPolicy::Token(_) => Attention::AtTick,
@@ -291,8 +292,8 @@ impl GracePeriods {
     pub(crate) fn unregister(&self, slot: &Slot) {
         chaos::point(Point::BeforeUnregister);
         debug_assert!(slot.is_quiescent());
-        // The thread that scans later takes the same lock: the sections of this reader happened before
-        // [GP-5].
+        // The thread that scans later takes the same lock: the sections of this reader happened
+        // before [GP-5].
         sync::lock(&self.registry).unregister(slot);
         chaos::point(Point::Unregistered);
         match self.liburcu_words() {
@@ -334,8 +335,8 @@ impl GracePeriods {
         sync::lock(&self.registry).len()
     }
 
-    /// Calls `f` with the machine, its grace period in progress, the readers and the number that was announced
-    /// last: no grace period takes a step meanwhile, and no reader comes or goes.
+    /// Calls `f` with the machine, its grace period in progress, the readers and the number that
+    /// was announced last: no grace period takes a step meanwhile, and no reader comes or goes.
     #[cfg(not(loom))]
     #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(crate) fn stand_still<R>(
@@ -384,8 +385,9 @@ impl GracePeriods {
         self.require_locked(&mut sync::lock(&self.state), cookie, urgency)
     }
 
-    /// Whether a cookie is one that this domain can have given; [`Sequence::has_given`] argues why none that is can be
-    /// far ahead. Takes the machine's lock for a moment, unless the cookie is done.
+    /// Whether a cookie is one that this domain can have given; [`Sequence::has_given`] argues why
+    /// none that is can be far ahead. Takes the machine's lock for a moment, unless the cookie is
+    /// done.
     #[cfg(not(loom))]
     pub(crate) fn has_given(&self, cookie: grace::Cookie) -> bool {
         self.sequence().is_done(cookie) || sync::lock(&self.state).protocol.has_given(cookie)
@@ -396,11 +398,13 @@ impl GracePeriods {
         sync::lock(&self.state).protocol.snapshot() // [GP-9]
     }
 
-    /// The same without the lock, for a caller whose last step was the atomic exchange that unlinked an object.
+    /// The same without the lock, for a caller whose last step was the atomic exchange that
+    /// unlinked an object.
     ///
-    /// The exchange is followed by a full fence, and then by the load of `completed`. If the load finds no grace
-    /// period in progress, then the next one's begin is stored later, and its fence comes after the exchange
-    /// [UL-1]. If it finds one in progress, that one ends, with Release, before the next one begins.
+    /// The exchange is followed by a full fence, and then by the load of `completed`. If the load
+    /// finds no grace period in progress, then the next one's begin is stored later, and its fence
+    /// comes after the exchange [UL-1]. If it finds one in progress, that one ends, with Release,
+    /// before the next one begins.
     pub(crate) fn snapshot_after_unlinking(&self) -> grace::Cookie {
         if !chaos::mutant(Mutant::NoUnlinkFence) {
             fence::full_after_locked(); // [UL-1]
@@ -409,20 +413,20 @@ impl GracePeriods {
         Sequence::from_bits(self.completed.load(Relaxed)).snapshot()
     }
 
-    /// Shows those who take no lock that a grace period is in progress, before its first fence [UL-1]. Under the
-    /// machine's lock.
+    /// Shows those who take no lock that a grace period is in progress, before its first fence
+    /// [UL-1]. Under the machine's lock.
     pub(crate) fn show_begin(&self, sequence: Sequence) {
         if !chaos::mutant(Mutant::UnseenBegin) {
-            // Its order against the fence of the grace period is [UL-1]. Release: the thread that loads this value takes the
-            // grace periods before as ended, as in `complete` [GP-4].
+            // Its order against the fence of the grace period is [UL-1]. Release: the thread that
+            // loads this value takes the grace periods before as ended, as in `complete` [GP-4].
             self.completed.store(sequence.to_bits(), chaos::release_unless(Mutant::RelaxedBegin));
         }
     }
 
     /// The sequence as last made visible.
     pub(crate) fn sequence(&self) -> Sequence {
-        // Acquire: pairs with the Release in `complete` [GP-4]; the thread that sees the grace period ended
-        // may free what its holdouts could see.
+        // Acquire: pairs with the Release in `complete` [GP-4]; the thread that sees the grace
+        // period ended may free what its holdouts could see.
         Sequence::from_bits(self.completed.load(Acquire))
     }
 
@@ -456,8 +460,8 @@ impl GracePeriods {
         (crate::HOOKS.gp.unlocked)();
     }
 
-    /// As [`synchronize`](Self::synchronize), for a caller that takes the place of drivers at work up to so many times,
-    /// wherever it finds them.
+    /// As [`synchronize`](Self::synchronize), for a caller that takes the place of drivers at work
+    /// up to so many times, wherever it finds them.
     #[cfg(loom)]
     pub(crate) fn synchronize_impatiently(&self, me: Me, take_overs: u32) {
         let mut state = sync::lock(&self.state);
@@ -515,8 +519,8 @@ impl GracePeriods {
         }
     }
 
-    /// What the worker still has to do here, callbacks aside. Takes a lock, but for the default engine while no task
-    /// waits.
+    /// What the worker still has to do here, callbacks aside. Takes a lock, but for the default
+    /// engine while no task waits.
     #[cfg(not(loom))]
     pub(crate) fn attention(&self) -> Attention {
         if !self.has_sleepers() && (self.counted.is_some() || self.when_wanted == Attention::None) {

@@ -31,12 +31,13 @@ impl Observers {
         Self { number: 0, declared_name: None, given_name: None, counters: Counters::new() }
     }
 
-    /// A number for a domain that may end. An address would not do to know it by: it is used again once the domain has
-    /// ended. Odd: see [`identity`](Self::identity).
+    /// A number for a domain that may end. An address would not do to know it by: it is used again
+    /// once the domain has ended. Odd: see [`identity`](Self::identity).
     #[cfg(not(loom))]
     pub(crate) fn next_number() -> usize {
         static NUMBERS: AtomicUsize = AtomicUsize::new(1);
-        // Relaxed: a number of its own is all that is wanted. Where a word has 32 bits a program may come to the end.
+        // Relaxed: a number of its own is all that is wanted. Where a word has 32 bits a program
+        // may come to the end.
         let next = NUMBERS.fetch_update(Relaxed, Relaxed, |number| number.checked_add(2));
         next.expect("quiescence: there are no more numbers for domains")
     }

@@ -18,8 +18,8 @@ pub(crate) struct Line<T>(pub(crate) T);
 pub struct ReaderSide {
     /// What readers copy into their words; liburcu's `gp.ctr`.
     pub(crate) gp: AtomicU64,
-    /// Where its readers are liburcu readers: their words, and how they read. Written once, so it may stand in
-    /// the line of `gp`, which changes once in a grace period.
+    /// Where its readers are liburcu readers: their words, and how they read. Written once, so it
+    /// may stand in the line of `gp`, which changes once in a grace period.
     pub(crate) liburcu: Option<Links>,
     /// How many holdouts the sleeping driver still waits for.
     pub(crate) wake: Line<AtomicU32>,
@@ -54,7 +54,8 @@ impl ReaderSide {
     }
 }
 
-/// How the readers of a liburcu domain order and announce themselves. See the [module](crate::liburcu_readers).
+/// How the readers of a liburcu domain order and announce themselves. See the
+/// [module](crate::liburcu_readers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Readers {
     /// Light fences; a thread that leaves wakes.
@@ -71,13 +72,15 @@ pub enum Readers {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Words {
-    /// What a reader copies when its section begins: 1 in the low half, the grace period's number in the high one.
+    /// What a reader copies when its section begins: 1 in the low half, the grace period's number
+    /// in the high one.
     pub ctr: AtomicU64,
     /// -1 while an updater sleeps until readers leave; else 0.
     pub futex: AtomicU32,
 }
 
-/// What is to be done around callbacks on a thread that runs some: to make it a reader, if they expect to run on one.
+/// What is to be done around callbacks on a thread that runs some: to make it a reader, if they
+/// expect to run on one.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings {
     /// Before callbacks are run on this thread. What it returns is given to `end`.
@@ -94,7 +97,8 @@ impl Words {
     pub(crate) fn wake(&self) {
         // Relaxed: the caller's light fence, or the registry's lock, comes before [FR-1].
         if self.futex.load(Relaxed) == ASLEEP {
-            // Release: what the section read happens before what the driver does next; the scan has that, too.
+            // Release: what the section read happens before what the driver does next; the scan has
+            // that, too.
             self.futex.store(0, Release);
             futex::wake_shared(&self.futex);
         }

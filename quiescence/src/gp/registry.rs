@@ -9,8 +9,9 @@
 //! The lock orders a registration before a scan, which then sees the reader, or after it, and then
 //! the reader sees what was published before the scan [GP-5].
 //!
-//! Where readers are liburcu readers, memory is got before the lock is taken ([`Room`]), and given back after: one may register
-//! in a signal handler that has interrupted `malloc`, and the thread that holds the lock must not wait for that.
+//! Where readers are liburcu readers, memory is got before the lock is taken ([`Room`]), and given
+//! back after: one may register in a signal handler that has interrupted `malloc`, and the thread
+//! that holds the lock must not wait for that.
 
 use crate::chaos::{self, Mutant};
 use crate::gp::reader_side::ReaderSide;
@@ -39,17 +40,19 @@ pub(crate) struct Registry {
     holdouts: Vec<*const Slot>,
     /// The number of the pass that has been scanned; none yet.
     pass: Option<Number>,
-    /// Whether the driver that sleeps, or slept last, has marked its holdouts and looked at them a second time: each of
-    /// them that holds it up still will report.
+    /// Whether the driver that sleeps, or slept last, has marked its holdouts and looked at them a
+    /// second time: each of them that holds it up still will report.
     marked: bool,
     /// How the QSBR readers hand the number on, under the engine `token`.
     relay: Option<Relay>,
 }
 
-// SAFETY: the pointers lead into `chunks`, which move with the registry; what they point to is Sync.
+// SAFETY: the pointers lead into `chunks`, which move with the registry; what they point to is
+// Sync.
 unsafe impl Send for Registry {}
 
-/// Memory for so many readers, got while the registry is not locked; afterwards what it has no use for any more.
+/// Memory for so many readers, got while the registry is not locked; afterwards what it has no use
+/// for any more.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub(crate) struct Room {
@@ -64,7 +67,8 @@ impl Room {
     }
 }
 
-/// Moves what is in `list` to `larger`, if that is larger, and exchanges the two. Gets and gives back no memory.
+/// Moves what is in `list` to `larger`, if that is larger, and exchanges the two. Gets and gives
+/// back no memory.
 #[cfg(not(loom))]
 fn exchange(list: &mut Vec<*const Slot>, larger: &mut Vec<*const Slot>) {
     if larger.capacity() > list.capacity() {
@@ -108,21 +112,23 @@ impl Registry {
         slot
     }
 
-    /// Whether so many readers can be entered, and all of them be holdouts, without any more memory.
+    /// Whether so many readers can be entered, and all of them be holdouts, without any more
+    /// memory.
     #[cfg(not(loom))]
     pub(crate) fn has_room_for(&self, readers: usize) -> bool {
         self.readers.capacity() >= readers && self.holdouts.capacity() >= readers
     }
 
-    /// Uses that memory from now on; what is left in `room` is to be dropped when the lock has been given back.
+    /// Uses that memory from now on; what is left in `room` is to be dropped when the lock has been
+    /// given back.
     #[cfg(not(loom))]
     pub(crate) fn take_room(&mut self, room: &mut Room) {
         exchange(&mut self.readers, &mut room.readers);
         exchange(&mut self.holdouts, &mut room.holdouts);
     }
 
-    /// The same as [`register`](Self::register), with a slot that is its program's. Gets no memory, if there is
-    /// [room](Self::has_room_for).
+    /// The same as [`register`](Self::register), with a slot that is its program's. Gets no memory,
+    /// if there is [room](Self::has_room_for).
     ///
     /// # Safety
     /// It is unused, and valid until it is unregistered.
@@ -229,8 +235,9 @@ impl Registry {
         }
     }
 
-    /// Looks at every reader the first time under a number, and then at those who held it up before.
-    /// QSBR readers that hand the number on are looked at by the relay. Returns how many hold it up.
+    /// Looks at every reader the first time under a number, and then at those who held it up
+    /// before. QSBR readers that hand the number on are looked at by the relay. Returns how many
+    /// hold it up.
     pub(crate) fn scan(&mut self, number: Number, gp: &AtomicU64) -> usize {
         if chaos::mutant(Mutant::NoWait) {
             return 0;
@@ -264,8 +271,8 @@ impl Registry {
         self.holdouts.iter().map(|slot| unsafe { &**slot })
     }
 
-    /// Has the readers that the last scan found inside a section tell the driver, which is about to sleep, when they
-    /// leave. A liburcu one looks at `gp.futex` by itself, but for a QSBR reader.
+    /// Has the readers that the last scan found inside a section tell the driver, which is about to
+    /// sleep, when they leave. A liburcu one looks at `gp.futex` by itself, but for a QSBR reader.
     pub(crate) fn mark_holdouts(&mut self) {
         self.marked = false;
         for &holdout in &self.holdouts {
@@ -277,7 +284,8 @@ impl Registry {
             }
             #[cfg(not(loom))]
             if slot.is_qsbr() {
-                // SAFETY: the slot of a liburcu reader is the beginning of its record, and registered.
+                // SAFETY: the slot of a liburcu reader is the beginning of its record, and
+                // registered.
                 unsafe { crate::gp::record::Record::mark_waiting(holdout.cast()) };
             }
         }
@@ -300,8 +308,8 @@ impl Registry {
         marked.count() as u32
     }
 
-    /// The readers that hold up the grace period under `number`, as of the last scan and of now: readers in sections
-    /// that began before, and those that the relay waits for.
+    /// The readers that hold up the grace period under `number`, as of the last scan and of now:
+    /// readers in sections that began before, and those that the relay waits for.
     #[cfg(not(loom))]
     pub(crate) fn holding_up(&self, number: Number) -> impl Iterator<Item = &Slot> {
         // SAFETY: see `register`.
@@ -338,8 +346,8 @@ impl Registry {
             }
             self.unregister(slot);
         }
-        // No thread sleeps in this process any more. A free slot may bear a mark too, which its next owner
-        // would keep, and report to a sleeper that did not make it.
+        // No thread sleeps in this process any more. A free slot may bear a mark too, which its
+        // next owner would keep, and report to a sleeper that did not make it.
         for chunk in &self.chunks {
             // SAFETY: see `register`.
             for slot in unsafe { chunk.as_ref() } {

@@ -41,8 +41,9 @@ pub(crate) struct Slot {
     began: AtomicPtr<Location<'static>>,
     /// The domain whose registry owns this memory; null only for [`NOT_READY`].
     core: Cell<*const ReaderSide>,
-    /// Handles and implicit registration that keep this slot registered. Owner only. Safe code drives it, by handles that
-    /// are leaked: 64 bits, and checked, since a count that wraps would unregister the slot under a reader.
+    /// Handles and implicit registration that keep this slot registered. Owner only. Safe code
+    /// drives it, by handles that are leaked: 64 bits, and checked, since a count that wraps would
+    /// unregister the slot under a reader.
     references: Cell<u64>,
     /// Where this slot stands in the registry's list. Under the registry's lock.
     index: Cell<usize>,
@@ -55,8 +56,8 @@ pub(crate) struct Slot {
     alternate: Cell<Alternate>,
     /// How the owner reads. Under the registry's lock.
     reader_kind: Cell<ReaderKind>,
-    /// What a QSBR reader copies at a quiescent state: `gp.ctr`, or the word of its predecessor in the
-    /// [relay](crate::gp::relay).
+    /// What a QSBR reader copies at a quiescent state: `gp.ctr`, or the word of its predecessor in
+    /// the [relay](crate::gp::relay).
     source: AtomicPtr<AtomicU64>,
     /// Whether it takes part in a relay. Set before the slot is handed out.
     relays: Cell<bool>,
@@ -67,9 +68,9 @@ pub(crate) struct Slot {
 
 // SAFETY: the atomics are for everybody; `core` is set once, before the slot is first handed out;
 // `references` is touched by the owning thread only; `index`, `owner`, `thread`, `alternate`,
-// `reader_kind`, `relays` and `station` are touched under the registry's lock only, but that the owner reads
-// `reader_kind` and `relays` without it: those are written when the slot is handed out, and then not until
-// the owner has given it back.
+// `reader_kind`, `relays` and `station` are touched under the registry's lock only, but that the
+// owner reads `reader_kind` and `relays` without it: those are written when the slot is handed out,
+// and then not until the owner has given it back.
 unsafe impl Sync for Slot {}
 // SAFETY: as above; slots are created by one thread and owned by others in turn, each hand-over
 // going through the registry's lock.
@@ -98,8 +99,8 @@ const WAITED_FOR: u32 = 1;
 const LEAVING: u32 = 2;
 /// This process has no membarrier: fences are instructions.
 const PORTABLE: u32 = 4;
-/// A reader that has retired too much: it has its part to do when its section ends, or at its next quiescent
-/// state.
+/// A reader that has retired too much: it has its part to do when its section ends, or at its next
+/// quiescent state.
 const OVERDUE: u32 = 8;
 
 /// What a QSBR reader of a [relay](crate::gp::relay) shows from when it comes online until it hands
@@ -108,7 +109,8 @@ const OVERDUE: u32 = 8;
 /// stores this.
 const ARRIVED: u64 = 2 * COUNT;
 
-/// The slot of a thread that must take the slow path. Its nesting is never 0, and no thread writes it.
+/// The slot of a thread that must take the slow path. Its nesting is never 0, and no thread writes
+/// it.
 #[cfg(not(loom))]
 pub(crate) static NOT_READY: Slot = Slot::new(COUNT);
 
@@ -153,9 +155,10 @@ impl Slot {
         let current = gp.load(Acquire);
         chaos::point(Point::EnterBeforeStore);
         self.began.store(std::ptr::from_ref(location).cast_mut(), Relaxed);
-        // Release, as every store to the word [GP-2]: a scan that meets this one, and not that of the
-        // unlock before it, must still have the section before behind it. The light fence below, with
-        // the updater's heavy fence, orders the store before the section's loads [GP-1].
+        // Release, as every store to the word [GP-2]: a scan that meets this one, and not that of
+        // the unlock before it, must still have the section before behind it. The light fence
+        // below, with the updater's heavy fence, orders the store before the section's loads
+        // [GP-1].
         self.word.store(current, chaos::release_unless(Mutant::RelaxedEnter));
         fence::light(&self.fence);
         chaos::point(Point::Entered);
@@ -253,8 +256,8 @@ impl Slot {
     /// Returns whether there may be something to do: the number was a new one, or too much waits.
     #[inline(always)]
     pub(crate) fn renew(&self) -> bool {
-        // Acquire: pairs with the Release in `set_source`; the word that it leads to has been made, in a
-        // chunk that may be younger than any that this thread has seen.
+        // Acquire: pairs with the Release in `set_source`; the word that it leads to has been made,
+        // in a chunk that may be younger than any that this thread has seen.
         let source = self.source.load(Acquire);
         // Acquire: pairs with the Release in GracePeriods::announce [GP-3], directly or through the
         // words of those who have handed the number on. SAFETY: `gp.ctr` or a word in the registry,
@@ -286,15 +289,17 @@ impl Slot {
         true
     }
 
-    /// What a predecessor has handed on, if it may be taken: it is a number, and still the predecessor's.
+    /// What a predecessor has handed on, if it may be taken: it is a number, and still the
+    /// predecessor's.
     ///
-    /// The links of a grace period are made before its number is announced, so the thread that has acquired the
-    /// number sees them: if the source is the same as before, it is the right one [T-1].
+    /// The links of a grace period are made before its number is announced, so the thread that has
+    /// acquired the number sees them: if the source is the same as before, it is the right one
+    /// [T-1].
     fn relayed(&self, mut source: *mut AtomicU64, mut current: u64) -> Option<u64> {
         loop {
             if word::nesting(current) != 1 {
-                // It is offline, and the updater will pass it over; or it has `ARRIVED`; or its slot is
-                // an ordinary reader's by now.
+                // It is offline, and the updater will pass it over; or it has `ARRIVED`; or its
+                // slot is an ordinary reader's by now.
                 return None;
             }
             let again = self.source.load(Acquire);
@@ -320,8 +325,8 @@ impl Slot {
         // A full fence, so that updaters need no membarrier for QSBR readers [GP-8].
         fence::full();
         if relays && !chaos::mutant(Mutant::OnlineForGood) {
-            // It holds no reference yet: a quiescent state. A reader that goes offline again and again,
-            // and has no other, hands the number on here.
+            // It holds no reference yet: a quiescent state. A reader that goes offline again and
+            // again, and has no other, hands the number on here.
             self.renew();
         }
     }
@@ -329,8 +334,8 @@ impl Slot {
     /// Where the outermost section began, if it is known.
     pub(crate) fn began(&self) -> Option<&'static Location<'static>> {
         let location = self.began.load(Relaxed);
-        // SAFETY: the pointer is null or was made from a `&'static Location` by `enter_outermost` or
-        // `online`.
+        // SAFETY: the pointer is null or was made from a `&'static Location` by `enter_outermost`
+        // or `online`.
         unsafe { location.as_ref() }
     }
 
@@ -370,8 +375,8 @@ impl Slot {
 
     /// Takes the mark away; the thread that gets `true` did it and must report to the sleeper.
     pub(crate) fn clear_waited_for(&self) -> bool {
-        // AcqRel: the thread that takes the mark is ordered after the thread that set it, and its report carries
-        // what it did before [GP-7].
+        // AcqRel: the thread that takes the mark is ordered after the thread that set it, and its
+        // report carries what it did before [GP-7].
         self.attention.fetch_and(!WAITED_FOR, AcqRel) & WAITED_FOR != 0
     }
 
@@ -399,9 +404,10 @@ impl Slot {
         self.set_source(&self.core().gp);
         self.references.set(0);
         self.word.store(QUIESCENT, Relaxed);
-        // The mark stays if it is there: the thread that had the slot before may have left its section
-        // while a sleeper was marking it, and the sleeper takes back or waits for every mark it made.
-        // At worst the new owner reports for the old one. (A liburcu reader bears no such mark.)
+        // The mark stays if it is there: the thread that had the slot before may have left its
+        // section while a sleeper was marking it, and the sleeper takes back or waits for every
+        // mark it made. At worst the new owner reports for the old one. (A liburcu reader bears no
+        // such mark.)
         let lost = chaos::mutant(Mutant::LostMark) || reader_kind.is_liburcu();
         let kept = if lost { 0 } else { WAITED_FOR };
         self.attention.fetch_and(kept, Relaxed);
@@ -417,8 +423,8 @@ impl Slot {
     }
 
     fn core(&self) -> &ReaderSide {
-        // SAFETY: set by the first `adopt`, before anybody could hold the slot, to the domain whose registry
-        // owns this very memory: while the slot can be reached, the domain lives.
+        // SAFETY: set by the first `adopt`, before anybody could hold the slot, to the domain whose
+        // registry owns this very memory: while the slot can be reached, the domain lives.
         unsafe { &*self.core.get() }
     }
 
@@ -531,8 +537,8 @@ impl Slot {
         self.references.get()
     }
 
-    /// Whether the owner has come to its end, in a section that a guard keeps open or that a thread-local's
-    /// destructor began.
+    /// Whether the owner has come to its end, in a section that a guard keeps open or that a
+    /// thread-local's destructor began.
     #[cfg(not(loom))]
     pub(crate) fn is_leaving(&self) -> bool {
         self.attention.load(Relaxed) & LEAVING != 0
@@ -550,7 +556,8 @@ mod tests {
 
     use super::*;
 
-    /// The nesting has half of the word: one section more would change the number in the other half.
+    /// The nesting has half of the word: one section more would change the number in the other
+    /// half.
     #[test]
     fn a_section_nested_too_deep_is_refused_before_anything_is_changed() {
         let slot = Slot::new(word::entered(Number(5)) - COUNT + u64::from(u32::MAX) - 1);

@@ -1,7 +1,7 @@
 //! What a domain's deferral may take: memory, patience, and turns. Adjustable while it works.
 //!
-//! Where the program says nothing the environment may ([`Defaults`]): one that was written for another library, or that
-//! no user wants to build again, has no other place to say it.
+//! Where the program says nothing the environment may ([`Defaults`]): one that was written for
+//! another library, or that no user wants to build again, has no other place to say it.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -12,7 +12,8 @@ use std::time::Duration;
 use crate::os;
 
 /// What a domain's deferral may take; read by [`Domain::tuning`](crate::Domain::tuning), set by
-/// [`Domain::tune`](crate::Domain::tune) at any time, or when the domain is [built](crate::Builder::tuning).
+/// [`Domain::tune`](crate::Domain::tune) at any time, or when the domain is
+/// [built](crate::Builder::tuning).
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,8 +26,8 @@ use crate::os;
 /// ```
 ///
 /// # Environment
-/// Other defaults than those below, for all domains of a process; what a program sets counts before them. What cannot
-/// be understood is said once on standard error, and the default stays.
+/// Other defaults than those below, for all domains of a process; what a program sets counts before
+/// them. What cannot be understood is said once on standard error, and the default stays.
 ///
 /// | variable | what |
 /// |---|---|
@@ -37,35 +38,37 @@ use crate::os;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tuning {
-    /// Objects and closures that may wait; taken as at least 1. By default as many as fill `bytes_max`
-    /// with objects of 256 bytes, but from 65,536 to 1,048,576: an object may own memory that it was
-    /// not counted with.
+    /// Objects and closures that may wait; taken as at least 1. By default as many as fill
+    /// `bytes_max` with objects of 256 bytes, but from 65,536 to 1,048,576: an object may own
+    /// memory that it was not counted with.
     ///
-    /// Threads take room from the domain some at a time, and keep what is left over until they defer again, or
-    /// end. So there may be no room though less waits: by a 64th of the limit for each other thread at most,
-    /// and by half of it altogether. The same goes for bytes.
+    /// Threads take room from the domain some at a time, and keep what is left over until they
+    /// defer again, or end. So there may be no room though less waits: by a 64th of the limit for
+    /// each other thread at most, and by half of it altogether. The same goes for bytes.
     pub objects_max: u64,
     /// Bytes that may wait: of what an [`Rcu`](crate::Rcu) replaces the size with all that it owns
-    /// ([`Weigh`](crate::Weigh)); of what is retired its own memory ([`Retire`](crate::Retire)), or what
-    /// [`retire_sized`](crate::Domain::retire_sized) was told; of closures what they capture, without what that
-    /// owns. Taken as at least 1; an object that is larger waits alone, or if it cannot, its thread does
-    /// ([`try_retire`](crate::Domain::try_retire) gives it back). By default 1/64 of the memory
-    /// that this process may have (the machine's, or its control group's if that is less), but at least
-    /// 16 MiB. Memory that waits is of no use to anybody: a 64th is lost in the noise of what a program
-    /// needs, and holds a second of a flood on most machines.
+    /// ([`Weigh`](crate::Weigh)); of what is retired its own memory ([`Retire`](crate::Retire)), or
+    /// what [`retire_sized`](crate::Domain::retire_sized) was told; of closures what they capture,
+    /// without what that owns. Taken as at least 1; an object that is larger waits alone, or if it
+    /// cannot, its thread does ([`try_retire`](crate::Domain::try_retire) gives it back). By
+    /// default 1/64 of the memory that this process may have (the machine's, or its control group's
+    /// if that is less), but at least 16 MiB. Memory that waits is of no use to anybody: a 64th is
+    /// lost in the noise of what a program needs, and holds a second of a flood on most machines.
     pub bytes_max: u64,
-    /// How long what is deferred may wait for company before a grace period is asked for on its behalf,
-    /// if no thread asks earlier; 100 ms by default. An idle process makes no grace periods.
+    /// How long what is deferred may wait for company before a grace period is asked for on its
+    /// behalf, if no thread asks earlier; 100 ms by default. An idle process makes no grace
+    /// periods.
     pub lazy: Duration,
-    /// Callbacks that the worker, or the thread that waits, runs in one go, at least; 32 by default, taken as at least 1.
-    /// Where thousands are ready, one in 128 of them. (A thread that retires runs 10 for each 9 that it adds.)
+    /// Callbacks that the worker, or the thread that waits, runs in one go, at least; 32 by
+    /// default, taken as at least 1. Where thousands are ready, one in 128 of them. (A thread that
+    /// retires runs 10 for each 9 that it adds.)
     pub run_min: u32,
-    /// After this much time in one go the thread that runs callbacks sees to something else first; 3 ms
-    /// by default.
+    /// After this much time in one go the thread that runs callbacks sees to something else first;
+    /// 3 ms by default.
     pub run_time: Duration,
-    /// A grace period that takes longer is reported, again at each doubling of its age; 1 s by default.
-    /// `None` turns the reports off. See [`set_stall_hook`](crate::set_stall_hook). In domains of
-    /// [liburcu readers](crate::liburcu_readers) 10 s by default, here and below.
+    /// A grace period that takes longer is reported, again at each doubling of its age; 1 s by
+    /// default. `None` turns the reports off. See [`set_stall_hook`](crate::set_stall_hook). In
+    /// domains of [liburcu readers](crate::liburcu_readers) 10 s by default, here and below.
     pub stall_after: Option<Duration>,
     /// The same for grace periods that somebody wants expedited; 200 ms by default.
     pub stall_after_expedited: Option<Duration>,

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// One thread unlinks an object and takes the cookie without a lock; others make grace periods. Once one of them has
-/// ended that the cookie stands for, the object is destroyed.
+/// One thread unlinks an object and takes the cookie without a lock; others make grace periods.
+/// Once one of them has ended that the cookie stands for, the object is destroyed.
 fn a_cookie_without_the_lock(reads: bool, alone: bool) {
     bounded(3, move || {
         let world = World::new();

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A reader that follows liburcu's protocol, whatever compiled it: see `liburcu_readers`. It wakes the driver if it finds that
-/// it sleeps, and looks at nothing else.
+/// A reader that follows liburcu's protocol, whatever compiled it: see `liburcu_readers`. It wakes
+/// the driver if it finds that it sleeps, and looks at nothing else.
 fn liburcu_section(world: &World, words: &Words, slot: &Slot) {
     slot.word().store(words.ctr.load(Acquire), Release);
     fence::light(&slot.fence);

@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// A callback queue's llist: two threads push what they have written, one of them twice; the thread that takes it sleeps where there is
-/// nothing. All of it is taken, what was written is seen, and each one's come in order.
+/// A callback queue's llist: two threads push what they have written, one of them twice; the thread
+/// that takes it sleeps where there is nothing. All of it is taken, what was written is seen, and
+/// each one's come in order.
 #[test]
 pub(super) fn an_llist_wakes_whoever_sleeps() {
     bounded(2, || {

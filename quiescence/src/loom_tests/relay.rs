@@ -40,7 +40,8 @@ pub(super) fn a_relay_of_two() {
     });
 }
 
-/// A reader that is offline all the time is passed over: the one behind it holds nothing up for ever.
+/// A reader that is offline all the time is passed over: the one behind it holds nothing up for
+/// ever.
 #[test]
 pub(super) fn a_relay_with_a_gap() {
     bounded(2, || {
@@ -91,8 +92,8 @@ fn a_relay_whose_first_goes_away() {
     });
 }
 
-/// A reader whose only quiescent states are those at which it comes online: the driver need not meet it
-/// offline.
+/// A reader whose only quiescent states are those at which it comes online: the driver need not
+/// meet it offline.
 #[test]
 pub(super) fn a_relay_of_one_that_only_comes_and_goes() {
     model(|| {

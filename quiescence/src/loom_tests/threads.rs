@@ -72,7 +72,8 @@ fn registration_during_a_grace_period() {
     });
 }
 
-/// A thread that leaves and unregisters while it is being marked, and another one that gets its slot.
+/// A thread that leaves and unregisters while it is being marked, and another one that gets its
+/// slot.
 #[test]
 pub(super) fn a_slot_changes_hands_while_the_driver_marks_it() {
     model(|| {
@@ -136,8 +137,8 @@ pub(super) fn a_request_in_mid_grace_period() {
     });
 }
 
-/// A waiter takes the driver's place, wherever it finds it without its locks; the superseded driver changes nothing any
-/// more, and both are served.
+/// A waiter takes the driver's place, wherever it finds it without its locks; the superseded driver
+/// changes nothing any more, and both are served.
 fn one_takes_over(preemptions: usize, policy: Adaptive, sections: usize) {
     bounded(preemptions, move || {
         let world = World::with(Settings { policy: AnyPolicy::Adaptive(policy), budget: None });

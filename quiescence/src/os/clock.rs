@@ -13,9 +13,9 @@ pub(crate) fn monotonic_ns() -> u64 {
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn thread_cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // Not rustix's, which looks for the kernel's own code by itself and does not survive that where valgrind
-    // has hidden it (rustix issue 1559).
-    // SAFETY: fills the time that it is given. The clock is there on every Linux.
+    // Not rustix's, which looks for the kernel's own code by itself and does not survive that where
+    // valgrind has hidden it (rustix issue 1559). SAFETY: fills the time that it is given. The
+    // clock is there on every Linux.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

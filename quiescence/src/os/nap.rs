@@ -21,8 +21,8 @@ pub(crate) fn moment() {
 
 /// Lets so much time go by, or less, if a signal comes. Loom has no clock.
 ///
-/// Not by the C library's `nanosleep`: that is a cancellation point, and a driver that `pthread_cancel` ends there
-/// leaves its domain without one for ever.
+/// Not by the C library's `nanosleep`: that is a cancellation point, and a driver that
+/// `pthread_cancel` ends there leaves its domain without one for ever.
 pub(crate) fn nap(time: Duration) {
     #[cfg(loom)]
     {

@@ -1,22 +1,24 @@
-//! Which CPU this is, and restartable sequences: a few instructions that the kernel starts anew when
-//! they are interrupted.
+//! Which CPU this is, and restartable sequences: a few instructions that the kernel starts anew
+//! when they are interrupted.
 //!
-//! A thread tells the kernel, in a word of its own (glibc registers the place, `__rseq_offset`), that it is in a
-//! sequence; a descriptor says where that begins and ends, and where to go on if the thread is preempted,
-//! migrated or gets a signal in between, or if another thread says so
-//! (`membarrier(PRIVATE_EXPEDITED_RSEQ)`). A sequence ends with one instruction that makes it happen, the
-//! *commit*; so it happens whole, on one CPU, or not at all. Source: Paul Turner and Andrew Hunter's
-//! per-CPU sections; Mathieu Desnoyers's rseq(2), Linux 4.18 and 5.10. The instructions, each with its reason, are in
-//! `percpu/x86_64.rs`.
+//! A thread tells the kernel, in a word of its own (glibc registers the place, `__rseq_offset`),
+//! that it is in a sequence; a descriptor says where that begins and ends, and where to go on if
+//! the thread is preempted, migrated or gets a signal in between, or if another thread says so
+//! (`membarrier(PRIVATE_EXPEDITED_RSEQ)`). A sequence ends with one instruction that makes it
+//! happen, the *commit*; so it happens whole, on one CPU, or not at all. Source: Paul Turner and
+//! Andrew Hunter's per-CPU sections; Mathieu Desnoyers's rseq(2), Linux 4.18 and 5.10. The
+//! instructions, each with its reason, are in `percpu/x86_64.rs`.
 //!
-//! It may touch the words that it is given and the thread's rseq area, and nothing else. Without rseq, or without
-//! membarrier, or where the trial (`percpu/trial.rs`) finds fault, every sequence says *no*, and its caller does
-//! the same with atomic instructions on the slot of [`slot`]: [`PerCpuPath::Portable`].
+//! It may touch the words that it is given and the thread's rseq area, and nothing else. Without
+//! rseq, or without membarrier, or where the trial (`percpu/trial.rs`) finds fault, every sequence
+//! says *no*, and its caller does the same with atomic instructions on the slot of [`slot`]:
+//! [`PerCpuPath::Portable`].
 //!
-//! The choice is made once, by the first thread that asks ([`path`]); until then sequences say no, too. The thread that asks may be a
-//! signal handler: nothing here allocates, locks, waits for another thread of the program, or changes `errno`.
-//! So threads that ask at the same time, or a handler and the thread that it interrupts, each find out for
-//! themselves, and the first answer stands; and a `fork` in the midst of it leaves nothing half done.
+//! The choice is made once, by the first thread that asks ([`path`]); until then sequences say no,
+//! too. The thread that asks may be a signal handler: nothing here allocates, locks, waits for
+//! another thread of the program, or changes `errno`. So threads that ask at the same time, or a
+//! handler and the thread that it interrupts, each find out for themselves, and the first answer
+//! stands; and a `fork` in the midst of it leaves nothing half done.
 //!
 //! **A tracer** (a debugger) that is there when the choice is made has it be the portable path. A
 //! debugger may call a function in a thread that it stopped inside a sequence: it changes the
@@ -84,17 +86,18 @@ pub(crate) use imp::{Word, add_at, increment, load_counted, load_words, take_at}
 
 /// How a process counts per CPU; chosen once. See [`per_cpu_path`](crate::per_cpu_path).
 ///
-/// On both paths everything works in threads that others have made, with affinities and control groups, as
-/// CPUs come and go, after `fork` (but not `vfork`), and in signal handlers, as far as the functions say
-/// so themselves. A handler must not drop what owns memory of the heap (a domain, a cell, the last `Arc`), nor
-/// wait for a grace period, nor retire.
+/// On both paths everything works in threads that others have made, with affinities and control
+/// groups, as CPUs come and go, after `fork` (but not `vfork`), and in signal handlers, as far as
+/// the functions say so themselves. A handler must not drop what owns memory of the heap (a domain,
+/// a cell, the last `Arc`), nor wait for a grace period, nor retire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PerCpuPath {
     /// In restartable sequences: no atomic instruction, and no grace period waits for a read of
     /// [`Snapshot`](crate::Snapshot) or [`ArcCell`](crate::ArcCell).
     ///
-    /// On Linux from 5.10 and glibc from 2.35, on x86-64, where nothing forbids rseq(2) and membarrier(2). The
-    /// code must stay loaded: a shared object that contains it must not be given to `dlclose`.
+    /// On Linux from 5.10 and glibc from 2.35, on x86-64, where nothing forbids rseq(2) and
+    /// membarrier(2). The code must stay loaded: a shared object that contains it must not be given
+    /// to `dlclose`.
     ///
     /// Not where a debugger or another tracer is attached when the choice is made, unless
     /// `QUIESCENCE_PERCPU=restartable` is in the environment. One that attaches **later** must not
@@ -111,8 +114,8 @@ pub enum PerCpuPath {
 /// From one CPU's words to the next one's, as a shift.
 pub(crate) const STRIDE_SHIFT: u32 = 16;
 
-/// How often a sequence is begun again before it says no: no thread makes others begin anew for ever, be it another
-/// thread's barriers or a debugger's single steps.
+/// How often a sequence is begun again before it says no: no thread makes others begin anew for
+/// ever, be it another thread's barriers or a debugger's single steps.
 #[allow(dead_code)] // where there are no sequences
 const ABORTS_MAX: u64 = 8;
 
@@ -125,10 +128,10 @@ const PORTABLE: u64 = 1;
 /// What has been chosen. Every sequence looks at it, so it has a cache line of its own.
 #[repr(align(64))]
 struct Chosen {
-    /// The high half is the *limit*: CPUs with a number below it have words that sequences may write. It is 0
-    /// until sequences may be used, and for ever on the portable path. The low half is then the *offset*, from the
-    /// thread pointer to the thread's rseq area, the same in all threads. (In one word, as loads are what a sequence
-    /// has most of.)
+    /// The high half is the *limit*: CPUs with a number below it have words that sequences may
+    /// write. It is 0 until sequences may be used, and for ever on the portable path. The low half
+    /// is then the *offset*, from the thread pointer to the thread's rseq area, the same in all
+    /// threads. (In one word, as loads are what a sequence has most of.)
     state: AtomicU64,
     slots: AtomicU32,
 }
@@ -226,17 +229,17 @@ pub(crate) fn slot() -> usize {
     system::cpu() as usize % slots()
 }
 
-/// Has every sequence of this process that is going on begin anew, and is a heavy fence as well. Without sequences
-/// it is that fence only.
+/// Has every sequence of this process that is going on begin anew, and is a heavy fence as well.
+/// Without sequences it is that fence only.
 pub(crate) fn barrier() {
     if chaos::mutant(Mutant::PlainBarrier) {
         return fence::heavy(std::iter::empty());
     }
     if area().is_none() {
         fence::heavy(std::iter::empty());
-        // Once more: a thread may have begun to use sequences while we looked, before the fence. If it had read
-        // what the caller has replaced, then before the fence reached its CPU; so it had read the limit before
-        // that, and the fence shows us the limit.
+        // Once more: a thread may have begun to use sequences while we looked, before the fence. If
+        // it had read what the caller has replaced, then before the fence reached its CPU; so it
+        // had read the limit before that, and the fence shows us the limit.
         if area().is_none() {
             return;
         }
@@ -279,7 +282,8 @@ mod system {
         std::str::from_utf8(last.into_iter().next()?).ok()?.parse::<u32>().ok()?.checked_add(1)
     }
 
-    /// Where there is no `/sys`: the kernel's masks of CPUs are as long as they have to be, in words.
+    /// Where there is no `/sys`: the kernel's masks of CPUs are as long as they have to be, in
+    /// words.
     #[cfg_attr(miri, allow(dead_code))]
     fn as_many_as_masks_have() -> u32 {
         let mut mask = [0_u64; (super::SLOTS_MAX / 64) as usize];

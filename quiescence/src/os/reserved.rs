@@ -40,7 +40,8 @@ impl Reserved {
         self.start
     }
 
-    /// Gives memory, all zero, to a part; some of its first page may have it already. `false` if there is none.
+    /// Gives memory, all zero, to a part; some of its first page may have it already. `false` if
+    /// there is none.
     #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn commit(&self, from: usize, to: usize) -> bool {
         use rustix::mm::{MprotectFlags, mprotect};
@@ -48,13 +49,13 @@ impl Reserved {
         let Some((start, bytes)) = self.pages(from, to) else {
             return true;
         };
-        // SAFETY: pages of this range, to which no thread has a pointer yet, but for those that have memory already
-        // and stay as they are.
+        // SAFETY: pages of this range, to which no thread has a pointer yet, but for those that
+        // have memory already and stay as they are.
         unsafe { mprotect(start, bytes, MprotectFlags::READ | MprotectFlags::WRITE) }.is_ok()
     }
 
-    /// Takes the memory of a part away again, but for the part of its first page that precedes it. What is not taken away
-    /// is zeroed: that, and pages that are locked.
+    /// Takes the memory of a part away again, but for the part of its first page that precedes it.
+    /// What is not taken away is zeroed: that, and pages that are locked.
     #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn forget(&self, from: usize, to: usize) {
         use rustix::mm::{Advice, madvise};
@@ -64,12 +65,12 @@ impl Reserved {
         unsafe { ptr::write_bytes(self.start.wrapping_add(from), 0, whole - from) };
         if whole < to {
             let start = self.start.wrapping_add(whole);
-            // SAFETY: whole pages of the range; what is in them no thread uses. (The last one may be shared with nothing:
-            // what follows is not committed.)
+            // SAFETY: whole pages of the range; what is in them no thread uses. (The last one may
+            // be shared with nothing: what follows is not committed.)
             let taken = unsafe { madvise(start.cast(), to - whole, Advice::LinuxDontNeed) };
             if taken.is_err() {
-                // Memory that is locked (`mlockall`) stays; the thread that commits it again counts on zeros.
-                // SAFETY: within the range, committed, and unused.
+                // Memory that is locked (`mlockall`) stays; the thread that commits it again counts
+                // on zeros. SAFETY: within the range, committed, and unused.
                 unsafe { ptr::write_bytes(start, 0, to - whole) };
             }
         }

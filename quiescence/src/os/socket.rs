@@ -1,7 +1,8 @@
-//! The socket that a process serves its statistics on: where it is, who may use it, and when it goes.
+//! The socket that a process serves its statistics on: where it is, who may use it, and when it
+//! goes.
 //!
-//! Its directory belongs to the user alone, so no other user gets as far as the socket; the socket's own
-//! mode and the credentials that the kernel states of each client say so once more.
+//! Its directory belongs to the user alone, so no other user gets as far as the socket; the
+//! socket's own mode and the credentials that the kernel states of each client say so once more.
 
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -37,8 +38,8 @@ mod imp {
     /// The file to take away at the end, and the process that made it: not its children.
     static MADE: Mutex<Option<(Pid, PathBuf)>> = Mutex::new(Rank::SocketFile, None);
 
-    /// Whether this program runs with rights that its caller does not have: then the caller's environment is
-    /// not to be obeyed.
+    /// Whether this program runs with rights that its caller does not have: then the caller's
+    /// environment is not to be obeyed.
     pub(crate) fn is_privileged() -> bool {
         // SAFETY: reads what the kernel told the process at its start.
         unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
@@ -82,7 +83,8 @@ mod imp {
         }
     }
 
-    /// Whether it is a directory, not a link to one, of this user, and gives others none of these rights.
+    /// Whether it is a directory, not a link to one, of this user, and gives others none of these
+    /// rights.
     fn is_own_directory(path: &Path, others: u32) -> bool {
         let is_ours = |found: Metadata| {
             found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & others == 0
@@ -90,7 +92,8 @@ mod imp {
         path.is_absolute() && fs::symlink_metadata(path).is_ok_and(is_ours)
     }
 
-    /// Takes away what processes left that ended in haste: no process listens, and their number is free.
+    /// Takes away what processes left that ended in haste: no process listens, and their number is
+    /// free.
     fn sweep(directory: &Path) {
         let Ok(entries) = fs::read_dir(directory) else { return };
         for entry in entries.take(SWEEP_MAX).flatten() {
@@ -143,10 +146,11 @@ mod imp {
         });
     }
 
-    /// In a child made by `fork`: closes what the parent's thread had open, which no thread here owns.
+    /// In a child made by `fork`: closes what the parent's thread had open, which no thread here
+    /// owns.
     pub(crate) fn close_inherited(open: RawFd) {
-        // SAFETY: a descriptor of a thread that this process does not have; so its owner will not use it
-        // or close it again.
+        // SAFETY: a descriptor of a thread that this process does not have; so its owner will not
+        // use it or close it again.
         unsafe { libc::close(open) };
     }
 

@@ -1,8 +1,8 @@
 //! Atomics, cells and locks: the standard library's, or loom's when it explores the code.
 //!
 //! Each lock has a [`Rank`], the only place of the order in which they are taken. A lock that a
-//! panicking thread held is taken as it is: user code never runs under our locks, so what they guard
-//! is whole.
+//! panicking thread held is taken as it is: user code never runs under our locks, so what they
+//! guard is whole.
 
 #[cfg(loom)]
 pub(crate) use loom::cell::Cell;

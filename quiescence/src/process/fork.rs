@@ -2,9 +2,9 @@
 //!
 //! Before the fork every lock of every domain is taken, in the order of their ranks
 //! (`os/lock_rank.rs`), so that no other thread is in the midst of something when the memory is
-//! copied. The parent lets them go. The child first puts right what the missing threads leave behind: their readers are
-//! unregistered, a grace period that one of them drove starts again from its fence, and their
-//! callback queues become orphans that the next `barrier` or the worker runs.
+//! copied. The parent lets them go. The child first puts right what the missing threads leave
+//! behind: their readers are unregistered, a grace period that one of them drove starts again from
+//! its fence, and their callback queues become orphans that the next `barrier` or the worker runs.
 
 use std::cell::UnsafeCell;
 use std::sync::Once;
@@ -75,8 +75,8 @@ static HELD: Place = Place(UnsafeCell::new(None));
 
 /// Before the fork, in the forking thread.
 extern "C" fn prepare() {
-    // What is being initialised once must be done before the copy is made: in the child no thread would
-    // finish it.
+    // What is being initialised once must be done before the copy is made: in the child no thread
+    // would finish it.
     INSTALL.call_once(|| ());
     fence::chosen();
     tuning::default_bytes();

@@ -1,5 +1,5 @@
-//! Those who attend to callback queues: the thread of the program that runs one, and the worker, for what a
-//! callback queue leaves behind when it ends.
+//! Those who attend to callback queues: the thread of the program that runs one, and the worker,
+//! for what a callback queue leaves behind when it ends.
 
 use std::sync::Arc;
 use std::time::Duration;

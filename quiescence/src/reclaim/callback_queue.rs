@@ -1,8 +1,8 @@
-//! Callback queues: callback queues of heads, which a thread of the program runs. What users hold of one is
-//! [`CallbackQueue`](crate::callback_queue::CallbackQueue).
+//! Callback queues: callback queues of heads, which a thread of the program runs. What users hold
+//! of one is [`CallbackQueue`](crate::callback_queue::CallbackQueue).
 //!
-//! - [`shared`]: one callback queue. [`callback_queues`]: those of a domain. [`double_queue`]: the check for heads that are
-//!   queued twice.
+//! - [`shared`]: one callback queue. [`callback_queues`]: those of a domain. [`double_queue`]: the
+//!   check for heads that are queued twice.
 
 use std::fmt;
 
@@ -31,7 +31,8 @@ pub enum Wakes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "somebody may have to attend to the callback queue, or to wait for room"]
 pub struct Pushed {
-    /// No thread attends to the callback queue, and this was the first push to find it so: have somebody do it.
+    /// No thread attends to the callback queue, and this was the first push to find it so: have
+    /// somebody do it.
     pub unattended: bool,
     /// The domain is at its limit: wait for room, where you may.
     pub crowded: bool,
@@ -40,7 +41,8 @@ pub struct Pushed {
 /// Why a runner has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// It was asked to [stop](crate::callback_queue::CallbackQueue::stop). Something may be left in the callback queue.
+    /// It was asked to [stop](crate::callback_queue::CallbackQueue::stop). Something may be left in
+    /// the callback queue.
     Stopped,
     /// There was nothing to do for so long. Nothing is left.
     Idle,

@@ -5,8 +5,9 @@
 //! which may want a lock that an updater holds, are not run here. The worker
 //! ([`crate::reclaim::worker`]), or the thread that calls `barrier`, runs whatever is left.
 //!
-//! **Invariant [D-1]: a registered thread that is in a section, of whatever domain, runs no callback and waits for
-//! nothing; it only adds.** A QSBR reader does its part at its quiescent states, offline.
+//! **Invariant [D-1]: a registered thread that is in a section, of whatever domain, runs no
+//! callback and waits for nothing; it only adds.** A QSBR reader does its part at its quiescent
+//! states, offline.
 //!
 //! At the limit ([`crate::reclaim::limit`]) objects and closures part ways. An object's thread
 //! waits for one grace period and runs its own callbacks; if there is still no room, the object is
@@ -53,8 +54,8 @@ use crate::reclaim::worker;
 /// Runs of a few callbacks at one quiescent state.
 const RUNS_AT_QUIESCENT_STATE: usize = 64;
 
-/// Objects whose drops retire others, one within the other, that are freed on the spot. Deeper ones go over the
-/// limit, for the stack has one, too.
+/// Objects whose drops retire others, one within the other, that are freed on the spot. Deeper ones
+/// go over the limit, for the stack has one, too.
 const NESTED_MAX: u32 = 32;
 
 /// What comes of an object that asks for room.
@@ -68,10 +69,11 @@ enum Room {
     Full,
 }
 
-// ---- objects --------------------------------------------------------------------------------------
+// ----
+// objects --------------------------------------------------------------------------------------
 
-/// Drops the box that `object` came from after a grace period. May wait, or drop it on the spot after
-/// waiting; inside a section it is never refused.
+/// Drops the box that `object` came from after a grace period. May wait, or drop it on the spot
+/// after waiting; inside a section it is never refused.
 ///
 /// # Safety
 /// `object` came from a box and new sections cannot reach it.
@@ -115,8 +117,8 @@ unsafe fn retire_slowly<K: Named, T: Send + 'static>(tag: &K, object: *mut T, by
     leave_to_worker(tag, queue);
 }
 
-/// Adds an object that came from a box and was charged so much, as [`charge_of_box`] says. The number stands beside it
-/// only where its weight is not its size.
+/// Adds an object that came from a box and was charged so much, as [`charge_of_box`] says. The
+/// number stands beside it only where its weight is not its size.
 ///
 /// # Safety
 /// As [`retire_raw`]; and `queue` is this thread's.
@@ -137,7 +139,8 @@ unsafe fn add_boxed<K: Named, T: Send + 'static>(
     }
 }
 
-/// Room for one object in the calling thread's queue, out of its local stock: for a thread that is about to unlink one.
+/// Room for one object in the calling thread's queue, out of its local stock: for a thread that is
+/// about to unlink one.
 #[derive(Debug)]
 pub(crate) struct Reserved<'q> {
     queue: &'q Queue,
@@ -190,8 +193,8 @@ impl Reserved<'_> {
         unsafe { add_boxed(tag, Some(self.queue), object, self.amount.bytes) };
     }
 
-    /// It is another object than the one for which room was reserved. Waits for nothing: what is missing goes over
-    /// the limit.
+    /// It is another object than the one for which room was reserved. Waits for nothing: what is
+    /// missing goes over the limit.
     #[cold]
     fn adjust(&mut self, core: &DomainState, bytes: usize) {
         let reserved = std::mem::replace(&mut self.amount, Amount::object(bytes as u64));
@@ -204,8 +207,9 @@ impl Reserved<'_> {
     }
 }
 
-/// Whether an object of so many bytes, if that is known, may be unlinked here, to be retired then: not in a
-/// section, where nothing can be waited for, if this thread has gone over the limit there already.
+/// Whether an object of so many bytes, if that is known, may be unlinked here, to be retired then:
+/// not in a section, where nothing can be waited for, if this thread has gone over the limit there
+/// already.
 pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
     let Some(queue) = local::objects(tag.core(), || tag.handle()) else { return true };
     let mut stock = queue.local_stock().stock();
@@ -213,8 +217,8 @@ pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
     taken || !local::is_over_limit(tag.core()) || context() != Context::Section
 }
 
-/// Drops `value` after a grace period, or gives it back: if there is no room, and `waits` is false or nothing
-/// may be waited for.
+/// Drops `value` after a grace period, or gives it back: if there is no room, and `waits` is false
+/// or nothing may be waited for.
 #[track_caller]
 pub(crate) fn retire<K: Named, P: Retire>(
     tag: &K,
@@ -290,8 +294,8 @@ unsafe fn add_object<K: Named, P>(
     }
 }
 
-/// Adds to the thread's queue, or to the shared one if the thread is ending. Returns whether it is time for
-/// the thread to do its part.
+/// Adds to the thread's queue, or to the shared one if the thread is ending. Returns whether it is
+/// time for the thread to do its part.
 ///
 /// # Safety
 /// As [`Queue::add`]; and `queue` is this thread's.
@@ -371,7 +375,8 @@ fn on_the_spot(core: &DomainState, free: impl FnOnce()) {
     core.counters().callbacks_panicked.fetch_add(u64::from(!whole), Relaxed);
 }
 
-// ---- the limit ------------------------------------------------------------------------------------
+// ---- the
+// limit ------------------------------------------------------------------------------------
 
 /// Where the calling thread is, as far as the limit goes.
 fn context() -> Context {
@@ -384,7 +389,8 @@ fn context() -> Context {
     }
 }
 
-/// Admits an object that the thread's local stock does not pay for, if need be and `waits` by waiting.
+/// Admits an object that the thread's local stock does not pay for, if need be and `waits` by
+/// waiting.
 #[cold]
 fn make_room<K: Named>(tag: &K, queue: Option<&Queue>, object: Amount, waits: bool) -> Room {
     let core = domains::known(tag);
@@ -396,7 +402,8 @@ fn make_room<K: Named>(tag: &K, queue: Option<&Queue>, object: Amount, waits: bo
         return Room::Charged;
     }
     let limit_action = match queue {
-        // One object or closure of a thread goes over the limit. It is within the limit if others have made room.
+        // One object or closure of a thread goes over the limit. It is within the limit if others
+        // have made room.
         Some(_) if context() == Context::Section && local::is_over_limit(core) => {
             LimitAction::Refuse
         }
@@ -451,8 +458,8 @@ fn admit_after_wait(
     }
 }
 
-/// Admits an object without waiting: with what the running callbacks have freed, with more from the domain, or
-/// by itself.
+/// Admits an object without waiting: with what the running callbacks have freed, with more from the
+/// domain, or by itself.
 fn admit(core: &DomainState, queue: Option<&Queue>, object: Amount) -> bool {
     if let Some(uncharged) = running::uncharged(core)
         && core.admit(object.minus(uncharged.room()))
@@ -466,8 +473,9 @@ fn admit(core: &DomainState, queue: Option<&Queue>, object: Amount) -> bool {
     }
 }
 
-/// Admits an object or a closure over the limit. If it is the thread's to settle, a section that the thread is in has it do
-/// that when it ends; else it is to be [left to the worker](leave_to_worker) when it has been added.
+/// Admits an object or a closure over the limit. If it is the thread's to settle, a section that
+/// the thread is in has it do that when it ends; else it is to be
+/// [left to the worker](leave_to_worker) when it has been added.
 fn admit_over(core: &DomainState, queue: Option<&Queue>, object: Amount) {
     match queue {
         Some(queue) => {
@@ -481,14 +489,15 @@ fn admit_over(core: &DomainState, queue: Option<&Queue>, object: Amount) {
     }
 }
 
-/// Whether what goes over the limit in this queue is settled by its thread, which waits for it. Not in a sleepable domain: the
-/// thread may be in a section of it, of which no thread knows. Nor closures: the thread may hold a lock that one of them wants.
+/// Whether what goes over the limit in this queue is settled by its thread, which waits for it. Not
+/// in a sleepable domain: the thread may be in a section of it, of which no thread knows. Nor
+/// closures: the thread may hold a lock that one of them wants.
 fn is_settled_here(core: &DomainState, queue: &Queue) -> bool {
     queue.contents() == Contents::Objects && !core.is_sleepable()
 }
 
-/// Has the worker run what has just been added over the limit, if it is the worker's to run. Here, and not when the section
-/// ends: that takes no lock [D-3].
+/// Has the worker run what has just been added over the limit, if it is the worker's to run. Here,
+/// and not when the section ends: that takes no lock [D-3].
 fn leave_to_worker<K: Named>(tag: &K, queue: Option<&Queue>) {
     let core = tag.core();
     if queue.is_some_and(|queue| {
@@ -500,8 +509,9 @@ fn leave_to_worker<K: Named>(tag: &K, queue: Option<&Queue>) {
 
 /// Waits for a grace period. Returns whether it has ended.
 ///
-/// **Invariant [D-2]: at the limit of a sleepable domain no thread waits for longer than a tick.** The sections that it
-/// waits for may be its own, or those of tasks that only this thread would poll: no thread knows.
+/// **Invariant [D-2]: at the limit of a sleepable domain no thread waits for longer than a tick.**
+/// The sections that it waits for may be its own, or those of tasks that only this thread would
+/// poll: no thread knows.
 fn await_grace_period(core: &DomainState) -> bool {
     if core.is_sleepable() {
         return core.synchronize_within(Urgency::Expedited, nap::TICK);
@@ -510,8 +520,9 @@ fn await_grace_period(core: &DomainState) -> bool {
     true
 }
 
-/// Waits for a grace period, and drops of this thread's objects what is ready: all that was retired before.
-/// The thread is in no section and in no callback. Returns whether the grace period has ended [D-2].
+/// Waits for a grace period, and drops of this thread's objects what is ready: all that was retired
+/// before. The thread is in no section and in no callback. Returns whether the grace period has
+/// ended [D-2].
 fn settle(core: &DomainState, queue: Option<&Queue>) -> bool {
     if let Some(queue) = queue {
         queue.close(core, Urgency::Expedited);
@@ -536,9 +547,10 @@ fn run_ready(core: &DomainState, queue: &Queue) {
     queue.local_stock().trim(core);
 }
 
-/// Settles what a section of this thread has gone over the limit with. Where another thread is in a drop of this thread's
-/// objects (the worker, a barrier), it waits for that, as it would for the drop if it ran it itself: else the next
-/// section would find the thread over the limit, with an object that it may not refuse.
+/// Settles what a section of this thread has gone over the limit with. Where another thread is in a
+/// drop of this thread's objects (the worker, a barrier), it waits for that, as it would for the
+/// drop if it ran it itself: else the next section would find the thread over the limit, with an
+/// object that it may not refuse.
 fn settle_domain(core: &DomainState, queue: &Queue) {
     settle(core, Some(queue));
     while queue.local_stock().is_over_limit(core)
@@ -549,11 +561,12 @@ fn settle_domain(core: &DomainState, queue: &Queue) {
     }
 }
 
-/// A section has ended on a thread that has gone over the limit with an object: settles that, once it is in no section at
-/// all and in no callback, unless others have made room meanwhile.
+/// A section has ended on a thread that has gone over the limit with an object: settles that, once
+/// it is in no section at all and in no callback, unless others have made room meanwhile.
 ///
-/// **Invariant [D-3]: nothing else waits, locks or runs a drop where a section ends.** This does because objects that are
-/// replaced in sections have no other place to wait in: who does nothing but that would go over the limit each time.
+/// **Invariant [D-3]: nothing else waits, locks or runs a drop where a section ends.** This does
+/// because objects that are replaced in sections have no other place to wait in: who does nothing
+/// but that would go over the limit each time.
 #[cold]
 pub(crate) fn settle_over_limit() {
     if chaos::mutant(Mutant::NoSettle) {

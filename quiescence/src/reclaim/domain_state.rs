@@ -115,8 +115,8 @@ impl DomainState {
     /// They came from [`SrcuCounts::take`] and no other thread gives them back.
     #[cfg(not(loom))]
     pub(crate) unsafe fn give_srcu_counts(&mut self, srcu_counts: NonNull<SrcuCounts>) {
-        // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped: they come
-        // before it.
+        // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped: they
+        // come before it.
         unsafe { self.charged.grace_periods.count_in(srcu_counts) };
         // SAFETY: by the contract.
         self.srcu_counts = Some(unsafe { OwnSrcuCounts::new(srcu_counts) });

@@ -60,8 +60,9 @@ impl Head {
     /// Calls the function of a head that has waited.
     ///
     /// # Safety
-    /// By [`call_head`](crate::raw::call_head) or [`CallbackQueue::push`](crate::callback_queue::CallbackQueue::push), after a
-    /// grace period, once.
+    /// By [`call_head`](crate::raw::call_head) or
+    /// [`CallbackQueue::push`](crate::callback_queue::CallbackQueue::push), after a grace period,
+    /// once.
     pub(crate) unsafe fn run(head: *mut Self) {
         // SAFETY: the head is valid until its function is called, and no other thread uses it.
         let Head { link, function } = unsafe { &mut *head };

@@ -1,8 +1,10 @@
-//! Bounded memory: [`grace::limit`], executed with two atomic words and a local stock for each thread.
+//! Bounded memory: [`grace::limit`], executed with two atomic words and a local stock for each
+//! thread.
 //!
-//! **Invariant [L-1]: what waits in a domain has been charged to it.** The domain's charge is what waits and
-//! what is in local stocks. It is at most the limit, but for one object of each thread that is over it, and what had to be
-//! admitted without a thread to charge: that is counted ([`Statistics::limit_overruns`](crate::Statistics)).
+//! **Invariant [L-1]: what waits in a domain has been charged to it.** The domain's charge is what
+//! waits and what is in local stocks. It is at most the limit, but for one object of each thread
+//! that is over it, and what had to be admitted without a thread to charge: that is counted
+//! ([`Statistics::limit_overruns`](crate::Statistics)).
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -22,7 +24,8 @@ use crate::os::sync::{AtomicU64, const_unless_loom};
 pub(crate) struct Charge {
     objects: AtomicU64,
     bytes: AtomicU64,
-    /// How many callback queues are in the domain's list; they and the callback queues share the limit.
+    /// How many callback queues are in the domain's list; they and the callback queues share the
+    /// limit.
     pub(crate) queues: AtomicU64,
     /// How many callback queues are in its list.
     pub(crate) callback_queues: AtomicU64,
@@ -52,11 +55,12 @@ impl Charge {
         admitted
     }
 
-    /// Charges so much, whether it fits or not; the words stop at their ends, as [`Amount`]'s arithmetic does. Returns what was
-    /// charged before.
+    /// Charges so much, whether it fits or not; the words stop at their ends, as [`Amount`]'s
+    /// arithmetic does. Returns what was charged before.
     ///
-    /// 65,536 objects that say that they are 2^48 bytes each would bring a word that wraps back to nothing. One that has stopped
-    /// is full, and is down to nothing before all of them are freed, not later: so it never stays full.
+    /// 65,536 objects that say that they are 2^48 bytes each would bring a word that wraps back to
+    /// nothing. One that has stopped is full, and is down to nothing before all of them are freed,
+    /// not later: so it never stays full.
     fn add(&self, wanted: Amount) -> Amount {
         let add = |word: &AtomicU64, wanted: u64| match wanted {
             0 => word.load(Relaxed),
@@ -73,8 +77,8 @@ impl Charge {
 
     /// So much has been freed, or is not needed after all.
     pub(crate) fn give_back(&self, amount: Amount) {
-        // Not below nothing, which would be as good as full: a word may have stopped at its end, and a `Retire::bytes` of the
-        // user's may say more than it did when it was charged.
+        // Not below nothing, which would be as good as full: a word may have stopped at its end,
+        // and a `Retire::bytes` of the user's may say more than it did when it was charged.
         for (word, less) in [(&self.objects, amount.objects), (&self.bytes, amount.bytes)] {
             if less != 0 {
                 let subtract = |charged: u64| Some(charged.saturating_sub(less));
@@ -95,7 +99,8 @@ impl Charge {
     }
 }
 
-/// A domain as its callback queues and callback queues know it: its grace periods, and what is charged to it.
+/// A domain as its callback queues and callback queues know it: its grace periods, and what is
+/// charged to it.
 // In the order of C: see `DomainState::of`.
 #[derive(Debug)]
 #[repr(C)]
@@ -140,7 +145,8 @@ impl Charged {
         self.charge.0.admit(self.limit(), object)
     }
 
-    /// Admits an object over the limit; the thread that has a local stock may remember it by that ([`LocalStock::borrow`]).
+    /// Admits an object over the limit; the thread that has a local stock may remember it by that
+    /// ([`LocalStock::borrow`]).
     pub(crate) fn admit_over(&self, object: Amount) {
         if !object.is_none() {
             self.counters().limit_overruns.fetch_add(1, Relaxed);
@@ -207,7 +213,8 @@ impl LocalStock {
         self.take(object);
     }
 
-    /// The thread's objects, so many, were freed by itself. Returns what is to be given back to the domain.
+    /// The thread's objects, so many, were freed by itself. Returns what is to be given back to the
+    /// domain.
     #[must_use]
     pub(crate) fn give_back(&self, finished: Amount) -> Amount {
         self.with(|stock| stock.give_back(finished, self.chunk.get()))
@@ -264,7 +271,8 @@ impl LocalStock {
 mod tests {
     use super::*;
 
-    /// 65,536 objects that were refused, dropped, and so went over the limit: they say that they are 2^64 bytes.
+    /// 65,536 objects that were refused, dropped, and so went over the limit: they say that they
+    /// are 2^64 bytes.
     #[test]
     #[cfg_attr(miri, ignore = "65,536 objects")]
     fn objects_that_say_they_are_huge_do_not_charge_a_domain_with_nothing() {

@@ -1,15 +1,19 @@
-//! What waits to be taken: a stack of links that any thread pushes on, and that one thread at a time takes as a whole.
+//! What waits to be taken: a stack of links that any thread pushes on, and that one thread at a
+//! time takes as a whole.
 //!
-//! A push is one compare-exchange, and writes nothing but the link that is pushed and the top. So what is in the stack is
-//! whole at any moment: the thread that takes it waits for no thread, and a child process finds all of it. (A queue whose end is
-//! exchanged is in two pieces until its link is written; a thread that is not run then, or that a child process does not
-//! have, keeps what comes after it from everybody.) There is no way to take one link, so no address can come back unseen.
+//! A push is one compare-exchange, and writes nothing but the link that is pushed and the top. So
+//! what is in the stack is whole at any moment: the thread that takes it waits for no thread, and a
+//! child process finds all of it. (A queue whose end is exchanged is in two pieces until its link
+//! is written; a thread that is not run then, or that a child process does not have, keeps what
+//! comes after it from everybody.) There is no way to take one link, so no address can come back
+//! unseen.
 //!
-//! Where nothing is in it the top says what the thread that takes is doing: it is awake, and looks by itself; it sleeps, and
-//! the push that replaces that wakes it; or there is no thread. The look and the push are one exchange of one word, so no
-//! fence is needed between them [LN-2].
+//! Where nothing is in it the top says what the thread that takes is doing: it is awake, and looks
+//! by itself; it sleeps, and the push that replaces that wakes it; or there is no thread. The look
+//! and the push are one exchange of one word, so no fence is needed between them [LN-2].
 //!
-//! Source of the idea: Treiber (1986); the top that says that somebody sleeps is that of a futex lock (Drepper 2011).
+//! Source of the idea: Treiber (1986); the top that says that somebody sleeps is that of a futex
+//! lock (Drepper 2011).
 
 use std::ptr;
 use std::sync::atomic::AtomicPtr as PlainPtr;
@@ -126,8 +130,9 @@ impl Llist {
             }
             // SAFETY: by the contract.
             unsafe { Link::write(link, link_at(top), marks) };
-            // Release: pairs with the Acquire in `take` [LN-1]; what was done before, the link's words among it, happens
-            // before the grace period is asked for. Acquire: pairs with the Release in `sleep` [LN-2].
+            // Release: pairs with the Acquire in `take` [LN-1]; what was done before, the link's
+            // words among it, happens before the grace period is asked for. Acquire: pairs with the
+            // Release in `sleep` [LN-2].
             let order = if chaos::mutant(Mutant::RelaxedPush) { Relaxed } else { AcqRel };
             match self.top.compare_exchange_weak(top, link, order, Relaxed) {
                 Ok(_) if top == ASLEEP => return Found::Asleep,
@@ -140,8 +145,8 @@ impl Llist {
 
     /// Takes all there is, youngest first, and says that the caller is awake.
     pub(crate) fn take(&self) -> *mut Link {
-        // Acquire: pairs with the Release in `push` [LN-1]. Every push is an exchange, so the youngest carries what all
-        // that are under it have released.
+        // Acquire: pairs with the Release in `push` [LN-1]. Every push is an exchange, so the
+        // youngest carries what all that are under it have released.
         link_at(self.top.swap(ptr::null_mut(), Acquire))
     }
 
@@ -154,7 +159,8 @@ impl Llist {
     /// Says that no thread takes any more, if there is nothing. Returns whether there was nothing.
     #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn leave(&self) -> bool {
-        // Relaxed: nothing was written for those who come; they find that they have to look after it.
+        // Relaxed: nothing was written for those who come; they find that they have to look after
+        // it.
         [ptr::null_mut(), ASLEEP]
             .into_iter()
             .any(|top| self.top.compare_exchange(top, UNATTENDED, Relaxed, Relaxed).is_ok())
@@ -167,13 +173,15 @@ impl Llist {
 
     /// How often has been rung by now; for [`sleep`](Self::sleep) and [`doze`](Self::doze).
     pub(crate) fn heard(&self) -> u32 {
-        // Acquire: pairs with the Release in `ring`; who rang for another reason has said which before.
+        // Acquire: pairs with the Release in `ring`; who rang for another reason has said which
+        // before.
         self.bell.load(Acquire)
     }
 
     /// Sleeps until something is pushed, or somebody rings after `heard`, or for `most`.
     pub(crate) fn sleep(&self, heard: u32, most: Option<Duration>) {
-        // Release: the look at the bell comes before [LN-2]: the thread that replaces this rings after it.
+        // Release: the look at the bell comes before [LN-2]: the thread that replaces this rings
+        // after it.
         let slept = if chaos::mutant(Mutant::DeafSleep) {
             self.top.store(ASLEEP, Release); // whatever is there by now: lost
             true
@@ -188,7 +196,8 @@ impl Llist {
         }
     }
 
-    /// Sleeps until somebody rings after `heard`, or for `most`; a thread that pushes meanwhile does not ring.
+    /// Sleeps until somebody rings after `heard`, or for `most`; a thread that pushes meanwhile
+    /// does not ring.
     pub(crate) fn doze(&self, heard: u32, most: Option<Duration>) {
         while self.bell.load(Acquire) == heard {
             futex::wait(&self.bell, heard, most);
@@ -209,7 +218,8 @@ impl Llist {
     }
 }
 
-/// Some link was pushed while it was there already, so that no thread can tell the order any more: this one, or one near it.
+/// Some link was pushed while it was there already, so that no thread can tell the order any more:
+/// this one, or one near it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring(pub(crate) *mut Link);
 
@@ -238,8 +248,8 @@ impl Chain {
         self.first.is_null()
     }
 
-    /// Appends what was taken from an llist. A link that was pushed twice makes a ring of it: then turning it round
-    /// ends where it began.
+    /// Appends what was taken from an llist. A link that was pushed twice makes a ring of it: then
+    /// turning it round ends where it began.
     ///
     /// # Safety
     /// `youngest` is what [`Llist::take`] has returned.
@@ -315,8 +325,8 @@ impl Chain {
         }
     }
 
-    /// Takes so many of the oldest, or all. A link that was pushed while it stood here leads elsewhere now: then the count
-    /// is wrong.
+    /// Takes so many of the oldest, or all. A link that was pushed while it stood here leads
+    /// elsewhere now: then the count is wrong.
     #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn split(&mut self, most: u64) -> Result<Self, Ring> {
         let mut front = Self { first: self.first, last: ptr::null_mut(), count: 0 };
@@ -404,7 +414,8 @@ mod tests {
         assert!(llist.leave() && !llist.leave() && llist.is_empty());
     }
 
-    /// A link that is pushed again while others are on top of it: a ring, which no thread walks for ever.
+    /// A link that is pushed again while others are on top of it: a ring, which no thread walks for
+    /// ever.
     #[test]
     fn a_ring_is_noticed() {
         let (llist, mut links) = (Llist::new(), [const { Link::new() }; 2]);

@@ -1,9 +1,9 @@
 //! What a thread knows of itself: its slot in each domain it has read in, and its callback queues.
 //!
 //! The pointer that [`crate::read`] looks at first is thread-local without a destructor, so it can
-//! be used at any moment of a thread's life. The table behind it is freed by a destructor; a section
-//! that begins after that (inside the destructor of another thread-local) makes a new table, which
-//! goes when the section ends. What is in it is [`table`]'s.
+//! be used at any moment of a thread's life. The table behind it is freed by a destructor; a
+//! section that begins after that (inside the destructor of another thread-local) makes a new
+//! table, which goes when the section ends. What is in it is [`table`]'s.
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -284,8 +284,8 @@ pub(crate) fn existing_closures(core: &DomainState) -> Option<Arc<Queue>> {
     Table::existing()?.locals().get(core)?.closures.clone()
 }
 
-/// Has the sections that the thread is in, of whatever domains, see to what waits when they end; a QSBR
-/// reader at its next quiescent state.
+/// Has the sections that the thread is in, of whatever domains, see to what waits when they end; a
+/// QSBR reader at its next quiescent state.
 pub(crate) fn make_overdue() {
     each_section(|sections| sections.for_each(Slot::mark_overdue));
 }
@@ -345,7 +345,8 @@ impl Sections {
     }
 }
 
-/// Calls `f`, which runs no user code, with the sections that this thread is in, of whatever domains.
+/// Calls `f`, which runs no user code, with the sections that this thread is in, of whatever
+/// domains.
 fn each_section(f: impl FnOnce(&mut dyn Iterator<Item = &Slot>)) {
     let is_section = |slot: &&Slot| !slot.is_quiescent();
     let Some(table) = Table::existing() else {
@@ -383,8 +384,8 @@ mod tests {
         unsafe { queue.add(&Closure::<F>::NEAR, f, 0) };
     }
 
-    /// A thread that ends may find itself with the last handle of a domain, and runs what waits there:
-    /// user code, which must find the thread's table free.
+    /// A thread that ends may find itself with the last handle of a domain, and runs what waits
+    /// there: user code, which must find the thread's table free.
     #[test]
     fn a_domain_may_end_with_a_thread_that_read_in_it() {
         let domain = crate::Domain::new();

@@ -7,8 +7,8 @@
 //! done they are ready and are run, a few at a time. Which thread does that, and when, is said in
 //! [`crate::reclaim::defer`].
 //!
-//! **Invariant: the cookie of callbacks is asked for after they were counted**, and so after they
-//! were written: the grace period begins after everything in the batch was unlinked [DQ-1].
+//! **Invariant: the cookie of callbacks is asked for after they were counted**, and so after
+//! they were written: the grace period begins after everything in the batch was unlinked [DQ-1].
 //!
 //! **Invariant: one thread at a time runs the callbacks of a queue**, first in, first out; so
 //! they run in order, and a queue whose count of finished callbacks has reached a mark has run all
@@ -50,17 +50,17 @@ use crate::reclaim::limit::{Charged, LocalStock};
 use crate::reclaim::running::Uncharged;
 use crate::reclaim::stream::{CallbackType, Cursor, Stream};
 
-/// Callbacks in a full batch, at most: one grace period's cost is shared by so many. The thread that fills a batch
-/// executes its fence, which interrupts the readers: where it comes to neither one update in thousands nor
-/// one read in thousands, it is not in their 99.9th percentiles.
+/// Callbacks in a full batch, at most: one grace period's cost is shared by so many. The thread
+/// that fills a batch executes its fence, which interrupts the readers: where it comes to neither
+/// one update in thousands nor one read in thousands, it is not in their 99.9th percentiles.
 pub(crate) const BATCH: u64 = if cfg!(loom) { 2 } else { 16_384 };
 
-/// The same for objects, which their thread frees itself, while grace periods find no other reader and cost
-/// next to nothing: what is freed is in the CPU's cache still.
+/// The same for objects, which their thread frees itself, while grace periods find no other reader
+/// and cost next to nothing: what is freed is in the CPU's cache still.
 pub(crate) const BATCH_ALONE: u64 = if cfg!(loom) { 2 } else { 512 };
 
-/// The part of the limit that a full batch is, at most: a batch that waits, one that is being filled and one
-/// that is being run must fit in well.
+/// The part of the limit that a full batch is, at most: a batch that waits, one that is being
+/// filled and one that is being run must fit in well.
 const BATCH_SHARE: u64 = 8;
 
 /// The part of the ready callbacks that is run in one go is one in 2^this; the kernel's
@@ -73,8 +73,8 @@ const RUN_CHUNK: u64 = 32;
 /// Additions between two looks at what is due.
 const TEND_EVERY: u32 = 8;
 
-/// Callbacks that such a look runs: a few more than were added, so that a thread that keeps retiring runs more
-/// than it adds; and not many more, so that what it frees is what it needs next.
+/// Callbacks that such a look runs: a few more than were added, so that a thread that keeps
+/// retiring runs more than it adds; and not many more, so that what it frees is what it needs next.
 pub(crate) const RUN_SHARE: u64 = TEND_EVERY as u64 * 5 / 4;
 
 /// The callbacks of one thread in one domain.
@@ -111,8 +111,8 @@ struct Own {
     portable: bool,
 }
 
-// SAFETY: the cells in `own` are touched by the thread that adds only: the owner, or the thread that holds the lock of
-// `Queues::shared`. The rest is atomic or locked.
+// SAFETY: the cells in `own` are touched by the thread that adds only: the owner, or the thread
+// that holds the lock of `Queues::shared`. The rest is atomic or locked.
 unsafe impl Sync for Queue {}
 
 #[derive(Debug)]
@@ -133,8 +133,8 @@ struct Inner {
     lost: Option<Lost>,
 }
 
-/// Callbacks of a child process that a fork has taken away while they were run, or in the midst of being added:
-/// how many bytes each was charged no thread can say, but all of them together.
+/// Callbacks of a child process that a fork has taken away while they were run, or in the midst of
+/// being added: how many bytes each was charged no thread can say, but all of them together.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
     /// Once so many have finished...
@@ -152,7 +152,8 @@ pub(crate) enum Contents {
     Closures,
 }
 
-/// Bytes added since others were, by counts that wrap: nothing, if more have finished than were added.
+/// Bytes added since others were, by counts that wrap: nothing, if more have finished than were
+/// added.
 fn bytes_between(finished: u64, added: u64) -> u64 {
     added.wrapping_sub(finished).cast_signed().max(0).cast_unsigned()
 }
@@ -210,8 +211,8 @@ impl Inner {
         }
     }
 
-    /// So many of those that were taken out have finished; the others stand where `cursor` is. Returns what is
-    /// to be given back to the domain besides.
+    /// So many of those that were taken out have finished; the others stand where `cursor` is.
+    /// Returns what is to be given back to the domain besides.
     #[must_use]
     fn finish(&mut self, queue: &Queue, ran: Ran, cursor: Cursor) -> Amount {
         self.segments.take(ran.count);
@@ -226,15 +227,17 @@ impl Inner {
         }
         queue.bytes_finished.store(bytes, Relaxed);
         let read = std::mem::replace(&mut self.cursor, cursor);
-        // SAFETY: the stream's own, older and younger; no other thread reads, and no thread goes back.
+        // SAFETY: the stream's own, older and younger; no other thread reads, and no thread goes
+        // back.
         unsafe { queue.own.0.stream.give_back(read, cursor) };
         self.runner = 0;
         self.claimed = 0;
         found
     }
 
-    /// In a child process: the thread that was running callbacks is gone with what it had taken out. What that was
-    /// charged is free again as far as it is known without looking at objects that may be gone; see [`Lost`].
+    /// In a child process: the thread that was running callbacks is gone with what it had taken
+    /// out. What that was charged is free again as far as it is known without looking at objects
+    /// that may be gone; see [`Lost`].
     #[cfg(not(loom))]
     fn forget_runner(&mut self, queue: &Queue) {
         let mut cursor = self.cursor;
@@ -304,7 +307,8 @@ impl Queue {
         }
     }
 
-    // ---- the thread that adds -----------------------------------------------------------------------
+    // ---- the thread that
+    // adds -----------------------------------------------------------------------
 
     /// What it is for.
     pub(crate) fn contents(&self) -> Contents {
@@ -316,12 +320,12 @@ impl Queue {
         &self.own.0.local_stock
     }
 
-    /// Adds a callback that has been admitted with so many bytes. Returns whether it is time to look after the
-    /// queue.
+    /// Adds a callback that has been admitted with so many bytes. Returns whether it is time to
+    /// look after the queue.
     ///
     /// # Safety
-    /// The caller is the thread that adds; `kind` and `payload` fit, as [`Stream::push`] asks. To run the callback
-    /// once, on any thread, once readers have let go, must be sound.
+    /// The caller is the thread that adds; `kind` and `payload` fit, as [`Stream::push`] asks. To
+    /// run the callback once, on any thread, once readers have let go, must be sound.
     #[inline]
     pub(crate) unsafe fn add<P>(
         &self,
@@ -366,7 +370,8 @@ impl Queue {
         sync::lock(&self.inner).close(self, core, urgency);
     }
 
-    /// Runs a few of those that are ready, `least` or so, unless somebody is doing so. Returns how many.
+    /// Runs a few of those that are ready, `least` or so, unless somebody is doing so. Returns how
+    /// many.
     pub(crate) fn run_some(&self, core: &Charged, runner: usize, least: u64) -> u64 {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
@@ -376,8 +381,9 @@ impl Queue {
         loop {
             inner.ripen(core);
             let ready = inner.segments.ready();
-            // No thread may come after us to a queue whose thread is gone while we are at it, to pay what it
-            // owed: so all that is ready is ours; but the worker has other things to do, too.
+            // No thread may come after us to a queue whose thread is gone while we are at it, to
+            // pay what it owed: so all that is ready is ours; but the worker has other things to
+            // do, too.
             if ready == 0 || count > BATCH || count != 0 && !self.is_orphan() {
                 break;
             }
@@ -435,7 +441,8 @@ impl Queue {
     /// Runs the next callback, or the next few of a plain kind.
     ///
     /// # Safety
-    /// The caller is the thread that reads the stream, which has `max` callbacks left, at least one.
+    /// The caller is the thread that reads the stream, which has `max` callbacks left, at least
+    /// one.
     unsafe fn run_next(&self, cursor: &mut Cursor, max: u64, uncharged: &Uncharged, ran: &mut Ran) {
         // SAFETY: by the contract.
         let run = unsafe { cursor.next(max) };
@@ -453,9 +460,9 @@ impl Queue {
         }
     }
 
-    /// Waits until callbacks can be run, or have been: for the thread that runs them, or for the grace period
-    /// of the oldest. `me` is asked here, not before: a callback that has run on this thread may have
-    /// changed what it has registered.
+    /// Waits until callbacks can be run, or have been: for the thread that runs them, or for the
+    /// grace period of the oldest. `me` is asked here, not before: a callback that has run on this
+    /// thread may have changed what it has registered.
     pub(crate) fn wait_for_progress(&self, core: &Charged, urgency: Urgency, me: impl Fn() -> Me) {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
@@ -470,8 +477,8 @@ impl Queue {
         }
     }
 
-    /// Waits for the thread that is running callbacks, if there is one; may return before it stops. Returns whether
-    /// there was one.
+    /// Waits for the thread that is running callbacks, if there is one; may return before it stops.
+    /// Returns whether there was one.
     pub(crate) fn wait_for_runner(&self) -> bool {
         let inner = sync::lock(&self.inner);
         let is_running = inner.runner != 0;
@@ -553,8 +560,8 @@ impl Queue {
         waiting.plus(self.local_stock().stock().left())
     }
 
-    /// Whether its thread has run callbacks itself since this was last asked: what it frees, it can use again.
-    /// For the worker.
+    /// Whether its thread has run callbacks itself since this was last asked: what it frees, it can
+    /// use again. For the worker.
     #[cfg(not(loom))]
     pub(crate) fn is_tended(&self) -> bool {
         // Relaxed: a hint; at worst the worker comes a tick later or for nothing.
@@ -579,7 +586,8 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         let inner = sync::lock(&self.inner);
-        // SAFETY: no thread writes or reads any more. Its callbacks have run: it is empty, or the domain ended.
+        // SAFETY: no thread writes or reads any more. Its callbacks have run: it is empty, or the
+        // domain ended.
         unsafe { inner.cursor.free() };
     }
 }

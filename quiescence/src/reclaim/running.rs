@@ -13,12 +13,13 @@ use crate::gp::grace_periods::GracePeriods;
 use crate::gp::reader_side::Surroundings;
 use crate::reclaim::stream::Progress;
 
-/// The room that the callbacks of a domain have made on this thread, while they are run: for those that they
-/// queue themselves.
+/// The room that the callbacks of a domain have made on this thread, while they are run: for those
+/// that they queue themselves.
 #[derive(Debug)]
 pub(crate) struct Uncharged {
     room: Cell<Amount>,
-    /// How far the run in progress is, how much of it is in `room` already, and what each of it counts for.
+    /// How far the run in progress is, how much of it is in `room` already, and what each of it
+    /// counts for.
     pub(crate) progress: Progress,
     counted: Cell<u64>,
     bytes_each: Cell<u64>,
@@ -87,19 +88,21 @@ mod of_thread {
         RUNNING.get().depth != 0
     }
 
-    /// How many callbacks, and objects that are freed on the spot, this thread is in, one within the other.
+    /// How many callbacks, and objects that are freed on the spot, this thread is in, one within
+    /// the other.
     pub(crate) fn nested_in_callbacks() -> u32 {
         RUNNING.get().depth
     }
 
-    /// Runs `f`, which runs callbacks of `core`; the room that they have made is in `uncharged`. Liburcu ones have their
-    /// surroundings.
+    /// Runs `f`, which runs callbacks of `core`; the room that they have made is in `uncharged`.
+    /// Liburcu ones have their surroundings.
     pub(crate) fn running_callbacks<R>(
         core: &GracePeriods,
         uncharged: &Uncharged,
         f: impl FnOnce() -> R,
     ) -> R {
-        /// What the thread was running before. Again, also where `f` panics: `uncharged` goes with this call.
+        /// What the thread was running before. Again, also where `f` panics: `uncharged` goes with
+        /// this call.
         struct Before(Running);
 
         impl Drop for Before {
@@ -135,8 +138,8 @@ mod of_thread {
     /// The room that the callbacks of `core` on this thread have made so far, while they are run.
     pub(crate) fn uncharged(core: &GracePeriods) -> Option<&Uncharged> {
         let running = RUNNING.get();
-        // SAFETY: `running_callbacks` is in progress, which borrows it; it ends after the caller, who is one of
-        // its callbacks.
+        // SAFETY: `running_callbacks` is in progress, which borrows it; it ends after the caller,
+        // who is one of its callbacks.
         if ptr::eq(running.core, core) { unsafe { running.uncharged.as_ref() } } else { None }
     }
 }

@@ -20,9 +20,9 @@ use crate::srcu::driver::DELAY;
 
 /// Counts, and the state that waits for the sections counted there.
 pub(crate) struct SleepableDomain {
-    /// Null until a thread reads or waits. What they know of a state is made where a grace period is
-    /// needed, and then a reference of ours to it. Neither is made under a lock or a `Once`, which a
-    /// fork could leave half done.
+    /// Null until a thread reads or waits. What they know of a state is made where a grace period
+    /// is needed, and then a reference of ours to it. Neither is made under a lock or a `Once`,
+    /// which a fork could leave half done.
     srcu_counts: AtomicPtr<SrcuCounts>,
     name: Option<&'static str>,
     delay: &'static Adaptive,
@@ -82,8 +82,8 @@ impl SleepableDomain {
         }
     }
 
-    /// The state, which is made if there is none. One more reference is to be counted for a thread that keeps
-    /// it longer than `self` lasts.
+    /// The state, which is made if there is none. One more reference is to be counted for a thread
+    /// that keeps it longer than `self` lasts.
     pub(crate) fn state(&self) -> ManuallyDrop<Arc<DomainState>> {
         let state = self.state_pointer().unwrap_or_else(|| self.make_state());
         // SAFETY: from `into_raw`, and its reference is ours, which is not given away.

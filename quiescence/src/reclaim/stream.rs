@@ -1,20 +1,21 @@
 //! A stream of callbacks: words in pages, written by one thread and read by one at a time.
 //!
-//! A callback is a [`CallbackType`] and a few words of payload: a pointer to what is to be dropped, or a
-//! closure itself. Callbacks of one kind that need one word with a lowest bit of 0, a pointer, stand
-//! one after the other and name their kind once: so most waiting objects cost eight bytes.
+//! A callback is a [`CallbackType`] and a few words of payload: a pointer to what is to be dropped,
+//! or a closure itself. Callbacks of one kind that need one word with a lowest bit of 0, a pointer,
+//! stand one after the other and name their kind once: so most waiting objects cost eight bytes.
 //!
 //! ```text
 //! page:  kind|1 pointer pointer pointer kind|1 word word kind|1 pointer ... END
 //! ```
 //!
 //! The word after a kind's is payload, whatever its bits are; a payload of several words is always
-//! written after its kind, and so is a pointer with a lowest bit of 1. No callback straddles two pages.
+//! written after its kind, and so is a pointer with a lowest bit of 1. No callback straddles two
+//! pages.
 //!
-//! **Invariant [DS-1]: what is written before `written` says so is not touched by the writer any more.**
-//! The writer stores the words, then the count with Release; the reader loads the count with Acquire
-//! and reads as many callbacks. Neither waits for the other, and neither executes a locked
-//! instruction, but once a page.
+//! **Invariant [DS-1]: what is written before `written` says so is not touched by the writer any
+//! more.** The writer stores the words, then the count with Release; the reader loads the count
+//! with Acquire and reads as many callbacks. Neither waits for the other, and neither executes a
+//! locked instruction, but once a page.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -49,8 +50,8 @@ pub(crate) struct CallbackType {
     pub(crate) bytes: Option<u64>,
     /// How many bytes it counts for, from its payload: as it was charged. Runs no user code.
     pub(crate) bytes_of: unsafe fn(*const Word) -> u64,
-    /// Runs so many callbacks, whose payloads stand side by side, from the one that `Progress` is at; more than
-    /// one only of kinds with `pointer`. Each is taken as begun before it runs.
+    /// Runs so many callbacks, whose payloads stand side by side, from the one that `Progress` is
+    /// at; more than one only of kinds with `pointer`. Each is taken as begun before it runs.
     pub(crate) run: unsafe fn(*mut Word, u64, &Progress),
 }
 
@@ -114,7 +115,8 @@ impl Page {
         }))
     }
 
-    /// A pointer to a word and to those after it: a payload has several, and runs stand side by side.
+    /// A pointer to a word and to those after it: a payload has several, and runs stand side by
+    /// side.
     #[inline]
     fn from(&self, at: usize) -> *mut Word {
         std::cell::UnsafeCell::raw_get(self.words[at..].as_ptr())
@@ -157,8 +159,8 @@ pub(crate) struct Cursor {
     kind: *const CallbackType,
 }
 
-// SAFETY: pages lead to each other and are handed over by `written` [DS-1] and `spare`; the cells are the
-// writer's, by the contract of `push`.
+// SAFETY: pages lead to each other and are handed over by `written` [DS-1] and `spare`; the cells
+// are the writer's, by the contract of `push`.
 unsafe impl Send for Stream {}
 // SAFETY: as above.
 unsafe impl Sync for Stream {}
@@ -188,8 +190,9 @@ impl Stream {
     /// Writes a callback; `payload` becomes the stream's.
     ///
     /// # Safety
-    /// Only the writer, one at a time, calls this. `P` has the size and alignment that `kind` says: at most
-    /// its words, each aligned as a pointer; and `kind.pointer` holds for kinds whose `P` is a pointer.
+    /// Only the writer, one at a time, calls this. `P` has the size and alignment that `kind` says:
+    /// at most its words, each aligned as a pointer; and `kind.pointer` holds for kinds whose `P`
+    /// is a pointer.
     #[inline]
     pub(crate) unsafe fn push<P>(&self, kind: &'static CallbackType, payload: P) {
         debug_assert!(size_of::<P>() <= kind.words * size_of::<Word>());
@@ -283,7 +286,8 @@ impl Stream {
     fn empty_page(&self) -> *mut Page {
         let mut page = self.own_spare.get();
         if page.is_null() {
-            // Acquire: pairs with the Release in `give_back`; the thread that read it has done with it.
+            // Acquire: pairs with the Release in `give_back`; the thread that read it has done with
+            // it.
             page = self.spare.swap(ptr::null_mut(), Acquire);
         }
         // SAFETY: an empty page that no other thread knows of, or null.
@@ -296,12 +300,12 @@ impl Stream {
         }
     }
 
-    /// Takes back the pages between two positions of the reader. Until then they stay as they are: a child
-    /// process that finds a reader gone continues from where that one began.
+    /// Takes back the pages between two positions of the reader. Until then they stay as they are:
+    /// a child process that finds a reader gone continues from where that one began.
     ///
     /// # Safety
-    /// Both are of this stream, `to` comes at or after `from`, no other thread reads, and no thread will read before
-    /// `to`.
+    /// Both are of this stream, `to` comes at or after `from`, no other thread reads, and no thread
+    /// will read before `to`.
     pub(crate) unsafe fn give_back(&self, from: Cursor, to: Cursor) {
         let mut page = from.page;
         while !ptr::eq(page, to.page) {
@@ -318,9 +322,10 @@ impl Stream {
         let empty = unsafe { &*page };
         let mut top = self.spare.load(Acquire);
         loop {
-            // SAFETY: if it is not null, it is in the list, and only the writer takes pages out: the whole list,
-            // by a swap. It may be writing into this very page then; `spare` is not touched by that, and a stale
-            // count does no harm, for the exchange fails. A page is freed by readers only, of whom we are the one.
+            // SAFETY: if it is not null, it is in the list, and only the writer takes pages out:
+            // the whole list, by a swap. It may be writing into this very page then; `spare` is not
+            // touched by that, and a stale count does no harm, for the exchange fails. A page is
+            // freed by readers only, of whom we are the one.
             let below = unsafe { top.as_ref() }.map_or(0, |top| top.spare.get());
             if below >= SPARE_MAX {
                 empty.next.store(ptr::null_mut(), Relaxed);
@@ -329,8 +334,8 @@ impl Stream {
             }
             empty.next.store(top, Relaxed);
             empty.spare.set(below + 1);
-            // AcqRel: the Release pairs with the Acquire in `empty_page`; the Acquire lets the next round
-            // look at a page that somebody else has given back.
+            // AcqRel: the Release pairs with the Acquire in `empty_page`; the Acquire lets the next
+            // round look at a page that somebody else has given back.
             match self.spare.compare_exchange_weak(top, page, AcqRel, Acquire) {
                 Ok(_) => return,
                 Err(other) => top = other,
@@ -369,11 +374,12 @@ impl Run {
 }
 
 impl Cursor {
-    /// The next callbacks, at most `max`, which is at least 1; all of one kind, and count for as many bytes each.
-    /// Their payload is the caller's until it reads on.
+    /// The next callbacks, at most `max`, which is at least 1; all of one kind, and count for as
+    /// many bytes each. Their payload is the caller's until it reads on.
     ///
     /// # Safety
-    /// At least `max` callbacks that were written are not read yet [DS-1]; no other thread reads the stream.
+    /// At least `max` callbacks that were written are not read yet [DS-1]; no other thread reads
+    /// the stream.
     pub(crate) unsafe fn next(&mut self, max: u64) -> Run {
         let mut word = self.word();
         while word.addr() & KIND != 0 {
@@ -419,7 +425,8 @@ impl Cursor {
         page.from(self.at)
     }
 
-    /// Continues to the next page. The one it leaves is given back later: see [`Stream::give_back`].
+    /// Continues to the next page. The one it leaves is given back later: see
+    /// [`Stream::give_back`].
     fn turn_page(&mut self) {
         // SAFETY: as in `place`.
         let next = unsafe { &*self.page }.next.load(Relaxed); // [DS-1]

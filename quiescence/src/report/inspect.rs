@@ -1,7 +1,8 @@
-//! A look at a domain from outside, while it works: what it is doing, and who has been reading longest.
+//! A look at a domain from outside, while it works: what it is doing, and who has been reading
+//! longest.
 //!
-//! The domain stands still meanwhile, for as long as a grace period's scan takes: sections go on, grace
-//! periods do not. So this is for the thread that looks once a second, and no part of
+//! The domain stands still meanwhile, for as long as a grace period's scan takes: sections go on,
+//! grace periods do not. So this is for the thread that looks once a second, and no part of
 //! [`Statistics`](crate::Statistics).
 
 use std::panic::Location;
@@ -74,7 +75,8 @@ impl DomainState {
     }
 }
 
-/// The reader whose section began under the oldest number, and how many numbers have been announced since.
+/// The reader whose section began under the oldest number, and how many numbers have been announced
+/// since.
 fn longest(registry: &Registry, announced: Number) -> Option<(&Slot, u32)> {
     let inside = registry.readers().filter_map(|slot| {
         // Relaxed: it is looked at, and nothing is freed for it.

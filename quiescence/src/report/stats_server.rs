@@ -1,10 +1,10 @@
 //! A process that serves its statistics: `rcu top` asks, a thread of its own replies.
 //!
-//! Only where the environment says `QUIESCENCE_STATS=1` (or an absolute path for the socket). The thread
-//! starts when the library is used for the first time, and in a child made by `fork` with its first grace
-//! period there. One client is served at a time, for at most [`PATIENCE`]; a request is one line, the
-//! answer one line of JSON ([`snapshot`]). What goes wrong is said once on standard error, and never stops
-//! the program.
+//! Only where the environment says `QUIESCENCE_STATS=1` (or an absolute path for the socket). The
+//! thread starts when the library is used for the first time, and in a child made by `fork` with
+//! its first grace period there. One client is served at a time, for at most [`PATIENCE`]; a
+//! request is one line, the answer one line of JSON ([`snapshot`]). What goes wrong is said once on
+//! standard error, and never stops the program.
 
 mod json;
 mod snapshot;
@@ -26,8 +26,8 @@ use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes in a request.
 const LINE_MAX: usize = 64;
-/// How long the thread leaves the socket alone after the system has refused it a client: it may be short
-/// of descriptors or memory.
+/// How long the thread leaves the socket alone after the system has refused it a client: it may be
+/// short of descriptors or memory.
 const REST: Duration = Duration::from_millis(100);
 
 /// Whether there is nothing left to be done: the thread is started, or not wanted.
@@ -42,8 +42,8 @@ struct Open {
     client: Option<RawFd>,
 }
 
-/// Starts the thread, if it is wanted and not there. No lock of ours may be held that a thread's start
-/// could need: it takes none.
+/// Starts the thread, if it is wanted and not there. No lock of ours may be held that a thread's
+/// start could need: it takes none.
 #[inline]
 pub(crate) fn attend() {
     // Relaxed: `settle` asks once more.

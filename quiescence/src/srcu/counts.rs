@@ -10,8 +10,8 @@
 //!   unlock[b] += 1, on any cpu
 //! ```
 //!
-//! The counts stand in a line of their own that never moves, since a worker may look at them while their
-//! [`Srcu`](crate::Srcu) is moved.
+//! The counts stand in a line of their own that never moves, since a worker may look at them while
+//! their [`Srcu`](crate::Srcu) is moved.
 
 use std::panic::Location;
 use std::ptr::{self, NonNull};
@@ -45,7 +45,8 @@ const _: () = assert!(size_of::<SrcuCounts>() <= 64);
 /// One of the two.
 pub(crate) type Index = usize;
 
-/// What a reader has to remember: the index that it counted itself into, and its ticket if it is tracked.
+/// What a reader has to remember: the index that it counted itself into, and its ticket if it is
+/// tracked.
 #[derive(Debug)]
 pub(crate) struct Entry(u64);
 
@@ -162,8 +163,8 @@ impl SrcuCounts {
         self.counts.sum(index)
     }
 
-    /// What each CPU has counted: its number, and the lock and unlock counts of an index; `None` for the words
-    /// that all share. Not a snapshot of one moment.
+    /// What each CPU has counted: its number, and the lock and unlock counts of an index; `None`
+    /// for the words that all share. Not a snapshot of one moment.
     pub(crate) fn balances(&self, index: Index) -> Vec<(Option<u32>, u64, u64)> {
         let mut balances =
             vec![(None, self.counts.shared(index), self.counts.shared(UNLOCKS + index))];
@@ -186,7 +187,8 @@ impl SrcuCounts {
         (0..2).map(|index| locks[index].saturating_sub(unlocks[index])).sum()
     }
 
-    /// Takes all sections as ended. Takes no lock: a `fork` in progress may hold that of the list of guards.
+    /// Takes all sections as ended. Takes no lock: a `fork` in progress may hold that of the list
+    /// of guards.
     pub(crate) fn forget_sections(&self) {
         for index in 0..2 {
             let left = self.locks(index).wrapping_sub(self.unlocks(index));
@@ -196,7 +198,8 @@ impl SrcuCounts {
 
     /// Makes `index` the one that readers use.
     pub(crate) fn flip_to(&self, index: u8) {
-        // Release is more than is needed: the explorer finds the fences around the flip to be needed for nothing.
+        // Release is more than is needed: the explorer finds the fences around the flip to be
+        // needed for nothing.
         let other = u64::from(index) ^ 1;
         if self.index.load(Relaxed) & 1 == other {
             self.index.fetch_xor(1, Release);

@@ -2,8 +2,8 @@
 //! says that a grace period has ended.
 //!
 //! Who waits drives, as with registered threads; for tasks and callbacks, the worker does. A driver
-//! that naps can be woken by the thread that is in more of a hurry. What the machine calls a jiffy is a
-//! millisecond here.
+//! that naps can be woken by the thread that is in more of a hurry. What the machine calls a jiffy
+//! is a millisecond here.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Who is in a section of a sleepable domain, where that was asked for.
 //!
-//! Guards are counted, not listed, so their threads are not known. A domain that is asked to track them
-//! ([`Srcu::track_guards`](crate::Srcu::track_guards)) lists those that begin from then on: a lock and an entry in a
-//! table each, so it is for looking into a stall, not for every day.
+//! Guards are counted, not listed, so their threads are not known. A domain that is asked to track
+//! them ([`Srcu::track_guards`](crate::Srcu::track_guards)) lists those that begin from then on: a
+//! lock and an entry in a table each, so it is for looking into a stall, not for every day.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -16,14 +16,15 @@ use crate::os::{clock, thread};
 pub(crate) struct Live {
     /// Where it was taken.
     pub(crate) location: &'static Location<'static>,
-    /// The thread that took it, as the system knows it; it may be held by another one, or by none, by now.
+    /// The thread that took it, as the system knows it; it may be held by another one, or by none,
+    /// by now.
     pub(crate) thread: u32,
     /// When, as `clock::monotonic_ns`.
     pub(crate) since_ns: u64,
 }
 
-/// Live guards, by the address of their domain's counts and their tickets: those of one domain in the order in which they
-/// were taken.
+/// Live guards, by the address of their domain's counts and their tickets: those of one domain in
+/// the order in which they were taken.
 #[derive(Debug)]
 struct Table {
     live: BTreeMap<(usize, u64), Live>,
@@ -62,8 +63,8 @@ pub(crate) fn oldest(srcu_counts: usize) -> Option<(Live, usize)> {
     Some((*oldest, live.count() + 1))
 }
 
-/// The domain has ended, and its guards with it: a leaked one is not to be taken for one of the next domain in its
-/// place.
+/// The domain has ended, and its guards with it: a leaked one is not to be taken for one of the
+/// next domain in its place.
 pub(crate) fn forget_all(srcu_counts: usize) {
     let mut table = sync::lock(&TABLE);
     while let Some((key, _)) = table.live.range(of_domain(srcu_counts)).next() {

@@ -10,7 +10,8 @@ use crate::percpu::counters::PerCpuCounters;
 /// Additions to the shared word between two attempts to get a word for every CPU.
 const GROWS_EVERY: u32 = 64;
 
-/// A statistical counter: adding is cheaper than one uncontended atomic addition, also where many threads do.
+/// A statistical counter: adding is cheaper than one uncontended atomic addition, also where many
+/// threads do.
 ///
 /// ```
 /// use quiescence::sync::Counter;
@@ -22,15 +23,16 @@ const GROWS_EVERY: u32 = 64;
 /// ```
 ///
 /// # Promise
-/// A sum has every addition that happened before it; of those that go on meanwhile it may have any, in any order:
-/// a counter that one thread increments and another decrements afterwards may be seen at -1. Nothing is lost or
-/// counted twice. Sums wrap at 64 bits. Where that is not enough: [`ExactCounter`](super::ExactCounter).
+/// A sum has every addition that happened before it; of those that go on meanwhile it may have any,
+/// in any order: a counter that one thread increments and another decrements afterwards may be seen
+/// at -1. Nothing is lost or counted twice. Sums wrap at 64 bits. Where that is not enough:
+/// [`ExactCounter`](super::ExactCounter).
 ///
 /// # Cost
-/// 24 bytes, and 8 for each CPU once it has been used 64 times. An addition is wait-free, but for that growth,
-/// and may be made in a signal handler. A sum looks at each CPU's word. It does not allocate from the heap.
-/// The first one in the process that needs words of the CPUs makes the choice: see
-/// [`per_cpu_path`](crate::per_cpu_path).
+/// 24 bytes, and 8 for each CPU once it has been used 64 times. An addition is wait-free, but for
+/// that growth, and may be made in a signal handler. A sum looks at each CPU's word. It does not
+/// allocate from the heap. The first one in the process that needs words of the CPUs makes the
+/// choice: see [`per_cpu_path`](crate::per_cpu_path).
 pub struct Counter {
     counters: PerCpuCounters<1>,
     /// Additions to the shared word. (The word itself need not get anywhere: it goes up and down.)

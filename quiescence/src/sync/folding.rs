@@ -1,10 +1,11 @@
 //! Words of each CPU that can be folded into one.
 //!
-//! An addition is one restartable sequence: *look where the words are; if they are nowhere, say no; add to this CPU's.*
-//! Who folds takes the words out of their place and has sequences begin anew ([`percpu::barrier`]). After that
-//! every one of them has added, or has found nothing; so the words stand still, and are moved to the
-//! one word, `central`. Those who are told no add there, whenever they come to it: `central` is theirs at all times. So
-//! no thread waits for the thread that folds.
+//! An addition is one restartable sequence: *look where the words are; if they are nowhere, say no;
+//! add to this CPU's.* Who folds takes the words out of their place and has sequences begin anew
+//! ([`percpu::barrier`]). After that every one of them has added, or has found nothing; so the
+//! words stand still, and are moved to the one word, `central`. Those who are told no add there,
+//! whenever they come to it: `central` is theirs at all times. So no thread waits for the thread
+//! that folds.
 //!
 //! ```text
 //!   addition, a sequence                   the thread that folds, one at a time
@@ -15,7 +16,8 @@
 //!                                          place = words (Release)  [FD-2]
 //! ```
 //!
-//! Where the process has no sequences an addition is an atomic exchange, and each word says itself that it is gone:
+//! Where the process has no sequences an addition is an atomic exchange, and each word says itself
+//! that it is gone:
 //!
 //! ```text
 //!     words = place; null: no              place = null
@@ -24,8 +26,9 @@
 //!     word: from what it was to + n        for each cpu: word = 0;  place = words     [FD-2]
 //! ```
 //!
-//! The words are those of [`PerCpuCounters`] for the CPUs; the counters beside them stay zero. Words are written here by
-//! atomic stores also where sequences write them [PC-1], but only while these stand still.
+//! The words are those of [`PerCpuCounters`] for the CPUs; the counters beside them stay zero.
+//! Words are written here by atomic stores also where sequences write them [PC-1], but only while
+//! these stand still.
 
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -36,14 +39,15 @@ use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
 use crate::os::sync::{self, Mutex, Rank};
 use crate::percpu::counters::PerCpuCounters;
 
-/// What a word is that must not be added to, where words are written by atomic instructions. No count gets there.
+/// What a word is that must not be added to, where words are written by atomic instructions. No
+/// count gets there.
 const GONE: u64 = 1 << 63;
 
 /// Uses of the one word between two attempts to get words for every CPU.
 const GROWS_EVERY: u32 = 64;
 
-/// `W` words of each CPU, and the one that all can be folded into. Amounts wrap: one that is taken away is
-/// added as its complement.
+/// `W` words of each CPU, and the one that all can be folded into. Amounts wrap: one that is taken
+/// away is added as its complement.
 #[derive(Debug)]
 pub(super) struct Folding<const W: usize> {
     /// The words of CPU 0 while additions may use them, else null.
@@ -70,8 +74,8 @@ impl<const W: usize> Folding<W> {
         }
     }
 
-    /// Adds so much to the first word of this CPU, unless it is folded or has none: then it says no, and has
-    /// done nothing.
+    /// Adds so much to the first word of this CPU, unless it is folded or has none: then it says
+    /// no, and has done nothing.
     #[inline(always)]
     pub(super) fn add(&self, amount: u64) -> bool {
         // SAFETY: every CPU has W words; they are there as long as `self`.
@@ -88,7 +92,8 @@ impl<const W: usize> Folding<W> {
         added || self.add_slow(1, amount)
     }
 
-    /// Takes so much from the first word of this CPU, unless it is folded, has none, or less than that.
+    /// Takes so much from the first word of this CPU, unless it is folded, has none, or less than
+    /// that.
     #[inline(always)]
     pub(super) fn take(&self, amount: u64) -> bool {
         // SAFETY: as in `add`.
@@ -108,8 +113,8 @@ impl<const W: usize> Folding<W> {
         self.portably(0, |count| count.checked_sub(amount))
     }
 
-    /// The twin of a sequence where there are none in the whole process. Where others use sequences the word is
-    /// not for us [PC-1].
+    /// The twin of a sequence where there are none in the whole process. Where others use sequences
+    /// the word is not for us [PC-1].
     fn portably(&self, word: usize, change: impl Fn(u64) -> Option<u64>) -> bool {
         if !self.has_words() {
             self.note_use();
@@ -146,7 +151,8 @@ impl<const W: usize> Folding<W> {
     fn word(&self, first: *mut u64, slot: usize, word: usize) -> &AtomicU64 {
         debug_assert!(word < W && slot < percpu::slots());
         let word = first.wrapping_byte_add(slot << STRIDE_SHIFT).wrapping_add(word);
-        // SAFETY: every slot has W words, aligned, and there as long as `self`. Sequences store whole words.
+        // SAFETY: every slot has W words, aligned, and there as long as `self`. Sequences store
+        // whole words.
         unsafe { AtomicU64::from_ptr(word) }
     }
 
@@ -176,12 +182,12 @@ impl<const W: usize> Folding<W> {
         self.stopped.swap(1, Relaxed) == 0
     }
 
-    /// After [`stop`](Self::stop), by the same thread: waits until the words stand still, and moves what is in
-    /// them to the one word, and `more`. Returns what that has become.
+    /// After [`stop`](Self::stop), by the same thread: waits until the words stand still, and moves
+    /// what is in them to the one word, and `more`. Returns what that has become.
     pub(super) fn gather(&self, more: u64) -> u64 {
         let mut sum = more;
-        // Words that were ever in their place were put there before `stop` had the lock; those that come do not
-        // get there. So where there are none no thread has added to any.
+        // Words that were ever in their place were put there before `stop` had the lock; those that
+        // come do not get there. So where there are none no thread has added to any.
         if self.has_words() {
             let restartable = percpu::path() == PerCpuPath::Restartable;
             if restartable && !chaos::mutant(Mutant::NoStallBarrier) {
@@ -194,7 +200,8 @@ impl<const W: usize> Folding<W> {
                     word.store(0, Relaxed);
                     count
                 } else {
-                    // AcqRel: who has added is in it with all that he did before, and who comes finds it [FD-1].
+                    // AcqRel: who has added is in it with all that he did before, and who comes
+                    // finds it [FD-1].
                     word.swap(if chaos::mutant(Mutant::NoStallFlag) { 0 } else { GONE }, AcqRel)
                 });
             });
@@ -207,8 +214,8 @@ impl<const W: usize> Folding<W> {
     /// Lets the words be used again.
     pub(super) fn go_on(&self) {
         let _changes = sync::lock(&self.changes);
-        // Release: for those who still know the words' place [FD-2]. (With sequences they are zero already, and no thread
-        // does.)
+        // Release: for those who still know the words' place [FD-2]. (With sequences they are zero
+        // already, and no thread does.)
         if self.has_words() && percpu::path() == PerCpuPath::Portable {
             self.each(|word| word.store(0, Release));
         }
@@ -227,8 +234,9 @@ impl<const W: usize> Folding<W> {
 
     /// Puts the words in their place, by the thread that holds `changes`.
     fn publish(&self) {
-        // Release: pairs with each addition's load of the place [FD-2], which is an Acquire on x86, and elsewhere has
-        // the words' addresses depend on it. So it finds the words zero, and all else that was done meanwhile.
+        // Release: pairs with each addition's load of the place [FD-2], which is an Acquire on x86,
+        // and elsewhere has the words' addresses depend on it. So it finds the words zero, and all
+        // else that was done meanwhile.
         self.place.store(self.words.first(), Release);
     }
 

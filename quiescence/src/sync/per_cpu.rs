@@ -11,8 +11,9 @@ struct Apart<T>(T);
 /// A `T` for each CPU of the machine, so that threads on different CPUs do not disturb each other.
 ///
 /// A thread may be moved to another CPU at any time, so the `T` that [`here`](Self::here) gives may
-/// be used by several threads at once: what changes in it is an atomic or a lock, though one that hardly ever
-/// meets another thread. For counting use [`Counter`](super::Counter), which needs no atomic instruction.
+/// be used by several threads at once: what changes in it is an atomic or a lock, though one that
+/// hardly ever meets another thread. For counting use [`Counter`](super::Counter), which needs no
+/// atomic instruction.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -24,8 +25,8 @@ struct Apart<T>(T);
 /// ```
 ///
 /// # Cost
-/// 128 bytes a CPU at least, and [`here`](Self::here) some nanoseconds. Threads beyond the CPUs that were
-/// counted at first (a machine that has got more since) share those.
+/// 128 bytes a CPU at least, and [`here`](Self::here) some nanoseconds. Threads beyond the CPUs
+/// that were counted at first (a machine that has got more since) share those.
 pub struct PerCpu<T> {
     slots: Box<[Apart<T>]>,
 }
@@ -38,7 +39,8 @@ impl<T> PerCpu<T> {
 
     /// The one of the CPU that the caller was on a moment ago.
     ///
-    /// Costs a call of `sched_getcpu(3)`, which on Linux is no system call as a rule, and a division.
+    /// Costs a call of `sched_getcpu(3)`, which on Linux is no system call as a rule, and a
+    /// division.
     #[inline]
     pub fn here(&self) -> &T {
         &self.slots[percpu::slot()].0

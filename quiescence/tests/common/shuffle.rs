@@ -1,4 +1,5 @@
-//! Threads that are moved from CPU to CPU all the time, and the same tests once more in other processes.
+//! Threads that are moved from CPU to CPU all the time, and the same tests once more in other
+//! processes.
 
 #![allow(dead_code)]
 
@@ -63,7 +64,8 @@ fn again(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
         .unwrap()
 }
 
-/// All tests of this binary, but those whose names end so, in processes that count portably; `test` is one of them.
+/// All tests of this binary, but those whose names end so, in processes that count portably; `test`
+/// is one of them.
 pub(crate) fn all_but_in_other_processes(test: &str) {
     for environment in [
         ("QUIESCENCE_PERCPU", "portable"),
@@ -87,10 +89,12 @@ pub(crate) mod mutants {
     pub(crate) const RESTARTABLE: (&str, &str) = ("QUIESCENCE_PERCPU", "");
     pub(crate) const PORTABLE: (&str, &str) = ("QUIESCENCE_PERCPU", "portable");
 
-    /// The step that is missing, the scenario that must fail without it, and the path on which it must.
+    /// The step that is missing, the scenario that must fail without it, and the path on which it
+    /// must.
     pub(crate) type Missing = (Mutant, &'static str, (&'static str, &'static str));
 
-    /// For a test `mutants::role`: plays the scenario that [`each_is_caught`] has asked for in this process.
+    /// For a test `mutants::role`: plays the scenario that [`each_is_caught`] has asked for in this
+    /// process.
     pub(crate) fn play(mutants: &[Missing], scenario: impl Fn(&str)) {
         let Ok(name) = std::env::var("SCENARIO") else { return };
         if let Ok(index) = std::env::var("MUTANT") {

@@ -50,8 +50,8 @@ pub(crate) fn storm(signal: libc::c_int, targets: &[&Target], enough: impl Fn() 
     }
 }
 
-/// Runs all other tests of this file once more in a process with this in its environment, unless that is where we are.
-/// Those whose names contain one of `not` are left out.
+/// Runs all other tests of this file once more in a process with this in its environment, unless
+/// that is where we are. Those whose names contain one of `not` are left out.
 pub(crate) fn again_in_a_process_with(name: &str, value: &str, not: &[&str]) {
     const MARK: &str = "QUIESCENCE_TESTED_AGAIN";
     if std::env::var_os(MARK).is_some() {

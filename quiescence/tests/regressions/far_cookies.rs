@@ -20,7 +20,8 @@ fn said(f: impl FnOnce()) -> String {
     payload.downcast_ref::<String>().cloned().unwrap_or_default()
 }
 
-/// A number from elsewhere is refused, and everything continues: the domain, others, a fork, the end of the process.
+/// A number from elsewhere is refused, and everything continues: the domain, others, a fork, the
+/// end of the process.
 fn is_refused<K: DomainTag>(domain: &Domain<K>, wait: impl FnOnce(Cookie) + Send) {
     // On a thread of its own: without the refusal it never comes back.
     thread::scope(|scope| {
@@ -69,8 +70,8 @@ fn a_number_from_elsewhere_is_refused_and_stops_nothing() {
     }
 }
 
-/// As numbers go by, whatever the domain gives is its own, and one step further is not: idle, and while a grace period is
-/// in progress.
+/// As numbers go by, whatever the domain gives is its own, and one step further is not: idle, and
+/// while a grace period is in progress.
 fn gives_its_own<K: DomainTag>(domain: &Domain<K>) {
     for bits in [domain.snapshot().to_bits(), domain.start_poll().to_bits()] {
         let cookie = domain.try_cookie_from_bits(bits).expect("its own");

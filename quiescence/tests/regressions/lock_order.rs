@@ -10,8 +10,8 @@ use quiescence::{Domain, Srcu};
 
 use crate::common::{again_in_time, in_child, role};
 
-/// A fork took all locks of the first domain, down to that of its readers, and then the outermost of
-/// the second one: a thread that holds the second one's and waits for the first one's would have
+/// A fork took all locks of the first domain, down to that of its readers, and then the outermost
+/// of the second one: a thread that holds the second one's and waits for the first one's would have
 /// waited for ever.
 #[test]
 #[cfg(unix)]

@@ -151,7 +151,8 @@ fn end_of_a_domain() {
     ended.recv().unwrap_err();
 }
 
-/// The hook for reports of stalls, on the reporter, which is a thread of its own; the next report is made by the same.
+/// The hook for reports of stalls, on the reporter, which is a thread of its own; the next report
+/// is made by the same.
 fn hook() {
     let (sender, reported) = mpsc::channel();
     let owned = Arc::new(BOMB);

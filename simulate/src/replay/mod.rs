@@ -1,10 +1,11 @@
 //! Published figures, run again: each file here sets against one publication rows of what it says
 //! and what the model gives.
 //!
-//! A row says how it came about: a figure that a parameter was *fitted* on shows only that the model
-//! can give it; one that is *predicted* from parameters fitted elsewhere shows that the mechanism is
-//! the right one; an *input* is what the model was given. What is not modelled is a row too, with the
-//! reason. Numbers are floating point here and only here: rows are printed, they decide nothing.
+//! A row says how it came about: a figure that a parameter was *fitted* on shows only that the
+//! model can give it; one that is *predicted* from parameters fitted elsewhere shows that the
+//! mechanism is the right one; an *input* is what the model was given. What is not modelled is a
+//! row too, with the reason. Numbers are floating point here and only here: rows are printed, they
+//! decide nothing.
 
 pub mod costs;
 pub mod lwn2014;

@@ -1,9 +1,10 @@
 //! System V semaphores under one lock and under one each: `usenix2003.semop` and `usenix2003.dbt1`.
 //!
-//! The benchmark is described by its author (Hartner, linux-kernel, 31 October 2002): 64 rings of 16
-//! processes; each process waits for its own semaphore, resets it, posts the next one's, and waits
-//! again, 16,384 times round. He also says that of the kernel with one lock 70 % of all samples lay in
-//! the loop that looks at it. The queueing model needs two numbers besides the table of 2005:
+//! The benchmark is described by its author (Hartner, linux-kernel, 31 October 2002): 64 rings of
+//! 16 processes; each process waits for its own semaphore, resets it, posts the next one's, and
+//! waits again, 16,384 times round. He also says that of the kernel with one lock 70 % of all
+//! samples lay in the loop that looks at it. The queueing model needs two numbers besides the table
+//! of 2005:
 //!
 //! - how long an operation takes alone ([`OPERATION_NS`]): fitted on the 46.7 s without the lock;
 //! - how much of it lies outside the lock ([`OUTSIDE_NS`]): our estimate, from three system calls'
@@ -167,7 +168,8 @@ mod tests {
 
     #[test]
     fn the_estimate_of_what_lies_outside_does_not_decide() {
-        // With half or twice of it the lock still costs as much, to a sixth, of what it costs with it.
+        // With half or twice of it the lock still costs as much, to a sixth, of what it costs with
+        // it.
         for outside_ns in [OUTSIDE_NS / 2, 2 * OUTSIDE_NS] {
             let shape = |is_global| Loop {
                 cpus: 8,

@@ -1,16 +1,17 @@
 //! The three engines of Linux 2.5: Table 3 and the latencies of `usenix2003`.
 //!
 //! The machine is that of the table of 2005 ([`Costs::p3_xeon_700mhz`]), 100 ticks a second, not
-//! preemptible. Two things of that kernel matter besides the engines. A softirq that raises itself goes
-//! to ksoftirqd at once, and ksoftirqd is as nice as can be: so rcu_poll polls where CPUs are
-//! idle, and hardly where they are busy. And the idle loop of rcu_sched passes through the scheduler
-//! again and again while callbacks are pending. Both spend time that no other task wanted, which is why
-//! CPU time rises in Table 3 by more than the time per iteration.
+//! preemptible. Two things of that kernel matter besides the engines. A softirq that raises itself
+//! goes to ksoftirqd at once, and ksoftirqd is as nice as can be: so rcu_poll polls where CPUs are
+//! idle, and hardly where they are busy. And the idle loop of rcu_sched passes through the
+//! scheduler again and again while callbacks are pending. Both spend time that no other task
+//! wanted, which is why CPU time rises in Table 3 by more than the time per iteration.
 //!
-//! Chosen for Table 3, each on one figure: the work of a round (rcu-ltimer's time), how evenly it is
-//! shared (rcu-ltimer's CPU), how often tasks wait for each other in a round (rcu-poll's CPU), and how
-//! often the idle loop looks (rcu-sched's CPU). Estimated, and not fitted: [`CALL_EVERY_US`] and
-//! [`SECTION_US`]. Left for the model to say are the times per iteration of rcu-poll and rcu-sched.
+//! Chosen for Table 3, each on one figure: the work of a round (rcu-ltimer's time), how evenly it
+//! is shared (rcu-ltimer's CPU), how often tasks wait for each other in a round (rcu-poll's CPU),
+//! and how often the idle loop looks (rcu-sched's CPU). Estimated, and not fitted:
+//! [`CALL_EVERY_US`] and [`SECTION_US`]. Left for the model to say are the times per iteration of
+//! rcu-poll and rcu-sched.
 //!
 //! Chosen for the latencies: how often a CPU switches, on rcu_sched's minute. The others follow.
 

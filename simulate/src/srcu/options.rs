@@ -6,7 +6,8 @@ use grace::srcu::{Adaptive, AnyDelay, Published};
 pub const VARIANTS: &[&str] =
     &["5.18", "5.19-rc1", "first-diff", "block-removed", "final", "adaptive"];
 
-/// The delay function of this name, for a kernel with so many ticks a second; `None` if there is none.
+/// The delay function of this name, for a kernel with so many ticks a second; `None` if there is
+/// none.
 pub fn variant(name: &str, hz: u32) -> Option<AnyDelay> {
     Some(match name {
         "5.18" => AnyDelay::Published(Published::V5_18),
@@ -80,8 +81,8 @@ pub struct Blocked {
 pub struct Options {
     /// Ticks a second.
     pub hz: u32,
-    /// Whether a task is preempted inside the kernel. If not, only in user mode, where it works, and
-    /// between two runs of the worker.
+    /// Whether a task is preempted inside the kernel. If not, only in user mode, where it works,
+    /// and between two runs of the worker.
     pub preempt: bool,
     /// The delay function.
     pub delay: AnyDelay,
@@ -91,7 +92,8 @@ pub struct Options {
     pub expedited: bool,
     /// What the caller works between two calls, in the mean; half to one and a half of it is drawn.
     pub caller_work_ns: u64,
-    /// The caller's section: from where it enters to the request, and from there to where it leaves.
+    /// The caller's section: from where it enters to the request, and from there to where it
+    /// leaves.
     pub enqueue_ns: u64,
     /// What a run of the worker costs besides its checks and pauses.
     pub run_ns: u64,
@@ -124,9 +126,9 @@ impl Options {
     /// The machine of the 2022 reports: 250 ticks a second, preemptible, 128 CPUs; 8,000 calls.
     /// `delay` is what differs between its runs.
     ///
-    /// Two values are fitted, each on one figure: `caller_work_ns` on the loop of 5.18; and `check_ns`
-    /// (with which a run that fails takes 38 us) on the boot whose looks were limited to 100. The others
-    /// are of the usual size, and change little.
+    /// Two values are fitted, each on one figure: `caller_work_ns` on the loop of 5.18; and
+    /// `check_ns` (with which a run that fails takes 38 us) on the boot whose looks were limited
+    /// to 100. The others are of the usual size, and change little.
     pub fn reports_of_2022(delay: AnyDelay) -> Self {
         Self {
             hz: 250,

@@ -1,9 +1,9 @@
 //! A fair scheduler for one CPU: which task runs, by virtual runtime.
 //!
-//! As Linux's was in 2022 (CFS), for tasks of equal weight: a task that wakes is placed at most half a
-//! latency behind the others, and preempts if it is behind the current one by more than the wake-up
-//! granularity; a tick preempts once the current one has had its slice, or is ahead by a slice. Virtual
-//! runtime is nanoseconds of CPU time here, since all weights are equal.
+//! As Linux's was in 2022 (CFS), for tasks of equal weight: a task that wakes is placed at most
+//! half a latency behind the others, and preempts if it is behind the current one by more than the
+//! wake-up granularity; a tick preempts once the current one has had its slice, or is ahead by a
+//! slice. Virtual runtime is nanoseconds of CPU time here, since all weights are equal.
 
 use super::options::SchedulerTimes;
 use crate::events::Time;

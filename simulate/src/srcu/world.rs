@@ -273,7 +273,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// In a kernel that is not preemptible a task gives way in user mode, and a worker between works.
+    /// In a kernel that is not preemptible a task gives way in user mode, and a worker between
+    /// works.
     fn is_preemptible(&self, task: TaskId) -> bool {
         self.options.preempt || matches!(self.tasks[task].stage, Stage::Work | Stage::Fetch)
     }

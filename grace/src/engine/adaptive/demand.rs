@@ -7,8 +7,8 @@ use crate::policy::Urgency;
 pub struct Parameters {
     /// How long a grace period in the background is put off, so that callbacks gather. At least 1.
     pub gather_jiffies: u32,
-    /// Between scans, if no caller waits without pause. At least 1; and a quarter of the age more while no caller
-    /// is forced.
+    /// Between scans, if no caller waits without pause. At least 1; and a quarter of the age more
+    /// while no caller is forced.
     pub look_jiffies: u32,
     /// The same two when over budget.
     pub back_off_jiffies: u32,
@@ -25,13 +25,14 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// One jiffy to gather and between looks, which is what rcu_ltimer takes; 8 when over budget, so that
-    /// looks cost an eighth. 25 to force: 100 ms at 250 Hz, the kernel's own measure. A million objects,
-    /// 256 MiB.
+    /// One jiffy to gather and between looks, which is what rcu_ltimer takes; 8 when over budget,
+    /// so that looks cost an eighth. 25 to force: 100 ms at 250 Hz, the kernel's own measure. A
+    /// million objects, 256 MiB.
     ///
-    /// 500 callbacks, or 1/32 of them: entering a softirq costs about as much as a callback. The kernel's
-    /// 10, and 1/128, cost a tenth of the callbacks' own time; these cost less than a hundredth, and
-    /// take some tens of microseconds. (A driver can let others in within [`Host::invoke`].)
+    /// 500 callbacks, or 1/32 of them: entering a softirq costs about as much as a callback. The
+    /// kernel's 10, and 1/128, cost a tenth of the callbacks' own time; these cost less than a
+    /// hundredth, and take some tens of microseconds. (A driver can let others in within
+    /// [`Host::invoke`].)
     ///
     /// [`Host::invoke`]: crate::engine::Host::invoke
     pub const DEFAULT: Self = Self {
@@ -117,7 +118,8 @@ pub const fn look_again(demand: &Demand, parameters: &Parameters) -> LookAgain {
 }
 
 /// How many callbacks of `ready` to run before others get the CPU. `urgency` is the greatest of
-/// theirs: they run in the order they came, so a caller that waits for one waits for those before it.
+/// theirs: they run in the order they came, so a caller that waits for one waits for those before
+/// it.
 pub const fn callbacks_at_once(
     ready: u64,
     urgency: Urgency,

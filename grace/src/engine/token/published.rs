@@ -43,7 +43,8 @@ struct Own {
 /// The engine as published.
 ///
 /// Callbacks run in the scheduler, where they were queued. Every function is constant in time, but
-/// for the callbacks that it runs, and that the first callback after a pause looks at all CPUs that sleep.
+/// for the callbacks that it runs, and that the first callback after a pause looks at all CPUs that
+/// sleep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Published<S: Steps = Intact> {
     steps: S,

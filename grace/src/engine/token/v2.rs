@@ -1,4 +1,5 @@
-//! The token ring, version 2: no shared counter, no atomic instruction on any fast path, bounded latency.
+//! The token ring, version 2: no shared counter, no atomic instruction on any fast path, bounded
+//! latency.
 //!
 //! The paper that published rcu_sched left open whether an optimised one might beat rcu_ltimer's
 //! overhead, and what would then become of its latency. This is ours:
@@ -8,15 +9,18 @@
 //!   sees it at its predecessor's writes it to its own line. A line has one writer, so nothing is
 //!   atomic. When the last CPU of each segment shows the number, the grace period is over.
 //!   Segments pass it on at the same time: latency goes with their length, not with N.
-//! - **No CPU waits, nothing hops.** While the head shows what the CPU shows, it reads nothing else.
-//! - **A CPU in an extended quiescent state is passed over**, by its successor and by any CPU that scans:
-//!   a flag beside the number says so. Entering and leaving write it atomically; no fast path does.
-//!   On coming back it shows the last grace period that has ended, and the number in progress only if
-//!   its own predecessors allow it: so its successor never believes more than is so.
+//! - **No CPU waits, nothing hops.** While the head shows what the CPU shows, it reads nothing
+//!   else.
+//! - **A CPU in an extended quiescent state is passed over**, by its successor and by any CPU that
+//!   scans: a flag beside the number says so. Entering and leaving write it atomically; no fast
+//!   path does. On coming back it shows the last grace period that has ended, and the number in
+//!   progress only if its own predecessors allow it: so its successor never believes more than is
+//!   so.
 //! - **A CPU on which the token rests is nudged**, one per segment at a time.
 //!
-//! A CPU with callbacks looks at the segments' ends on its tick. The one that began the grace period follows the
-//! token once a jiffy, on its tick, while that is in progress; where none comes, the engine's timer does.
+//! A CPU with callbacks looks at the segments' ends on its tick. The one that began the grace
+//! period follows the token once a jiffy, on its tick, while that is in progress; where none comes,
+//! the engine's timer does.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -78,9 +82,9 @@ struct Segment {
 /// The engine, version 2.
 ///
 /// A quiescent state costs one read if no grace period is in progress, and three reads and a write
-/// at most if one is, but for those asleep that it passes over: at most a segment of them. A start is
-/// linear in the segments; a look in the segments, and in the CPUs that have passed since
-/// the last look. All callbacks that are ready are run at once, where they were queued.
+/// at most if one is, but for those asleep that it passes over: at most a segment of them. A start
+/// is linear in the segments; a look in the segments, and in the CPUs that have passed since the
+/// last look. All callbacks that are ready are run at once, where they were queued.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Relay<S: Steps = Intact> {
     steps: S,
@@ -233,7 +237,8 @@ impl<S: Steps> Relay<S> {
     /// Nudges the CPU on which it rests.
     ///
     /// Whom it has gone by shows the number or is in an extended quiescent state, and stays so: one
-    /// a CPU that comes back finds the same of all before it, and shows the number ([`Engine::exit_eqs`]).
+    /// a CPU that comes back finds the same of all before it, and shows the number
+    /// ([`Engine::exit_eqs`]).
     fn follow(&mut self, segment: usize, host: &mut dyn Host) -> bool {
         let Segment { mut position, mut rested_jiffies } = self.segments[segment];
         let end = self.end_of(segment);
@@ -337,8 +342,8 @@ impl<S: Steps> Engine for Relay<S> {
         }
     }
 
-    /// Runs what is ready; begins a grace period for what is not. If it is to follow the token, linear
-    /// as the timer.
+    /// Runs what is ready; begins a grace period for what is not. If it is to follow the token,
+    /// linear as the timer.
     fn softirq(&mut self, cpu: usize, host: &mut dyn Host) {
         if cpu >= self.shown.len() {
             return;

@@ -1,8 +1,8 @@
 //! The combining tree: which CPUs have not yet passed a quiescent state, in masks of a word each.
 //!
 //! A leaf has a bit for each of its CPUs, an inner node one for each of its children. The CPU that
-//! clears the last bit of a node continues with the parent, so that a lock is wanted by as many as the
-//! node has children, however many CPUs there are. Nodes are numbered from the root down.
+//! clears the last bit of a node continues with the parent, so that a lock is wanted by as many as
+//! the node has children, however many CPUs there are. Nodes are numbered from the root down.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -106,7 +106,8 @@ impl Nodes {
         self.get(leaf).is_some_and(|node| node.holdouts & bit != 0)
     }
 
-    /// A grace period begins, or has ended: one node is notified. Begun, it waits for all its children.
+    /// A grace period begins, or has ended: one node is notified. Begun, it waits for all its
+    /// children.
     pub(super) fn set_sequence(&mut self, index: usize, sequence: Sequence) {
         if let Some(node) = self.nodes.get_mut(index) {
             node.sequence = sequence;

@@ -1,5 +1,5 @@
-//! Processes: this command once more, as a child that is stopped and continued while it defers, and as one that
-//! forks. Each must end clean.
+//! Processes: this command once more, as a child that is stopped and continued while it defers, and
+//! as one that forks. Each must end clean.
 
 use std::env;
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! Threads that live for a moment: they register, read, retire, call and end, some of it in the destructor of
-//! a thread-local. What they leave behind others adopt.
+//! Threads that live for a moment: they register, read, retire, call and end, some of it in the
+//! destructor of a thread-local. What they leave behind others adopt.
 
 use std::thread;
 
@@ -69,7 +69,8 @@ fn live<K: ThreadTag>(field: Field<K>, random: &mut Random) {
     let seed = random.next();
     match random.below(4) {
         0 => {
-            // Registered before or after its thread-local: whose destructor runs first is the system's choice.
+            // Registered before or after its thread-local: whose destructor runs first is the
+            // system's choice.
             if random.one_in(2) {
                 some(&field, random);
             }

@@ -1,7 +1,8 @@
-//! Floods: threads that defer as fast as they can, in every shape, and look whether all of it runs in order.
+//! Floods: threads that defer as fast as they can, in every shape, and look whether all of it runs
+//! in order.
 //!
-//! A closure that queues itself again and again is the kernel's forward-progress test (`rcutorture`'s
-//! `rcu_torture_fwd_prog`): it must neither starve others nor end before its time.
+//! A closure that queues itself again and again is the kernel's forward-progress test
+//! (`rcutorture`'s `rcu_torture_fwd_prog`): it must neither starve others nor end before its time.
 
 use std::sync::Arc;
 use std::thread;
@@ -37,7 +38,8 @@ impl<'a, K: ThreadTag> Flooder<'a, K> {
         Self { field, callback_queue: Arc::default(), queued: 0 }
     }
 
-    /// Queues closures, a few words or more each; they run in order. Outside of sections, where none is refused.
+    /// Queues closures, a few words or more each; they run in order. Outside of sections, where
+    /// none is refused.
     pub(super) fn call(&mut self, count: u64, random: &mut Random) {
         for _ in 0..count {
             let refused = match random.below(256) {
@@ -218,7 +220,8 @@ pub(super) fn in_gushes<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     flooder.barrier();
 }
 
-/// Retires as a QSBR reader: it goes over the limit by one object, and does its part at its quiescent states.
+/// Retires as a QSBR reader: it goes over the limit by one object, and does its part at its
+/// quiescent states.
 pub(super) fn by_qsbr<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     while !field.context.is_over() {
         let rounds = 1 + random.below(200);

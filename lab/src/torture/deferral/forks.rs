@@ -1,8 +1,10 @@
-//! Forks in a storm: a thread that uses the library forks while others defer, and its child finds every domain
-//! whole. It retires, calls, waits at a barrier, finds as much room as there should be, and ends.
+//! Forks in a storm: a thread that uses the library forks while others defer, and its child finds
+//! every domain whole. It retires, calls, waits at a barrier, finds as much room as there should
+//! be, and ends.
 //!
-//! The child has none of the other threads, which may have held locks: so it touches the library, the allocator
-//! and atomics, nothing else; and in the storm no thread defers what would take a lock.
+//! The child has none of the other threads, which may have held locks: so it touches the library,
+//! the allocator and atomics, nothing else; and in the storm no thread defers what would take a
+//! lock.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,8 +21,8 @@ use super::{Operation, ThreadContext};
 use crate::torture::kinds::FaultKind;
 use crate::torture::random::Random;
 
-/// What may wait in the domain of the storm: so little that no thread has room in advance, and a child can
-/// count it.
+/// What may wait in the domain of the storm: so little that no thread has room in advance, and a
+/// child can count it.
 pub(super) const OBJECTS_MAX: u64 = 200;
 
 /// Between two looks at a child.
@@ -64,8 +66,8 @@ fn burst<K: ThreadTag>(flooder: &mut Flooder<'_, K>, random: &mut Random) {
     }
 }
 
-/// Uses what counts per CPU, all of it new: the memory of such counters, and who reads where no sequence can, are the
-/// whole process's. Returns whether all sums and values are right.
+/// Uses what counts per CPU, all of it new: the memory of such counters, and who reads where no
+/// sequence can, are the whole process's. Returns whether all sums and values are right.
 fn count_and_read(some: u64) -> bool {
     let (domain, counter, exact) = (Srcu::new(), Counter::new(), ExactCounter::new());
     let snapshot = Snapshot::new([0; 4]);

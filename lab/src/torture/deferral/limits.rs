@@ -1,11 +1,12 @@
-//! Domains that have hardly any room: what waits there never exceeds the limit by more than one object a thread,
-//! and when all is over there is as much room as there was.
+//! Domains that have hardly any room: what waits there never exceeds the limit by more than one
+//! object a thread, and when all is over there is as much room as there was.
 //!
-//! A round has a domain of its own, with room for a few objects, a few kilobytes, or 1 MiB. A crew of threads
-//! defers there in every way, against a reader that stalls. Every object that is admitted is counted, and
-//! the count compared with the limit ([`Tally`]). Then the crew has gone, and the domain is filled under a
-//! section of our own, object by object: it must take exactly as many as fit, then one over the limit, and no
-//! second one; and as the section ends, that must be settled.
+//! A round has a domain of its own, with room for a few objects, a few kilobytes, or 1 MiB. A crew
+//! of threads defers there in every way, against a reader that stalls. Every object that is
+//! admitted is counted, and the count compared with the limit ([`Tally`]). Then the crew has gone,
+//! and the domain is filled under a section of our own, object by object: it must take exactly as
+//! many as fit, then one over the limit, and no second one; and as the section ends, that must be
+//! settled.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -70,8 +71,8 @@ fn round(context: &ThreadContext, random: &mut Random) {
         return;
     }
     field.tally.expect_none("after a barrier");
-    // Of three queues, twice a chunk each: the worker's, and this thread's own for the closures that were
-    // queued by those it ran.
+    // Of three queues, twice a chunk each: the worker's, and this thread's own for the closures
+    // that were queued by those it ran.
     let chunk = chunk(limit, 1);
     let chunk = Amount { objects: 6 * chunk.objects, bytes: 6 * chunk.bytes };
     let kept = if chains { chunk } else { Amount::NONE };
@@ -191,8 +192,8 @@ fn fill(field: &Field<Private>, limit: Amount, kept: Amount) {
     field.tally.expect_none("after a barrier");
 }
 
-/// Ends the section, inside of which an object went over the limit: a grace period is waited for then. What it
-/// has freed is freed by this thread, unless the worker is just at it.
+/// Ends the section, inside of which an object went over the limit: a grace period is waited for
+/// then. What it has freed is freed by this thread, unless the worker is just at it.
 fn settle<G>(field: &Field<Private>, guard: G, room: u64) {
     field.context.begin(Operation::Settled);
     let grace_periods = || field.domain.statistics().grace_periods;

@@ -1,10 +1,11 @@
 //! Deferral under torture: what is retired and called, by everybody at once, with little memory.
 //!
-//! [`test_objects`] is what is deferred: objects of all shapes that count themselves. [`flood`] defers as fast as it
-//! can; [`limits`] does so in domains with hardly any room, and afterwards looks whether the room is what it
-//! was; [`quiet`] defers a little, does nothing more, and waits until it is freed; [`churn`] has threads that
-//! live for a moment; [`stalls`] are readers that take long; [`children`] are processes that are stopped and
-//! continued while they do all that, and processes that fork ([`forks`]).
+//! [`test_objects`] is what is deferred: objects of all shapes that count themselves. [`flood`]
+//! defers as fast as it can; [`limits`] does so in domains with hardly any room, and afterwards
+//! looks whether the room is what it was; [`quiet`] defers a little, does nothing more, and waits
+//! until it is freed; [`churn`] has threads that live for a moment; [`stalls`] are readers that
+//! take long; [`children`] are processes that are stopped and continued while they do all that, and
+//! processes that fork ([`forks`]).
 
 mod children;
 mod churn;

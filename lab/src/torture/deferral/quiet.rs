@@ -1,5 +1,5 @@
-//! What is deferred is freed in bounded time though no thread does anything more: left alone, when its thread
-//! ends, when its domain ends. In order, and once.
+//! What is deferred is freed in bounded time though no thread does anything more: left alone, when
+//! its thread ends, when its domain ends. In order, and once.
 
 use std::sync::Arc;
 use std::thread;

@@ -1,5 +1,5 @@
-//! Readers that take long: blocked in a section for tens of milliseconds, or of low priority, so that others
-//! have the CPU.
+//! Readers that take long: blocked in a section for tens of milliseconds, or of low priority, so
+//! that others have the CPU.
 
 use std::thread;
 use std::time::Duration;
@@ -39,7 +39,8 @@ pub(super) fn block<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
 
 /// Reads at the lowest priority: where CPUs are scarce it loses its own in the midst of sections.
 pub(super) fn crawl<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
-    // Of this thread alone, on Linux. Elsewhere, or where it is forbidden, it is a reader like others.
+    // Of this thread alone, on Linux. Elsewhere, or where it is forbidden, it is a reader like
+    // others.
     let is_low = setpriority_process(Some(gettid()), LOWEST).is_ok();
     while !field.context.is_over() {
         field.context.begin(Operation::LowPriority);

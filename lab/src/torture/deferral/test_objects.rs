@@ -1,9 +1,9 @@
 //! What is deferred: objects of all shapes that count themselves while they wait.
 //!
-//! A [`Parcel`] is counted once the library has taken it, and taken off the count as the first thing that its
-//! drop does. So the count of a domain is never more than what really waits there, and the thread that adds to it
-//! finds out whether that was too much: no auditor could look more often. In the end as many must have been
-//! dropped as were taken.
+//! A [`Parcel`] is counted once the library has taken it, and taken off the count as the first
+//! thing that its drop does. So the count of a domain is never more than what really waits there,
+//! and the thread that adds to it finds out whether that was too much: no auditor could look more
+//! often. In the end as many must have been dropped as were taken.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -57,8 +57,8 @@ impl Tally {
 
     /// The library has taken an object. (It may have dropped it by now.)
     pub(super) fn admitted(&self, bytes: usize) {
-        // Acquire: pairs with the Release in `Parcel::drop`, by way of the library's own count of the room
-        // that there is; what has made the room is off the counts.
+        // Acquire: pairs with the Release in `Parcel::drop`, by way of the library's own count of
+        // the room that there is; what has made the room is off the counts.
         fence(Acquire);
         self.admitted.fetch_add(1, Relaxed);
         let objects = self.objects.fetch_add(1, Relaxed) + 1;
@@ -119,8 +119,8 @@ impl Drop for Parcel {
     }
 }
 
-/// Whether this process has been forked off: what another thread was running then is lost, so that the
-/// numbers in a callback queue have gaps.
+/// Whether this process has been forked off: what another thread was running then is lost, so that
+/// the numbers in a callback queue have gaps.
 pub(super) static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// The callbacks of one thread that must run in order.
@@ -243,7 +243,8 @@ impl Retire for OddWord {
     }
 }
 
-/// Says so unless every object without memory, and every odd word, was dropped once: when all is over.
+/// Says so unless every object without memory, and every odd word, was dropped once: when all is
+/// over.
 pub(super) fn expect_no_odd_ones(context: &ThreadContext) {
     for (name, [taken, dropped]) in [("zero-sized", &NOTHINGS), ("odd", &ODD_WORDS)] {
         let (taken, dropped) = (taken.load(Relaxed), dropped.load(Acquire));
@@ -354,7 +355,8 @@ impl<K: ThreadTag> Field<K> {
         for number in 0..count {
             NOTHINGS[0].fetch_add(1, Relaxed);
             ODD_WORDS[0].fetch_add(1, Relaxed);
-            // Refused nowhere: the caller is in no section and in no callback. Else they were dropped too late to be counted, and that is reported in the end.
+            // Refused nowhere: the caller is in no section and in no callback. Else they were
+            // dropped too late to be counted, and that is reported in the end.
             let taken = self.domain.retire(Box::new(Nothing)).is_ok()
                 && self.domain.retire(OddWord(2 * number as usize + 1)).is_ok();
             if !taken {

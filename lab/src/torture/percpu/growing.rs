@@ -1,5 +1,5 @@
-//! Small domains that grow meanwhile: each is read in until it has words for every CPU, while an updater waits
-//! for its grace periods, now and then in a section of another domain.
+//! Small domains that grow meanwhile: each is read in until it has words for every CPU, while an
+//! updater waits for its grace periods, now and then in a section of another domain.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

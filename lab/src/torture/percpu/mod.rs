@@ -1,8 +1,8 @@
 //! What stands on per-CPU words, under torture: sleepable domains, restartable reads, and tools.
 //!
-//! [`shuffler`] moves their threads from CPU to CPU and interrupts them. [`sleepable`] has readers and updaters of
-//! domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains that grow meanwhile;
-//! [`rseq_read`] reads what no updater waits for, and [`tools`] counts, refers
+//! [`shuffler`] moves their threads from CPU to CPU and interrupts them. [`sleepable`] has readers
+//! and updaters of domains whose sections move, [`tasks`] such in tasks, [`growing`] small domains
+//! that grow meanwhile; [`rseq_read`] reads what no updater waits for, and [`tools`] counts, refers
 //! ([`references`]) and locks.
 
 mod growing;

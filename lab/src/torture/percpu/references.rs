@@ -1,7 +1,7 @@
 //! Big references that are given out while somebody kills them, one after the other.
 //!
-//! What is known of a value stands in a static, and its memory stays for some time after its release: so that one that is
-//! released too early, or twice, is a fault that is counted.
+//! What is known of a value stands in a static, and its memory stays for some time after its
+//! release: so that one that is released too early, or twice, is a fault that is counted.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -39,7 +39,8 @@ impl Life {
     }
 
     fn is_over(&self) -> bool {
-        // Acquire: pairs with the Release in the drops of the value and of handles; the next value begins after them.
+        // Acquire: pairs with the Release in the drops of the value and of handles; the next value
+        // begins after them.
         self.released.load(Acquire) != 0 && self.held.load(Acquire) == 0
     }
 }
@@ -56,7 +57,8 @@ static RELEASED: AtomicU64 = AtomicU64::new(0);
 struct Value(usize);
 
 impl Value {
-    /// A value whose life no other thread has; looked for from a number on. `None` if all are in use.
+    /// A value whose life no other thread has; looked for from a number on. `None` if all are in
+    /// use.
     fn begin(from: u64) -> Option<Self> {
         let count = LIVES.len();
         let mut places = (0..count).map(|i| (from as usize).wrapping_add(i) % count);
@@ -78,7 +80,8 @@ impl Drop for Value {
     fn drop(&mut self) {
         let life = self.life();
         let held = life.held.load(Acquire);
-        // Release: pairs with the Acquire in `is_over`; from then on the life may be another value's.
+        // Release: pairs with the Acquire in `is_over`; from then on the life may be another
+        // value's.
         if life.released.fetch_add(1, Release) != 0 || held != 0 {
             RELEASED_WRONGLY.fetch_add(1, Relaxed);
         }

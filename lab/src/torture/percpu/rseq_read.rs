@@ -1,8 +1,8 @@
 //! Restartable reads: snapshots whose words must belong together, and `Arc`s that count themselves.
 //!
-//! The words of a snapshot follow from the first one, its *serial*. What is in a cell says whether it is alive. The
-//! memory of an object stays for some time after its drop ([`Kept`]), so that a reader that a fault lets have one finds
-//! that out, and can count it.
+//! The words of a snapshot follow from the first one, its *serial*. What is in a cell says whether
+//! it is alive. The memory of an object stays for some time after its drop ([`Kept`]), so that a
+//! reader that a fault lets have one finds that out, and can count it.
 
 use std::array;
 use std::collections::VecDeque;
@@ -33,8 +33,8 @@ const MANY: usize = 768;
 /// `Arc`s that a reader keeps for long.
 const KEPT_BY_READERS: usize = 64;
 
-/// Objects whose memory stays, and by how many references: each reader that has one which it must not have takes
-/// one of them off.
+/// Objects whose memory stays, and by how many references: each reader that has one which it must
+/// not have takes one of them off.
 const OBJECTS_KEPT: usize = 512;
 const REFERENCES: usize = 16;
 
@@ -66,8 +66,8 @@ impl Gaps {
     }
 }
 
-/// Objects that were made, that were dropped, and that were dropped though they were not alive. In statics: what was
-/// dropped too early may not lead anywhere.
+/// Objects that were made, that were dropped, and that were dropped though they were not alive. In
+/// statics: what was dropped too early may not lead anywhere.
 static MADE: AtomicU64 = AtomicU64::new(0);
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 static DROPPED_AGAIN: AtomicU64 = AtomicU64::new(0);

@@ -1,8 +1,8 @@
 //! Threads that are moved from CPU to CPU, and interrupted by signals, at random and all the time.
 //!
-//! Either has the kernel begin a restartable sequence anew; and a thread that has been moved ends on one CPU what
-//! it began on another. After rcutorture's shuffler (`kernel/torture.c`). It touches threads that have joined, and
-//! no others.
+//! Either has the kernel begin a restartable sequence anew; and a thread that has been moved ends
+//! on one CPU what it began on another. After rcutorture's shuffler (`kernel/torture.c`). It
+//! touches threads that have joined, and no others.
 
 use std::io;
 use std::sync::atomic::AtomicBool;

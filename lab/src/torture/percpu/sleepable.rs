@@ -1,6 +1,8 @@
-//! Readers and updaters of sleepable domains: sections that nest, overlap, last, and end on other threads.
+//! Readers and updaters of sleepable domains: sections that nest, overlap, last, and end on other
+//! threads.
 //!
-//! What they look at are the blocks with an age of the theme `readers` ([`arena`](crate::torture::arena)).
+//! What they look at are the blocks with an age of the theme `readers`
+//! ([`arena`](crate::torture::arena)).
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -228,8 +230,8 @@ fn nested(yard: &Yard, participant: &Participant<Sleepable>, random: &mut Random
     }
 }
 
-/// The next section begins before the last one ends: the domain is never without a section, and grace periods
-/// come to an end all the same.
+/// The next section begins before the last one ends: the domain is never without a section, and
+/// grace periods come to an end all the same.
 fn overlapping(
     yard: &Yard,
     participant: &Participant<Sleepable>,
@@ -266,8 +268,8 @@ fn long(yard: &Yard, participant: &Participant<Sleepable>, random: &mut Random) 
     thread::sleep(Duration::from_micros(random.below(PAUSE_MAX_US)));
 }
 
-/// Stays in its section: the thread that came late stays for long, since a reader that stalled on its way in is what grace periods
-/// with one look too few miss.
+/// Stays in its section: the thread that came late stays for long, since a reader that stalled on
+/// its way in is what grace periods with one look too few miss.
 fn linger(random: &mut Random) {
     if chaos::is_late() && random.one_in(2) {
         thread::sleep(Duration::from_micros(random.below(LATE_MAX_US)));

@@ -1,4 +1,5 @@
-//! Sections held across `.await`, in tasks that go from thread to thread; and tasks that wait for grace periods.
+//! Sections held across `.await`, in tasks that go from thread to thread; and tasks that wait for
+//! grace periods.
 
 use std::cell::RefCell;
 use std::future::poll_fn;

@@ -1,5 +1,6 @@
-//! The per-CPU tools: counters whose sums are compared with bounds that are known, a limit, references that are given
-//! out while somebody kills, and a lock around two words that belong together.
+//! The per-CPU tools: counters whose sums are compared with bounds that are known, a limit,
+//! references that are given out while somebody kills, and a lock around two words that belong
+//! together.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -28,7 +29,8 @@ const ROUNDS: u64 = 16;
 /// Additions to a counter in a row.
 const ADDITIONS_MAX: u64 = 64;
 
-/// The limit of the counter that all share, so that it is reached; and of one that a thread has alone.
+/// The limit of the counter that all share, so that it is reached; and of one that a thread has
+/// alone.
 const LIMIT: u64 = 3_000;
 const LIMIT_ALONE: u64 = 300;
 
@@ -149,7 +151,8 @@ impl Tools {
         let amount = 1 + random.below(100) as i64;
         let total = amount * count as i64;
         self.promised.fetch_add(total, Relaxed);
-        // Release: pairs with the Acquire in `expect_between`; a thread that sees an addition sees its promise.
+        // Release: pairs with the Acquire in `expect_between`; a thread that sees an addition sees
+        // its promise.
         fence(Release);
         for _ in 0..count {
             self.counter.add(amount);

@@ -1,7 +1,8 @@
 //! How a table ends: with its worker held off, wherever he is, and without a wait for readers.
 //!
-//! It touches the board, and the table's list while no other thread changes it. The thread that ends a table may be in a section or
-//! not, so that nothing here relies on one: what keeps the buckets is that the worker does not free them meanwhile.
+//! It touches the board, and the table's list while no other thread changes it. The thread that
+//! ends a table may be in a section or not, so that nothing here relies on one: what keeps the
+//! buckets is that the worker does not free them meanwhile.
 
 use super::list;
 use super::protection::Protection;
@@ -9,7 +10,8 @@ use super::table::Table;
 use super::worker;
 use crate::chaos::{self, Point};
 
-/// Frees a table, or has the thread that works on it do so, which looks at its nodes no more. Without a wait for readers.
+/// Frees a table, or has the thread that works on it do so, which looks at its nodes no more.
+/// Without a wait for readers.
 ///
 /// # Safety
 /// It came from [`Table::new`], and no thread uses it any more.

@@ -1,8 +1,9 @@
 //! The table's list and buckets under loom: every interleaving of two or three threads.
 //!
-//! Each object has a number that is written before it is added, and taken away by the thread that deletes it once no thread can see
-//! it any more; so a reader that comes too early or too late fails the model. With `--features chaos` the test
-//! `removed_steps_of_the_table_are_noticed` removes one step at a time.
+//! Each object has a number that is written before it is added, and taken away by the thread that
+//! deletes it once no thread can see it any more; so a reader that comes too early or too late
+//! fails the model. With `--features chaos` the test `removed_steps_of_the_table_are_noticed`
+//! removes one step at a time.
 
 use std::ptr::{self, NonNull};
 

@@ -15,20 +15,22 @@ use crate::reclaim::weigh::Scale;
 
 /// A value that was taken out of its place: no new reader finds it, but some may still read it.
 ///
-/// Dropping it retires it, as [`Domain::retire`] does, but that it is never refused: in a section, at the
-/// domain's limit, it goes over the limit, and the thread waits when the section ends. So drop it outside of
-/// sections.
-/// [`into_box`](Self::into_box) waits until no thread reads it and gives it back.
+/// Dropping it retires it, as [`Domain::retire`] does, but that it is never refused: in a section,
+/// at the domain's limit, it goes over the limit, and the thread waits when the section ends. So
+/// drop it outside of sections. [`into_box`](Self::into_box) waits until no thread reads it and
+/// gives it back.
 #[must_use = "dropping it retires the value"]
 pub struct Unlinked<T: Send + Sync + 'static, K: DomainTag = Global> {
     pub(super) pointer: NonNull<T>,
     pub(super) scale: Scale<T>,
     pub(super) domain: Domain<K>,
-    /// The first grace period that began after it was unlinked. When that is over no thread reads it.
+    /// The first grace period that began after it was unlinked. When that is over no thread reads
+    /// it.
     pub(super) unread_after: grace::Cookie,
 }
 
-// SAFETY: owns a T that other threads may still read (Sync) and that may be dropped anywhere (Send).
+// SAFETY: owns a T that other threads may still read (Sync) and that may be dropped anywhere
+// (Send).
 unsafe impl<T: Send + Sync + 'static, K: DomainTag> Send for Unlinked<T, K> {}
 // SAFETY: a shared reference gives out `&T` only.
 unsafe impl<T: Send + Sync + 'static, K: DomainTag> Sync for Unlinked<T, K> {}
@@ -46,14 +48,16 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
 
     /// Waits until no thread reads the value any more, and gives it back.
     ///
-    /// Waits for nothing if a full grace period of the domain has ended since the value was taken out, the thread that
-    /// asked for it: [`Domain::synchronize`], a future, callbacks. Else it waits for that one, blocking, as
-    /// [`Domain::synchronize`] does. **In a task, use [`into_box_async`](Self::into_box_async)**: where the sections
-    /// that are waited for belong to tasks of the same thread, this would wait for ever.
+    /// Waits for nothing if a full grace period of the domain has ended since the value was taken
+    /// out, the thread that asked for it: [`Domain::synchronize`], a future, callbacks. Else it
+    /// waits for that one, blocking, as [`Domain::synchronize`] does. **In a task, use
+    /// [`into_box_async`](Self::into_box_async)**: where the sections that are waited for belong to
+    /// tasks of the same thread, this would wait for ever.
     ///
     /// # Panics
-    /// If it has to wait, and the calling thread is in a section of the domain, or is an online QSBR reader of it:
-    /// use [`Qsbr::while_offline`](crate::Qsbr::while_offline). The value is retired then.
+    /// If it has to wait, and the calling thread is in a section of the domain, or is an online
+    /// QSBR reader of it: use [`Qsbr::while_offline`](crate::Qsbr::while_offline). The value is
+    /// retired then.
     #[track_caller]
     pub fn into_box(self) -> Box<T> {
         if !chaos::mutant(Mutant::RetireBeforeUnlink) {

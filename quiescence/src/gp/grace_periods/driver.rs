@@ -264,7 +264,8 @@ impl GracePeriods {
             // Acquire: pairs with the decrements [GP-7].
             match self.wake.0.load(Acquire) {
                 0 => break,
-                // The thread that took over has woken this one, and perhaps gone to sleep in its place.
+                // The thread that took over has woken this one, and perhaps gone to sleep in its
+                // place.
                 _ if self.is_superseded(driver) => break,
                 left => _ = futex::wait(&self.wake.0, left, self.watched_asleep()),
             }

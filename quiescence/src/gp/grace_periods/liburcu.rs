@@ -1,15 +1,17 @@
-//! What a driver does for [liburcu readers](crate::liburcu_readers): it announces numbers where their programs look for
-//! them, and sleeps as liburcu's updaters do, on `gp.futex`.
+//! What a driver does for [liburcu readers](crate::liburcu_readers): it announces numbers where
+//! their programs look for them, and sleeps as liburcu's updaters do, on `gp.futex`.
 //!
-//! **Invariant [FR-1]: a liburcu reader that leaves sees that the driver sleeps, or the driver sees that it has left.**
-//! The driver stores -1, executes a heavy fence and looks once more; the reader stores its word, passes its fence and
-//! looks for -1. The thread that finds -1, holdout or not, takes it away and wakes the driver, which polls again: so a driver
-//! that sleeps beside busy readers is woken for nothing. It naps before it says again that it sleeps, longer from
-//! time to time, so that those readers pay for few system calls.
+//! **Invariant [FR-1]: a liburcu reader that leaves sees that the driver sleeps, or the driver sees
+//! that it has left.** The driver stores -1, executes a heavy fence and looks once more; the reader
+//! stores its word, passes its fence and looks for -1. The thread that finds -1, holdout or not,
+//! takes it away and wakes the driver, which polls again: so a driver that sleeps beside busy
+//! readers is woken for nothing. It naps before it says again that it sleeps, longer from time to
+//! time, so that those readers pay for few system calls.
 //!
-//! A QSBR reader looks for -1 only if it finds its record's `waiting` set, which it takes away: also a mark that is left
-//! from before, over one that is just being made. So -1 is stored before any mark is, with a full fence between the
-//! two; the reader's own comes after it has taken the mark away.
+//! A QSBR reader looks for -1 only if it finds its record's `waiting` set, which it takes away:
+//! also a mark that is left from before, over one that is just being made. So -1 is stored before
+//! any mark is, with a full fence between the two; the reader's own comes after it has taken the
+//! mark away.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
@@ -25,7 +27,8 @@ use crate::gp::registry::{Registry, Room};
 use crate::os::sync::{self, MutexGuard};
 use crate::os::{fence, futex, nap};
 
-/// The first nap, and the longest. The last is a bound on how late the end of a grace period may be seen.
+/// The first nap, and the longest. The last is a bound on how late the end of a grace period may be
+/// seen.
 const NAP_FIRST: Duration = Duration::from_micros(20);
 const NAP_DOUBLINGS: u32 = 6;
 
@@ -47,7 +50,8 @@ impl GracePeriods {
         // What was too small is given back here, where nothing is locked.
     }
 
-    /// The registry, locked, with room for one more; for which memory is got while nothing is locked, if any.
+    /// The registry, locked, with room for one more; for which memory is got while nothing is
+    /// locked, if any.
     #[cfg(not(loom))]
     pub(super) fn registry_with_room(&self) -> MutexGuard<'_, Registry> {
         loop {
@@ -68,7 +72,8 @@ impl GracePeriods {
         }
     }
 
-    /// Sleeps until some reader has left, or until that is worth a look; `before` times already for this grace period.
+    /// Sleeps until some reader has left, or until that is worth a look; `before` times already for
+    /// this grace period.
     pub(super) fn sleep_beside_liburcu<'a>(
         &'a self,
         state: MutexGuard<'a, State>,

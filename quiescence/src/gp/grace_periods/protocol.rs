@@ -1,5 +1,5 @@
-//! Which machine a domain's grace periods are made by: [`grace::Machine`], which waits for registered threads, or
-//! [`grace::srcu`]'s, which waits for the sections counted in two indexes.
+//! Which machine a domain's grace periods are made by: [`grace::Machine`], which waits for
+//! registered threads, or [`grace::srcu`]'s, which waits for the sections counted in two indexes.
 //!
 //! Both are asked for the same things, by sequences and cookies of one sort.
 
@@ -29,7 +29,8 @@ pub(crate) struct SrcuProtocol {
     pub(crate) ticked_ns: u64,
     /// The number of the grace period that was last told of as begun.
     pub(crate) begun: u64,
-    /// The furthest that somebody asked for who said that it is urgent; the machine takes all who wait for that.
+    /// The furthest that somebody asked for who said that it is urgent; the machine takes all who
+    /// wait for that.
     expedited: srcu::Cookie,
 }
 
@@ -56,8 +57,9 @@ impl SrcuProtocol {
         of_srcu(self.machine.sequence())
     }
 
-    /// Asks for what `cookie` stands for. If that makes the domain pressing which was not, the next run is due now: it
-    /// was put off for as long as no thread was in a hurry. Returns whether it does.
+    /// Asks for what `cookie` stands for. If that makes the domain pressing which was not, the next
+    /// run is due now: it was put off for as long as no thread was in a hurry. Returns whether it
+    /// does.
     fn require(&mut self, cookie: srcu::Cookie, urgency: Urgency) -> Result<bool, NotGiven> {
         let was_pressing = self.machine.is_expedited();
         self.machine.require(cookie, pressing(urgency))?;
@@ -81,8 +83,8 @@ fn pressing(urgency: Urgency) -> Urgency {
     }
 }
 
-/// A sequence of two indexes as one of the library's: with one state bit in place of two. (It has one bit less to
-/// count with, which matters after 2^62 grace periods.)
+/// A sequence of two indexes as one of the library's: with one state bit in place of two. (It has
+/// one bit less to count with, which matters after 2^62 grace periods.)
 #[cfg(not(loom))]
 pub(crate) fn of_srcu(sequence: srcu::Sequence) -> Sequence {
     let ended = Sequence::after(sequence.ended());

@@ -71,9 +71,11 @@ impl GracePeriods {
         counted.get().drive(self, state, driver)
     }
 
-    /// Waits for a full grace period of a sleepable domain, but so long at most. Returns whether it has ended.
+    /// Waits for a full grace period of a sleepable domain, but so long at most. Returns whether it
+    /// has ended.
     ///
-    /// Does not stay the driver while it waits: it takes what steps can be taken, and sleeps beside the others.
+    /// Does not stay the driver while it waits: it takes what steps can be taken, and sleeps beside
+    /// the others.
     pub(crate) fn synchronize_within(&self, urgency: Urgency, longest: Duration) -> bool {
         let began_ns = clock::monotonic_ns();
         let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
@@ -125,8 +127,8 @@ impl State {
         }
     }
 
-    /// When somebody is to look at the domain again on behalf of tasks that wait for its grace periods; `None` if there
-    /// are none that do.
+    /// When somebody is to look at the domain again on behalf of tasks that wait for its grace
+    /// periods; `None` if there are none that do.
     pub(super) fn soon_ns(&self) -> Option<u64> {
         if !self.sleepers_to_tell.are_there() || !self.protocol.is_wanted() {
             return None;

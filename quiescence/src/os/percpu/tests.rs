@@ -1,4 +1,5 @@
-//! Tests of the sequences themselves: exact under load, with a control that is not; and a look at their instructions.
+//! Tests of the sequences themselves: exact under load, with a control that is not; and a look at
+//! their instructions.
 
 use std::arch::asm;
 use std::collections::BTreeMap;
@@ -30,7 +31,8 @@ fn sum(first: *mut u64) -> u64 {
     (0..slots()).map(word).sum()
 }
 
-/// Runs `f` on all threads at once, with the words; the sum of what they return, and the sum of the words.
+/// Runs `f` on all threads at once, with the words; the sum of what they return, and the sum of the
+/// words.
 fn together(f: impl Fn(*mut u64) -> u64 + Sync) -> (u64, u64) {
     let first = words();
     let (place, begin) = (first.expose_provenance(), Barrier::new(THREADS));
@@ -210,8 +212,8 @@ extern "C" fn trapped(_: libc::c_int) {
     (if here { &TRAPPED_HERE } else { &TRAPPED_ELSEWHERE }).fetch_add(1, Relaxed);
 }
 
-/// Where a call of the thread that interrupts is answered by a signal, its maker gets that, and there is no such thread:
-/// a handler would run on its maker's stack.
+/// Where a call of the thread that interrupts is answered by a signal, its maker gets that, and
+/// there is no such thread: a handler would run on its maker's stack.
 #[test]
 fn a_filter_that_traps_does_so_before_there_is_another_thread() {
     const TEST: &str =
@@ -270,7 +272,8 @@ fn descriptors() -> &'static [Descriptor] {
     unsafe { std::slice::from_raw_parts(start.cast(), count) }
 }
 
-/// Every sequence in this program, wherever the compiler has put it, is one that the kernel accepts.
+/// Every sequence in this program, wherever the compiler has put it, is one that the kernel
+/// accepts.
 #[test]
 fn descriptors_are_as_the_kernel_wants_them() {
     assert!(!descriptors().is_empty());
@@ -333,8 +336,8 @@ fn a_count_has_no_locked_instruction_and_few_others() {
         assert!(!whole.iter().any(|text| text.starts_with("lock")), "{whole:#?}");
         // Not if it has not been optimised, or is watched by a sanitizer.
         let optimised = !whole.iter().any(|text| text.contains("[rsp") || text.contains("+0x7fff"));
-        // The limit, and whether there is one; where the area is, the announcement; the answer. After its return
-        // there are the other results only.
+        // The limit, and whether there is one; where the area is, the announcement; the answer.
+        // After its return there are the other results only.
         let fast_path = whole.iter().position(|text| text.starts_with("ret")).unwrap() + 1;
         assert!(!optimised || fast_path <= 20, "{fast_path} instructions: {whole:#?}");
     }

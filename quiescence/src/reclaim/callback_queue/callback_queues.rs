@@ -1,4 +1,5 @@
-//! The callback queues of a domain, taken together: the list of them, barriers, room, counts, and what a fork does to them.
+//! The callback queues of a domain, taken together: the list of them, barriers, room, counts, and
+//! what a fork does to them.
 
 use std::ptr;
 use std::sync::Arc;
@@ -112,7 +113,8 @@ impl CallbackQueues {
         Ok(to.take_over(chain))
     }
 
-    /// What waits in a callback queue, and the list, which stays locked: no barrier comes meanwhile.
+    /// What waits in a callback queue, and the list, which stays locked: no barrier comes
+    /// meanwhile.
     fn take_away(&self, callback_queue: &Shared) -> Result<(List<'_>, Chain), QueuedTwice> {
         loop {
             let list = sync::lock(&self.list);
@@ -124,8 +126,8 @@ impl CallbackQueues {
         }
     }
 
-    /// Some callbacks are about to run. Where there is room for many again those who wait are told; not for each few, which
-    /// would have them wait anew at once.
+    /// Some callbacks are about to run. Where there is room for many again those who wait are told;
+    /// not for each few, which would have them wait anew at once.
     pub(crate) fn made_room(&self, core: &Charged) {
         // Relaxed: the thread that is overlooked finds the room by himself, a tick later at most.
         if self.is_short.load(Relaxed) != 0 && core.zone() == Zone::Free {
@@ -169,8 +171,8 @@ impl CallbackQueues {
         barrier
     }
 
-    /// Before a `fork`, beside those of other domains: the list, so that no callback queue comes, goes or is
-    /// handed over.
+    /// Before a `fork`, beside those of other domains: the list, so that no callback queue comes,
+    /// goes or is handed over.
     pub(crate) fn hold(&self) -> HeldCallbackQueues<'_> {
         HeldCallbackQueues { list: sync::lock_another(&self.list), callback_queues: self }
     }
@@ -182,7 +184,8 @@ impl CallbackQueues {
 }
 
 impl Barrier {
-    /// Waits until all marks have come through. Callback queues that no thread attends to are run here.
+    /// Waits until all marks have come through. Callback queues that no thread attends to are run
+    /// here.
     pub(crate) fn finish(
         self,
         core: &Charged,
@@ -215,7 +218,8 @@ fn attend_for_now(
     if callback_queue.is_empty() || !callback_queue.begin(Part::Visitor)? {
         return Ok(());
     }
-    // Once: what is pushed from now on is not what the barrier waits for, and who pushes it is notified that no thread attends.
+    // Once: what is pushed from now on is not what the barrier waits for, and who pushes it is
+    // notified that no thread attends.
     callback_queue.round(core, callback_queues, true, &me)?;
     callback_queue.depart();
     Ok(())
@@ -226,8 +230,9 @@ impl CallbackQueues {
         sync::lock(&self.list).clone()
     }
 
-    /// A callback queue ends: what is left in it is the worker's. It stays in the list until that is in the queues, since a barrier looks
-    /// for it here or there; the mark that it sends meanwhile goes the same way, behind what came before it.
+    /// A callback queue ends: what is left in it is the worker's. It stays in the list until that
+    /// is in the queues, since a barrier looks for it here or there; the mark that it sends
+    /// meanwhile goes the same way, behind what came before it.
     ///
     /// `leave` gives the worker what is left.
     pub(crate) fn end(&self, core: &Charged, callback_queue: &Arc<Shared>, leave: impl Fn(Chain)) {
@@ -283,16 +288,16 @@ impl HeldCallbackQueues<'_> {
     /// What is held is let go before `self` is.
     pub(crate) unsafe fn hold_inners(&self) -> HeldInners {
         let inners = self.list.iter().map(|callback_queue| {
-            // SAFETY: the list keeps the callback queues alive, and by the contract it is locked until these
-            // guards are gone.
+            // SAFETY: the list keeps the callback queues alive, and by the contract it is locked
+            // until these guards are gone.
             let callback_queue: &'static Shared = unsafe { &*Arc::as_ptr(callback_queue) };
             sync::lock_another(&callback_queue.inner)
         });
         HeldInners(inners.collect())
     }
 
-    /// In the child: a callback queue has no runner, unless it is the forking thread. What waits stays.
-    /// Returns what is charged.
+    /// In the child: a callback queue has no runner, unless it is the forking thread. What waits
+    /// stays. Returns what is charged.
     pub(crate) fn after_fork(
         &self,
         held: &mut HeldInners,

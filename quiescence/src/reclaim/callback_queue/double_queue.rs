@@ -1,8 +1,8 @@
 //! Which heads wait, for those who want to know at once that one is queued twice.
 //!
-//! A head of C's need not be initialised before it is queued, so nothing in it tells one that waits from garbage; the
-//! addresses are kept beside them. That costs a lock and an allocation at every push: it is done in builds with debug assertions,
-//! and under `QUIESCENCE_DEBUG=1`.
+//! A head of C's need not be initialised before it is queued, so nothing in it tells one that waits
+//! from garbage; the addresses are kept beside them. That costs a lock and an allocation at every
+//! push: it is done in builds with debug assertions, and under `QUIESCENCE_DEBUG=1`.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU8;

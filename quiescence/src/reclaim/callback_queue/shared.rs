@@ -1,14 +1,17 @@
-//! One callback queue: its llist, its runner's rounds, what it has been granted of the domain's limit.
+//! One callback queue: its llist, its runner's rounds, what it has been granted of the domain's
+//! limit.
 //!
-//! **Invariant [L-2]: what waits in a callback queue has been charged.** Each push takes a number, and a callback queue may hold as many as it was
-//! granted; a push whose number lies beyond has more granted first, over the limit if it must be. So the domain's charge
-//! is what is granted less what has begun to run, whichever thread pushes at the same time.
+//! **Invariant [L-2]: what waits in a callback queue has been charged.** Each push takes a number,
+//! and a callback queue may hold as many as it was granted; a push whose number lies beyond has
+//! more granted first, over the limit if it must be. So the domain's charge is what is granted less
+//! what has begun to run, whichever thread pushes at the same time.
 //!
-//! **Invariant [LN-3]: the grace period of a round is asked for after its heads were taken**, and so after they were pushed [LN-1]
-//! and what they end was unlinked.
+//! **Invariant [LN-3]: the grace period of a round is asked for after its heads were taken**, and
+//! so after they were pushed [LN-1] and what they end was unlinked.
 //!
-//! A round: take all, ask for a grace period, wait for it, run them, a chunk at a time. What is not being run stands in the
-//! llist or in [`Inner::waiting`], so that a fork, a barrier and a successor find it.
+//! A round: take all, ask for a grace period, wait for it, run them, a chunk at a time. What is not
+//! being run stands in the llist or in [`Inner::waiting`], so that a fork, a barrier and a
+//! successor find it.
 
 mod forked;
 
@@ -30,12 +33,12 @@ use crate::reclaim::limit::Charged;
 use crate::reclaim::llist::{Chain, Found, Link, Llist, Ring};
 use crate::reclaim::running::{self, Uncharged};
 
-/// What a head counts for: no thread knows the size of the object that it is in. As many fill the default limit
-/// of bytes as that of objects.
+/// What a head counts for: no thread knows the size of the object that it is in. As many fill the
+/// default limit of bytes as that of objects.
 pub(crate) const BYTES_A_HEAD: u64 = 256;
 
-/// Heads that are run in one go: what a fork in the midst of them loses, and a quiescent state of the runner, where it is a
-/// QSBR reader, is waited for by.
+/// Heads that are run in one go: what a fork in the midst of them loses, and a quiescent state of
+/// the runner, where it is a QSBR reader, is waited for by.
 const CHUNK: u64 = 256;
 
 /// How long a runner waits for company, at most.
@@ -88,7 +91,8 @@ pub(crate) struct Inner {
     /// Pauses that have not ended.
     paused: u32,
     stopped: bool,
-    /// The callback queue ends: what was in it is on its way to the queues. Barriers send their marks after it; visitors keep out.
+    /// The callback queue ends: what was in it is on its way to the queues. Barriers send their
+    /// marks after it; visitors keep out.
     ends: bool,
     /// Threads that wait for `changed`.
     waiters: u32,
@@ -109,7 +113,8 @@ impl Inner {
         self.runs && self.runner != thread::token()
     }
 
-    /// Some head was queued twice: forgets what waits, whose order no thread can tell, and the thread that attends.
+    /// Some head was queued twice: forgets what waits, whose order no thread can tell, and the
+    /// thread that attends.
     fn give_up(&mut self, Ring(link): Ring) -> QueuedTwice {
         self.runner = 0;
         self.waiting = Chain::EMPTY;
@@ -166,7 +171,8 @@ impl Shared {
         // SAFETY: by the contract.
         let link = unsafe { Head::set(head, function) };
         let front = &self.front.0;
-        // Relaxed: a count. It is written before the head is there, so the thread that finds the head finds it counted [LN-1].
+        // Relaxed: a count. It is written before the head is there, so the thread that finds the
+        // head finds it counted [LN-1].
         let number = front.pushed.fetch_add(1, Relaxed);
         // Relaxed: a look at an old value has more granted than is needed, never less.
         let crowded = number >= front.granted.load(Relaxed) && self.grant(core);
@@ -182,8 +188,8 @@ impl Shared {
         Ok(Pushed { unattended: found == Found::Unattended, crowded })
     }
 
-    /// Has room for more heads, at least one, charged to the domain. Returns whether that goes over the limit, and the callback queue's
-    /// threads may wait for room.
+    /// Has room for more heads, at least one, charged to the domain. Returns whether that goes over
+    /// the limit, and the callback queue's threads may wait for room.
     #[cold]
     fn grant(&self, core: &Charged) -> bool {
         let front = &self.front.0;
@@ -200,8 +206,8 @@ impl Shared {
         front.wakes == Wakes::Runner
     }
 
-    /// So many heads are about to run: what they were charged is kept for the next ones, as far as a callback queue keeps any, or given
-    /// back.
+    /// So many heads are about to run: what they were charged is kept for the next ones, as far as
+    /// a callback queue keeps any, or given back.
     fn give_back(&self, core: &Charged, count: u64) {
         let front = &self.front.0;
         let unused = front.granted.load(Relaxed).saturating_sub(front.pushed.load(Relaxed));
@@ -215,8 +221,9 @@ impl Shared {
 
     /// Has the runner wait for nothing but the grace period.
     pub(crate) fn hurry(&self) {
-        // Release: pairs with the runner's Acquire; what was pushed before is taken in the round that is hurried. A thread that finds it
-        // set does not ring again: who has set it does, and the runner has not looked since.
+        // Release: pairs with the runner's Acquire; what was pushed before is taken in the round
+        // that is hurried. A thread that finds it set does not ring again: who has set it does, and
+        // the runner has not looked since.
         if !self.hurried.swap(true, AcqRel) {
             self.front.0.llist.ring();
         }
@@ -237,8 +244,8 @@ impl Shared {
 
     // ---- the runner -----------------------------------------------------------------------------
 
-    /// [`CallbackQueue::attend`](crate::callback_queue::CallbackQueue::attend), by a thread that may wait; `me` is what it has in
-    /// the domain.
+    /// [`CallbackQueue::attend`](crate::callback_queue::CallbackQueue::attend), by a thread that
+    /// may wait; `me` is what it has in the domain.
     pub(crate) fn attend(
         &self,
         core: &Charged,
@@ -358,8 +365,8 @@ impl Shared {
         self.append(inner, self.front.0.llist.abandon())
     }
 
-    /// Puts what is in the llist with the rest. Where a visitor does, the next push finds that no thread attends: the visitor
-    /// leaves it to the thread that comes then.
+    /// Puts what is in the llist with the rest. Where a visitor does, the next push finds that no
+    /// thread attends: the visitor leaves it to the thread that comes then.
     pub(crate) fn take(&self, inner: &mut Inner) -> Result<(), QueuedTwice> {
         match inner.part {
             Part::Runner => self.append(inner, self.front.0.llist.take()),
@@ -372,7 +379,8 @@ impl Shared {
         unsafe { inner.waiting.append(youngest) }.map_err(|ring| inner.give_up(ring))
     }
 
-    /// Takes all there is, waits for a grace period, and runs it. Returns how many were run, marks included.
+    /// Takes all there is, waits for a grace period, and runs it. Returns how many were run, marks
+    /// included.
     pub(crate) fn round(
         &self,
         core: &Charged,
@@ -441,7 +449,8 @@ impl Shared {
                 if double_queue::is_on() {
                     double_queue::forget(link.cast());
                 }
-                // SAFETY: by the contract of `push`; its grace period is over, and it was taken once.
+                // SAFETY: by the contract of `push`; its grace period is over, and it was taken
+                // once.
                 unsafe { Head::run(link.cast()) };
             }
         });
@@ -530,8 +539,9 @@ impl Shared {
         inner
     }
 
-    /// All that waits: it is no longer this callback queue's, nor are its numbers. `None` if callbacks are being run, which must come
-    /// before what follows them: [`until_still`](Self::until_still).
+    /// All that waits: it is no longer this callback queue's, nor are its numbers. `None` if
+    /// callbacks are being run, which must come before what follows them:
+    /// [`until_still`](Self::until_still).
     pub(crate) fn take_away(&self) -> Result<Option<Chain>, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         if inner.is_running() {

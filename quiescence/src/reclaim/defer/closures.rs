@@ -36,13 +36,15 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
     Ok(())
 }
 
-/// As [`call`], for callers that cannot be refused: over the limit, where nothing may be waited for.
+/// As [`call`], for callers that cannot be refused: over the limit, where nothing may be waited
+/// for.
 pub(crate) fn call_over<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) {
     let waits = if context() == Context::Outside { Patience::Lazy } else { Patience::None };
     call_in_any_case(tag, f, waits);
 }
 
-/// As [`call_over`], but it waits for a tick at most: what waits may need a lock that the caller holds.
+/// As [`call_over`], but it waits for a tick at most: what waits may need a lock that the caller
+/// holds.
 #[cfg(not(loom))]
 pub(crate) fn call_within_a_tick<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F) {
     call_in_any_case(tag, f, Patience::Tick);
@@ -59,7 +61,8 @@ fn call_in_any_case<K: Named, F: FnOnce() + Send + 'static>(tag: &K, f: F, patie
     }
 }
 
-/// Adds a closure that has been charged [`Closure::AMOUNT`]. Returns whether it is time for the thread to do its part.
+/// Adds a closure that has been charged [`Closure::AMOUNT`]. Returns whether it is time for the
+/// thread to do its part.
 pub(super) fn add_closure<K: Named, F: FnOnce() + Send + 'static>(
     tag: &K,
     queue: Option<&Queue>,
@@ -89,8 +92,8 @@ pub(crate) enum Patience {
     None,
 }
 
-/// The part of a thread that queues closures: it asks for a grace period, and has the worker run what is
-/// ready.
+/// The part of a thread that queues closures: it asks for a grace period, and has the worker run
+/// what is ready.
 #[cold]
 pub(super) fn tend_closures<K: Named>(tag: &K, queue: &Queue) {
     let core = tag.core();
@@ -103,7 +106,8 @@ pub(super) fn tend_closures<K: Named>(tag: &K, queue: &Queue) {
     worker::hurry(&tag.handle());
 }
 
-/// Admits a closure that the thread's local stock does not pay for. Where it waits, it waits for the worker.
+/// Admits a closure that the thread's local stock does not pay for. Where it waits, it waits for
+/// the worker.
 #[cold]
 fn make_room_for_closure<K: Named>(
     tag: &K,
@@ -137,8 +141,8 @@ fn make_room_for_closure<K: Named>(
 /// Looks in a row at which nothing waits in a domain, and yet there is no room.
 const LOOKS_IN_VAIN: u32 = 16;
 
-/// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most, and then admits it
-/// over the limit [D-2]. Returns whether it has been admitted.
+/// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most,
+/// and then admits it over the limit [D-2]. Returns whether it has been admitted.
 fn wait_for_room<K: Named>(
     tag: &K,
     queue: Option<&Queue>,
@@ -158,8 +162,8 @@ fn wait_for_room<K: Named>(
         if admit(core, queue, amount) {
             return true;
         }
-        // What is charged then is in the local stocks of threads that may not come by for long, since a limit that
-        // was greater. No thread will make room, and nothing waits.
+        // What is charged then is in the local stocks of threads that may not come by for long,
+        // since a limit that was greater. No thread will make room, and nothing waits.
         in_vain = if core.queues.wants() == Wants::Nothing { in_vain + 1 } else { 0 };
         if in_vain == LOOKS_IN_VAIN {
             admit_over(core, queue, amount);

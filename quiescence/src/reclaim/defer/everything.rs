@@ -26,8 +26,8 @@ pub(crate) fn barrier(core: &DomainState, me: impl Fn() -> Me) {
     trace::deliver();
 }
 
-/// At the orderly end of the process: runs what waits in a domain, as far as other threads let it in
-/// so short a time. Returns whether nothing is left.
+/// At the orderly end of the process: runs what waits in a domain, as far as other threads let it
+/// in so short a time. Returns whether nothing is left.
 pub(crate) fn finish(core: &DomainState) -> bool {
     let queues = core.queues.all();
     queues.iter().for_each(|queue| queue.close(core, Urgency::Expedited));
@@ -48,11 +48,11 @@ pub(crate) fn orphan(handle: &Handle, queue: &Queue, what: Contents) {
     chaos::point(Point::Orphaned);
     if is_over_limit && context() == Context::Outside {
         match what {
-            // It pays before it ends. (If somebody is running its callbacks, that one continues until nothing
-            // is ready: see `Queue::run_some`.)
+            // It pays before it ends. (If somebody is running its callbacks, that one continues
+            // until nothing is ready: see `Queue::run_some`.)
             Contents::Objects if !handle.is_sleepable() => _ = settle(handle, Some(queue)),
-            // Not run here: the thread that joins this thread may hold a lock that they take. Nor waited for: or a guard of the
-            // sleepable domain, in which it waits.
+            // Not run here: the thread that joins this thread may hold a lock that they take. Nor
+            // waited for: or a guard of the sleepable domain, in which it waits.
             Contents::Objects | Contents::Closures => _ = worker::hurry(handle),
         }
     }

@@ -17,8 +17,9 @@ impl Drop for Slow {
     }
 }
 
-/// The end of a section that had gone over the limit left its objects to the worker where that was in a drop of one of
-/// them, and the next `store` in a section panicked: the thread was over the limit still.
+/// The end of a section that had gone over the limit left its objects to the worker where that was
+/// in a drop of one of them, and the next `store` in a section panicked: the thread was over the
+/// limit still.
 #[test]
 fn the_end_of_a_section_waits_for_a_drop_of_its_objects_on_another_thread() {
     let domain = Domain::new();

@@ -1,13 +1,15 @@
 //! A thread's table: what it has in each domain.
 //!
-//! Found by the domain's address ([`ByDomain`]). Domains may end while a thread has something of theirs in its table:
-//! the thread that ends a domain removes its own entry ([`ended`]), and the others find at a later use of their tables
-//! that domains have ended since they last looked, and go through them ([`Table::sweep`]). So a table has, when it was
-//! used last, fewer entries of ended domains than half of what it had of others, or [`GARBAGE_MIN`].
+//! Found by the domain's address ([`ByDomain`]). Domains may end while a thread has something of
+//! theirs in its table: the thread that ends a domain removes its own entry ([`ended`]), and the
+//! others find at a later use of their tables that domains have ended since they last looked, and
+//! go through them ([`Table::sweep`]). So a table has, when it was used last, fewer entries of
+//! ended domains than half of what it had of others, or [`GARBAGE_MIN`].
 //!
-//! **Invariant [TT-1]: the domain of each section that the thread is in is in `watched`,** but for liburcu readers'.
-//! A section begins with a slot that was asked of the table ([`Table::watch`]), or with one that stays in the list: that
-//! of a handle, and that of the global domain. So no thread goes through all domains to find the sections of a thread.
+//! **Invariant [TT-1]: the domain of each section that the thread is in is in `watched`,** but for
+//! liburcu readers'. A section begins with a slot that was asked of the table ([`Table::watch`]),
+//! or with one that stays in the list: that of a handle, and that of the global domain. So no
+//! thread goes through all domains to find the sections of a thread.
 //!
 //! **Invariant [TT-2]: each domain in which the thread is over the limit is in `over_limit`.** Only
 //! [`crate::reclaim::defer`] borrows, and says so ([`Table::note_over_limit`]).
@@ -134,7 +136,8 @@ pub(super) struct Locals {
     ended: usize,
 }
 
-/// A domain has ended that threads may have in their tables: the calling thread, under no borrow of its own, forgets it.
+/// A domain has ended that threads may have in their tables: the calling thread, under no borrow of
+/// its own, forgets it.
 pub(crate) fn ended(core: &DomainState) {
     // Relaxed: only when a table is gone through depends on it.
     ENDED.fetch_add(1, Relaxed);
@@ -149,8 +152,8 @@ impl Table {
     pub(super) fn get() -> &'static Self {
         let table = TABLE.get();
         if !table.is_null() {
-            // SAFETY: made below by this thread and freed by `free_if_empty` only, which no thread calls
-            // while a borrow of the table is in use.
+            // SAFETY: made below by this thread and freed by `free_if_empty` only, which no thread
+            // calls while a borrow of the table is in use.
             return unsafe { &*table };
         }
         let exiting = !thread_end::is_noticed();
@@ -191,7 +194,8 @@ impl Table {
         f(locals.all.at_mut(place))
     }
 
-    /// As [`with_local`](Self::with_local), where `f` gives a slot with which a section may begin [TT-1].
+    /// As [`with_local`](Self::with_local), where `f` gives a slot with which a section may begin
+    /// [TT-1].
     pub(super) fn with_section<R>(
         &self,
         core: &DomainState,
@@ -218,8 +222,8 @@ impl Table {
         }
     }
 
-    /// At the end of a thread: forgets the table once it has nothing in it. The caller uses no reference to the table
-    /// afterwards.
+    /// At the end of a thread: forgets the table once it has nothing in it. The caller uses no
+    /// reference to the table afterwards.
     pub(super) fn free_if_empty() {
         let Some(table) = Self::existing().filter(|table| table.exiting.get()) else { return };
         if table.locals.borrow().all.is_empty() {
@@ -302,8 +306,9 @@ impl Locals {
         }
     }
 
-    /// The domains that the thread may be in a section of, and that do not end while the handles that are added to
-    /// `handles` exist. Forgets those in which it is in none, and cannot begin one without asking for the slot again.
+    /// The domains that the thread may be in a section of, and that do not end while the handles
+    /// that are added to `handles` exist. Forgets those in which it is in none, and cannot begin
+    /// one without asking for the slot again.
     pub(super) fn watched<'l>(
         &'l mut self,
         handles: &mut Vec<Arc<DomainState>>,
@@ -383,8 +388,8 @@ impl Local {
         self.slots().any(|slot| !slot.is_quiescent())
     }
 
-    /// Whether sections begin here without the table: with a handle, or, in the global domain, with [`FAST`]. The domain
-    /// must be alive.
+    /// Whether sections begin here without the table: with a handle, or, in the global domain, with
+    /// [`FAST`]. The domain must be alive.
     fn is_kept(&self) -> bool {
         // SAFETY: not null only while registered; the domain is alive by this function's contract.
         let references = unsafe { self.slot.as_ref() }.map_or(0, Slot::references);
@@ -401,7 +406,8 @@ mod tests {
     use crate::domain::tag::DomainTag;
     use crate::reclaim::local;
 
-    /// How many entries the calling thread has, and how many of them it goes through to find its sections.
+    /// How many entries the calling thread has, and how many of them it goes through to find its
+    /// sections.
     fn entries() -> (usize, usize) {
         let table = Table::existing().expect("the thread has read");
         let locals = table.locals.borrow();
@@ -418,7 +424,8 @@ mod tests {
         std::thread::scope(|scope| scope.spawn(f).join().unwrap());
     }
 
-    /// It was a list that was searched from its beginning: 95 us a read in the last of 20,000 domains.
+    /// It was a list that was searched from its beginning: 95 us a read in the last of 20,000
+    /// domains.
     #[test]
     #[cfg_attr(miri, ignore = "thousands of domains")]
     fn the_last_of_many_domains_is_found_in_a_few_steps() {
@@ -432,7 +439,8 @@ mod tests {
         });
     }
 
-    /// To see whether it is in a section, a thread went through all its domains, at every ninth retirement.
+    /// To see whether it is in a section, a thread went through all its domains, at every ninth
+    /// retirement.
     #[test]
     #[cfg_attr(miri, ignore = "thousands of domains")]
     fn sections_are_found_without_going_through_all_domains() {
@@ -457,7 +465,8 @@ mod tests {
         });
     }
 
-    /// Entries of ended domains go: at once in the thread that ends them, in others at their next uses.
+    /// Entries of ended domains go: at once in the thread that ends them, in others at their next
+    /// uses.
     #[test]
     fn what_ended_domains_leave_in_tables_is_forgotten() {
         apart(|| {
@@ -476,7 +485,8 @@ mod tests {
         });
     }
 
-    /// The places in the lists hold whatever entry moves: a domain that is taken out anywhere takes no other with it.
+    /// The places in the lists hold whatever entry moves: a domain that is taken out anywhere takes
+    /// no other with it.
     #[test]
     fn lists_of_a_table_follow_its_entries() {
         apart(|| {

@@ -44,8 +44,8 @@ impl Held<'_> {
         queues.collect()
     }
 
-    /// In the child: no other thread runs callbacks, and the other threads' queues are orphans. What
-    /// they hold is run by the next `barrier`, or by the worker once it has started again.
+    /// In the child: no other thread runs callbacks, and the other threads' queues are orphans.
+    /// What they hold is run by the next `barrier`, or by the worker once it has started again.
     /// `callback_queues` is what waits in callback queues.
     pub(crate) fn after_fork(
         &self,

@@ -36,7 +36,8 @@ impl Deadline {
     }
 }
 
-/// Runs `f`, which runs callbacks of `core`; what they free is put into `uncharged`, for them to use.
+/// Runs `f`, which runs callbacks of `core`; what they free is put into `uncharged`, for them to
+/// use.
 #[cfg(not(loom))]
 pub(super) fn running(core: &Charged, uncharged: &Uncharged, f: impl FnOnce()) {
     crate::reclaim::running::running_callbacks(core, uncharged, f);

@@ -17,10 +17,10 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
 /// A grace period is reported when holdouts have been waited for longer than
 /// [`Tuning::stall_after`](crate::Tuning::stall_after) (or
 /// [`stall_after_expedited`](crate::Tuning::stall_after_expedited)), and again each time that its
-/// age has doubled; as long as somebody waits for it, polls it, or has callbacks that wait. No thread
-/// looks at one that no thread wants; and one that has ended by the time when its report is complete,
-/// with stacks and names, is counted ([`Statistics::stalls`](crate::Statistics::stalls)), not
-/// reported. A limit that is changed meanwhile counts from the next look on.
+/// age has doubled; as long as somebody waits for it, polls it, or has callbacks that wait. No
+/// thread looks at one that no thread wants; and one that has ended by the time when its report is
+/// complete, with stacks and names, is counted ([`Statistics::stalls`](crate::Statistics::stalls)),
+/// not reported. A limit that is changed meanwhile counts from the next look on.
 ///
 /// # Progress and cost The hook is called on a thread of its own, one report after the other. If it
 /// panics, that is counted and the next report is made all the same; while it blocks, reports wait,
@@ -44,7 +44,8 @@ static HOOK: Mutex<Option<StallHook>> = Mutex::new(Rank::StallHook, None);
 ///
 /// System calls that Linux never restarts after a signal (`poll`, `epoll_wait` and others, see
 /// `signal(7)`) fail with `EINTR` in that thread. Programs that were compiled against liburcu know
-/// nothing of this: their threads ([`liburcu_readers`](crate::liburcu_readers)) are sent it only when they run.
+/// nothing of this: their threads ([`liburcu_readers`](crate::liburcu_readers)) are sent it only
+/// when they run.
 ///
 /// ```
 /// quiescence::set_stall_hook(|report| {

@@ -11,8 +11,8 @@ use crate::os::thread::ThreadState;
 
 /// A grace period that has not ended for longer than the limit, and who holds it up.
 ///
-/// Printed ([`Display`](fmt::Display)) it is several lines, which name every holdout, where its section
-/// began, and its stack. See [`set_stall_hook`](crate::set_stall_hook).
+/// Printed ([`Display`](fmt::Display)) it is several lines, which name every holdout, where its
+/// section began, and its stack. See [`set_stall_hook`](crate::set_stall_hook).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StallReport {
@@ -31,8 +31,8 @@ pub struct StallReport {
 }
 
 impl StallReport {
-    /// The domain: the name that it was [given](crate::Builder::name) or is declared by, `global`, or a
-    /// number.
+    /// The domain: the name that it was [given](crate::Builder::name) or is declared by, `global`,
+    /// or a number.
     pub fn domain(&self) -> &str {
         &self.domain
     }
@@ -57,11 +57,11 @@ impl StallReport {
         &self.statistics
     }
 
-    /// The readers that hold the grace period up, up to 64 of them. None if all have left between the
-    /// moment when it was noticed and the one when the report was made.
+    /// The readers that hold the grace period up, up to 64 of them. None if all have left between
+    /// the moment when it was noticed and the one when the report was made.
     ///
-    /// Under [`Engine::Token`](crate::Engine::Token): of the QSBR readers that stand in one chain, the one
-    /// at which the token is.
+    /// Under [`Engine::Token`](crate::Engine::Token): of the QSBR readers that stand in one chain,
+    /// the one at which the token is.
     pub fn holdouts(&self) -> &[Holdout] {
         &self.holdouts
     }
@@ -71,26 +71,27 @@ impl StallReport {
         self.unnamed
     }
 
-    /// In a [sleepable domain](crate::Srcu): the sections that hold the grace period up. Its readers have no names, so
-    /// [`holdouts`](Self::holdouts) is empty there.
+    /// In a [sleepable domain](crate::Srcu): the sections that hold the grace period up. Its
+    /// readers have no names, so [`holdouts`](Self::holdouts) is empty there.
     pub fn sections(&self) -> u64 {
         self.sections
     }
 
-    /// In a sleepable domain: what each CPU has counted of the sections that are waited for, where that is
-    /// anything. A section that ends on another CPU than it began on leaves both unbalanced; the sums differ
-    /// by [`sections`](Self::sections).
+    /// In a sleepable domain: what each CPU has counted of the sections that are waited for, where
+    /// that is anything. A section that ends on another CPU than it began on leaves both
+    /// unbalanced; the sums differ by [`sections`](Self::sections).
     pub fn slots(&self) -> &[SlotBalance] {
         &self.slots
     }
 
-    /// In a sleepable domain that [tracks its guards](crate::Srcu::track_guards): the oldest one that it knows of.
+    /// In a sleepable domain that [tracks its guards](crate::Srcu::track_guards): the oldest one
+    /// that it knows of.
     pub fn oldest_guard(&self) -> Option<&OldestGuard> {
         self.oldest_guard.as_ref()
     }
 
-    /// Reports of this process, of any domain, that could not be made: the hook took too long, or the
-    /// system gave no thread.
+    /// Reports of this process, of any domain, that could not be made: the hook took too long, or
+    /// the system gave no thread.
     pub fn reports_lost(&self) -> u64 {
         self.reports_lost
     }
@@ -140,7 +141,8 @@ impl Holdout {
         self.began
     }
 
-    /// Whether it is a QSBR reader, which has announced no quiescent state since the grace period began.
+    /// Whether it is a QSBR reader, which has announced no quiescent state since the grace period
+    /// began.
     pub fn is_qsbr(&self) -> bool {
         self.qsbr
     }
@@ -196,8 +198,8 @@ impl OldestGuard {
         self.location
     }
 
-    /// The system's id of the thread that took it; it may have been sent to another one since. `None` where there is
-    /// none.
+    /// The system's id of the thread that took it; it may have been sent to another one since.
+    /// `None` where there is none.
     pub fn thread_id(&self) -> Option<u32> {
         (self.thread != 0).then_some(self.thread)
     }

@@ -1,13 +1,13 @@
-//! The reporter: one thread per process, started by the first stall, that makes the reports and calls the
-//! hook.
+//! The reporter: one thread per process, started by the first stall, that makes the reports and
+//! calls the hook.
 //!
-//! The thread that notices a stall (a driver, a thread that waits for one, the worker) leaves a [`Note`] and goes
-//! on. So a hook that panics, blocks or itself waits for grace periods holds no thread up but the reporter.
-//! At most [`NOTES_MAX`] notes wait; those that find no room, or no thread, are counted and said in the
-//! next report.
+//! The thread that notices a stall (a driver, a thread that waits for one, the worker) leaves a
+//! [`Note`] and goes on. So a hook that panics, blocks or itself waits for grace periods holds no
+//! thread up but the reporter. At most [`NOTES_MAX`] notes wait; those that find no room, or no
+//! thread, are counted and said in the next report.
 //!
-//! The reporter locks a registry for a look only. What it asks the system and the holdouts takes time,
-//! so it polls again afterwards whether the section it reports is still the same.
+//! The reporter locks a registry for a look only. What it asks the system and the holdouts takes
+//! time, so it polls again afterwards whether the section it reports is still the same.
 
 use std::collections::VecDeque;
 use std::panic::Location;
@@ -71,7 +71,8 @@ pub(crate) fn send(note: Note) {
     }
 }
 
-/// At the orderly end of the process: has the thread end, what is noted or not. Returns whether it is still there.
+/// At the orderly end of the process: has the thread end, what is noted or not. Returns whether it
+/// is still there.
 pub(crate) fn end() -> bool {
     let mut state = sync::lock(&REPORTER);
     state.ends = state.started;
@@ -186,9 +187,10 @@ fn report(
     // Here the domain is let go, before the hook, which may never return.
 }
 
-/// Whether a thread in this state may be sent the signal. A program that was compiled against liburcu does not expect
-/// one: a call that it sleeps in and Linux never restarts (`poll`, `sem_timedwait`) would fail with `EINTR`, `pause`
-/// would return. Of a thread that falls asleep after the look this may still happen.
+/// Whether a thread in this state may be sent the signal. A program that was compiled against
+/// liburcu does not expect one: a call that it sleeps in and Linux never restarts (`poll`,
+/// `sem_timedwait`) would fail with `EINTR`, `pause` would return. Of a thread that falls asleep
+/// after the look this may still happen.
 fn may_be_asked(core: &DomainState, state: ThreadState) -> bool {
     let is_liburcu = core.liburcu.is_some() && !chaos::mutant(Mutant::SignalToSleepers);
     !is_liburcu || state == ThreadState::Running
@@ -255,8 +257,8 @@ impl Holding {
 
     /// Whether the same thread is in the same section.
     fn is_still_so(&self, core: &DomainState) -> bool {
-        // Under the lock a slot does not change hands, and is not unregistered. A program's record, once it is, may be
-        // gone; so what was found is looked for anew, and not followed.
+        // Under the lock a slot does not change hands, and is not unregistered. A program's record,
+        // once it is, may be gone; so what was found is looked for anew, and not followed.
         let registry = core.registry();
         let Some(slot) = registry.registered(self.slot) else { return false };
         // Relaxed: as in `find`. A section that begins later is under a later number.

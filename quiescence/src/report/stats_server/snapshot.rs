@@ -32,7 +32,8 @@ pub(super) fn of_process() -> String {
         });
         json.field("domains_total", total as u64);
         json.key("domains").array(|json| {
-            // A handle that has become the last one runs what waits in its domain; as on the worker.
+            // A handle that has become the last one runs what waits in its domain; as on the
+            // worker.
             for domain in domains {
                 json.object(|json| of_domain(json, &domain));
             }
