@@ -120,7 +120,7 @@ impl LockFreeStack {
             // Relaxed: seen with the node; it does not change while the node is on the stack.
             let below = link.load(Relaxed);
             // Relaxed: nothing of ours is published; a thread that pops the next has seen it by its
-            // own load, since an exchange goes on with what the exchanges before it released.
+            // own load, since an exchange continues with what the exchanges before it released.
             // Acquire: as above.
             match self.top.compare_exchange(top, below, Relaxed, Acquire) {
                 Err(now) if !chaos::mutant(Mutant::PopUnchecked) => top = now,

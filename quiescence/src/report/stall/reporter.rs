@@ -2,7 +2,7 @@
 //! calls the hook.
 //!
 //! The thread that notices a stall (a driver, a thread that waits for one, the worker) leaves a
-//! [`Note`] and goes on. So a hook that panics, blocks or itself waits for grace periods holds no
+//! [`Note`] and continues. So a hook that panics, blocks or itself waits for grace periods holds no
 //! thread up but the reporter. At most [`NOTES_MAX`] notes wait; those that find no room, or no
 //! thread, are counted and said in the next report.
 //!
